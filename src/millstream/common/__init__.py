@@ -1,0 +1,1 @@
+"""The vocabulary of millstream; imports nothing else of it."""

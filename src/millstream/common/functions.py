@@ -1,0 +1,293 @@
+"""What users implement (PyFlink's `pyflink.datastream.functions`).
+
+Every function may be a plain callable instead, where that makes sense. A function instance lives as long
+as the attempt of its subtask: `open` is called once before the first record and `close` once at the end,
+both on the thread that calls everything else.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from millstream.common.output_tag import OutputTag
+    from millstream.common.state import ValueState, ValueStateDescriptor
+    from millstream.common.windows import Window
+
+__all__ = [
+    "AggregateFunction",
+    "FilterFunction",
+    "FlatMapFunction",
+    "Function",
+    "KeySelector",
+    "KeyedProcessFunction",
+    "KeyedStateStore",
+    "MapFunction",
+    "Partitioner",
+    "ProcessFunction",
+    "ProcessWindowFunction",
+    "ReduceFunction",
+    "RuntimeContext",
+    "SinkFunction",
+    "TimeDomain",
+    "TimerService",
+    "WindowFunction",
+]
+
+
+class TimeDomain(Enum):
+    """Whether a timer follows event time or the clock."""
+
+    EVENT_TIME = 0
+    PROCESSING_TIME = 1
+
+
+class KeyedStateStore(ABC):
+    """Hands out keyed state."""
+
+    @abstractmethod
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """Return the value state of that name.
+
+        Raises:
+            StateAccessError: If the stream is not keyed.
+        """
+
+
+class RuntimeContext(KeyedStateStore):
+    """What a function may ask about the subtask it runs in."""
+
+    @abstractmethod
+    def get_task_name(self) -> str:
+        """Return the operator's name."""
+
+    @abstractmethod
+    def get_number_of_parallel_subtasks(self) -> int:
+        """Return the operator's parallelism."""
+
+    @abstractmethod
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """Return the number of key groups."""
+
+    @abstractmethod
+    def get_index_of_this_subtask(self) -> int:
+        """Return the subtask's index, from 0."""
+
+    @abstractmethod
+    def get_attempt_number(self) -> int:
+        """Return the attempt's number, from 0."""
+
+    @abstractmethod
+    def get_task_name_with_subtasks(self) -> str:
+        """Return the operator's name with `(index+1/parallelism)`."""
+
+    @abstractmethod
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """Return a global job parameter."""
+
+
+class Function(ABC):
+    """Base of all user functions."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Called once before the first record."""
+
+    def close(self) -> None:
+        """Called once after the last record, also when the job fails."""
+
+
+class MapFunction(Function):
+    """One record in, one out."""
+
+    @abstractmethod
+    def map(self, value: Any) -> Any:
+        """Return the record to emit."""
+
+
+class FlatMapFunction(Function):
+    """One record in, any number out."""
+
+    @abstractmethod
+    def flat_map(self, value: Any) -> Iterable[Any] | None:
+        """Yield the records to emit."""
+
+
+class FilterFunction(Function):
+    """Keeps or drops records."""
+
+    @abstractmethod
+    def filter(self, value: Any) -> bool:
+        """Return whether to keep the record."""
+
+
+class ReduceFunction(Function):
+    """Combines two records into one of the same type."""
+
+    @abstractmethod
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """Return the combination of what was reduced so far and the next record."""
+
+
+class KeySelector(Function):
+    """Gives a record's key."""
+
+    @abstractmethod
+    def get_key(self, value: Any) -> Any:
+        """Return the key; hashable, and the same for the same record at any time."""
+
+
+class Partitioner(Function):
+    """Chooses the partition for a key."""
+
+    @abstractmethod
+    def partition(self, key: Any, num_partitions: int) -> int:
+        """Return the partition's index, in `[0, num_partitions)`."""
+
+
+class AggregateFunction(Function):
+    """Folds records into an accumulator."""
+
+    @abstractmethod
+    def create_accumulator(self) -> Any:
+        """Return a new, empty accumulator."""
+
+    @abstractmethod
+    def add(self, value: Any, accumulator: Any) -> Any:
+        """Return the accumulator with `value` added; may change and return the given one."""
+
+    @abstractmethod
+    def get_result(self, accumulator: Any) -> Any:
+        """Return the result for an accumulator."""
+
+    @abstractmethod
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        """Return both accumulators combined; called for session windows only."""
+
+
+class TimerService(ABC):
+    """Time and timers of a process function."""
+
+    @abstractmethod
+    def current_processing_time(self) -> int:
+        """Return the epoch's processing time in epoch milliseconds."""
+
+    @abstractmethod
+    def current_watermark(self) -> int:
+        """Return the event-time watermark in epoch milliseconds; -2**63 before the first."""
+
+    @abstractmethod
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Have `on_timer` called when the clock reaches `timestamp`."""
+
+    @abstractmethod
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Have `on_timer` called when the watermark reaches `timestamp`."""
+
+    @abstractmethod
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Remove a processing-time timer; nothing happens if there is none."""
+
+    @abstractmethod
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Remove an event-time timer; nothing happens if there is none."""
+
+
+class ProcessFunction(Function):
+    """Any logic for each record, with access to time and side outputs."""
+
+    class Context(ABC):
+        """What a record comes with."""
+
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """Return time and timers; only keyed streams have timers."""
+
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """Return the record's event time in epoch milliseconds, None if it has none."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
+        """Yield records to emit, or `(OutputTag, record)` for a side output."""
+
+
+class KeyedProcessFunction(Function):
+    """Any logic for each record of a keyed stream, with state and timers."""
+
+    class Context(ProcessFunction.Context, ABC):
+        """What a record comes with."""
+
+        @abstractmethod
+        def get_current_key(self) -> Any:
+            """Return the key of the record or timer."""
+
+    class OnTimerContext(Context, ABC):
+        """What a timer comes with."""
+
+        @abstractmethod
+        def time_domain(self) -> TimeDomain:
+            """Return which kind of timer fired."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any] | None:
+        """Yield records to emit, or `(OutputTag, record)` for a side output."""
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any] | None:
+        """Called when a timer fires; yields as `process_element` does."""
+        return None
+
+
+class WindowFunction(Function):
+    """Makes results from all records of a window."""
+
+    @abstractmethod
+    def apply(self, key: Any, window: Window, inputs: Iterable[Any]) -> Iterable[Any] | None:
+        """Yield the results of one window of one key."""
+
+
+class ProcessWindowFunction(Function):
+    """Makes results from all records of a window, with access to time, state and side outputs."""
+
+    class Context(ABC):
+        """What a firing comes with."""
+
+        @abstractmethod
+        def window(self) -> Window:
+            """Return the window that fired."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """Return the processing time in epoch milliseconds."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """Return the watermark in epoch milliseconds."""
+
+        @abstractmethod
+        def window_state(self) -> KeyedStateStore:
+            """Return state of this key and window; cleared in `clear`."""
+
+        @abstractmethod
+        def global_state(self) -> KeyedStateStore:
+            """Return state of this key over all windows."""
+
+    @abstractmethod
+    def process(self, key: Any, context: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any] | None:
+        """Yield the results of one window of one key."""
+
+    def clear(self, context: ProcessWindowFunction.Context) -> None:
+        """Clear per-window state; called when the window is cleaned up."""
+
+
+class SinkFunction(Function):
+    """Takes records out of the job, one by one, at least once."""
+
+    @abstractmethod
+    def invoke(self, value: Any) -> None:
+        """Write one record."""
+
+
+SideOutput = "tuple[OutputTag, Any]"

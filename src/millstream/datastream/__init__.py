@@ -1,0 +1,1 @@
+"""The DataStream API under PyFlink's names."""

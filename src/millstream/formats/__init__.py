@@ -1,0 +1,1 @@
+"""Bytes and files to batches, and back."""

@@ -1,0 +1,131 @@
+"""Where the API and the runtime meet: the API submits a list of transformations, the runtime runs them.
+
+The runtime is found by entry point (group `millstream.launchers`), so the API never imports it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Any
+
+from millstream.common.configuration import Configuration
+from millstream.common.errors import JobDefinitionError
+from millstream.graph.transformation import Transformation
+
+__all__ = ["EpochProgress", "JobLauncher", "JobResult", "JobSubmission", "RunningJob", "find_launcher"]
+
+
+@dataclass(frozen=True, slots=True)
+class EpochProgress:
+    """How far a job is, told after each epoch.
+
+    Attributes:
+        epoch: Number of the epoch, from 1.
+        records_in: Records that sources read so far.
+        event_time_ms: Largest timestamp that sources saw; None before the first.
+        watermark_ms: Lowest watermark of the last level's subtasks; None before the first.
+        elapsed_s: Seconds since the job's first epoch began.
+        epoch_s: Seconds that this epoch took.
+        counters: Counts over the whole job, by operator name and counter name.
+    """
+
+    epoch: int
+    records_in: int
+    event_time_ms: int | None
+    watermark_ms: int | None
+    elapsed_s: float
+    epoch_s: float
+    counters: dict[tuple[str, str], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JobSubmission:
+    """A job to be run.
+
+    Attributes:
+        name: Shown to users.
+        transformations: All that the program built since the last job, in order of creation.
+        configuration: All options.
+        on_progress: Called after each epoch on the thread that drives the job.
+        on_lines: Takes what `print` sinks and user functions wrote: lines, and whether for standard error.
+    """
+
+    name: str
+    transformations: Sequence[Transformation]
+    configuration: Configuration
+    on_progress: Callable[[EpochProgress], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """How a job ended well.
+
+    Attributes:
+        job_id: 32 hexadecimal digits.
+        runtime_ms: From first to last epoch.
+        progress: The last report; None if there was no epoch.
+    """
+
+    job_id: str
+    runtime_ms: int
+    progress: EpochProgress | None
+
+
+class RunningJob(ABC):
+    """A submitted job."""
+
+    job_id: str
+
+    @abstractmethod
+    def wait(self, timeout_s: float | None = None) -> JobResult:
+        """Wait for the end.
+
+        Raises:
+            JobExecutionError: If the job failed or was cancelled; the cause is chained.
+            TimeoutError: If it still runs after `timeout_s`.
+        """
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Ask the job to stop at once; output that was not committed is removed. Returns at once."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Ask the job to read no more, finish what it has (final watermark) and end well. Returns at once."""
+
+    @abstractmethod
+    def collected(self, collect_id: str) -> Iterator[Any]:
+        """Iterate over what a collect sink gathers, as it comes; ends with the job, raises its error."""
+
+    @abstractmethod
+    def status(self) -> str:
+        """Return a Flink job status: CREATED, RUNNING, FINISHED, FAILED, CANCELED, ..."""
+
+
+class JobLauncher(ABC):
+    """Runs jobs."""
+
+    @abstractmethod
+    def launch(self, submission: JobSubmission) -> RunningJob:
+        """Check the job, deploy it and start it on a thread of its own.
+
+        Raises:
+            JobDefinitionError: If it cannot run; nothing was started.
+        """
+
+
+def find_launcher() -> JobLauncher:
+    """Return the installed runtime.
+
+    Raises:
+        JobDefinitionError: If millstream is not installed as a package.
+    """
+    for entry in entry_points(group="millstream.launchers", name="default"):
+        launcher: JobLauncher = entry.load()()
+        return launcher
+    raise JobDefinitionError(
+        "no runtime was found", hint="Install millstream as a package: pip install millstream, or make setup."
+    )

@@ -1,0 +1,1 @@
+"""What happens to records: pure logic, knows neither Spark nor the runtime."""

@@ -1,0 +1,183 @@
+"""The life of an operator.
+
+Declared half and running half: an `OperatorSpec` is what the graph holds and what travels to the slots; its
+`build()` makes the `Operator` that lives in a slot for the whole attempt. One thread calls an operator::
+
+    setup ─► open ─► { process_batch | process_watermark | process_status | on_processing_time }*
+                     end_epoch (once in each epoch, after its last element)
+                     end_input (once, after the last element of all)          ─► close
+
+Operators take whole batches and hand whole batches on, by direct calls down the chain. They know neither
+Spark nor the runtime nor where their output goes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from millstream.common.batch import StreamStatus
+from millstream.common.time import MIN_TIMESTAMP
+
+if TYPE_CHECKING:
+    from millstream.state.keyed import KeyedStateBackend
+
+__all__ = ["EpochTime", "Operator", "OperatorContext", "OperatorReport", "OperatorSpec", "Output"]
+
+
+class Output(ABC):
+    """Where an operator hands its results; the lists given belong to the receiver."""
+
+    @abstractmethod
+    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Hand on a batch; `timestamps` is parallel to `values`, or None. Empty batches are allowed."""
+
+    @abstractmethod
+    def emit_side(self, tag_id: str, values: list[Any], timestamps: list[int] | None) -> None:
+        """Hand a batch to a side output; dropped if nobody reads it."""
+
+    @abstractmethod
+    def emit_watermark(self, timestamp_ms: int) -> None:
+        """Hand on a watermark; must be larger than the last one."""
+
+    @abstractmethod
+    def emit_status(self, status: StreamStatus) -> None:
+        """Tell that the stream went idle or active."""
+
+
+@dataclass(slots=True)
+class EpochTime:
+    """Processing time as operators see it: fixed for an epoch, given by the driver.
+
+    Attributes:
+        now_ms: Epoch milliseconds.
+    """
+
+    now_ms: int = 0
+
+
+@dataclass(slots=True)
+class OperatorReport:
+    """What an operator tells the driver at the end of an epoch.
+
+    Attributes:
+        lines: Lines for the driver's standard output (the print sink), in order.
+        stderr: Whether the lines go to standard error instead.
+        collected: Records for `execute_and_collect`.
+        committables: For the sink's committer.
+        range_ends: Positions of a source, `spi.source.RangeEnd`.
+        counters: Counts of this epoch by name, such as `late_records_dropped`.
+        max_timestamp_ms: Largest timestamp seen by a source; None if it saw none.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    stderr: bool = False
+    collected: list[Any] = field(default_factory=list)
+    committables: list[Any] = field(default_factory=list)
+    range_ends: list[Any] = field(default_factory=list)
+    counters: dict[str, int] = field(default_factory=dict)
+    max_timestamp_ms: int | None = None
+
+
+@dataclass(slots=True)
+class OperatorContext:
+    """What an operator may know of where it runs.
+
+    Attributes:
+        job_id: Unique for each run of a job.
+        name: The operator's name.
+        operator_id: Its stable id, from its uid or its place in the graph.
+        subtask_index: From 0.
+        parallelism: Of the operator.
+        max_parallelism: Number of key groups.
+        attempt: Number of the attempt, from 0.
+        time: The epoch's processing time.
+        keyed_state: State by key; None if the input is not keyed.
+        job_parameters: Global job parameters.
+        side_outputs: Ids of the side outputs that somebody reads.
+    """
+
+    job_id: str
+    name: str
+    operator_id: str
+    subtask_index: int
+    parallelism: int
+    max_parallelism: int
+    attempt: int
+    time: EpochTime
+    keyed_state: KeyedStateBackend | None = None
+    job_parameters: Mapping[str, str] = field(default_factory=dict)
+    side_outputs: frozenset[str] = frozenset()
+
+
+BatchHandler = Callable[[list[Any], "list[int] | None"], None]
+
+
+class Operator(ABC):
+    """One operator of one subtask; see the module's picture for the order of calls."""
+
+    context: OperatorContext
+    output: Output
+    watermark_ms: int = MIN_TIMESTAMP
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Be told where it runs and where results go; called once, first."""
+        self.context = context
+        self.output = output
+
+    def open(self) -> None:
+        """Start: open the user's function; called once."""
+
+    @abstractmethod
+    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Process a batch of the first input."""
+
+    def batch_handlers(self) -> list[BatchHandler]:
+        """Return one handler for each input, in order; most operators have one input."""
+        return [self.process_batch]
+
+    def process_watermark(self, timestamp_ms: int) -> None:
+        """Advance event time: fire what is due, then hand the watermark on."""
+        self.watermark_ms = timestamp_ms
+        self.output.emit_watermark(timestamp_ms)
+
+    def process_status(self, status: StreamStatus) -> None:
+        """Learn that all inputs are idle, or one is active again."""
+        self.output.emit_status(status)
+
+    def on_processing_time(self) -> None:
+        """Fire processing-time timers that are due at `context.time.now_ms`; called as an epoch begins."""
+
+    def next_processing_time(self) -> int | None:
+        """Return when the next processing-time timer is due, epoch milliseconds, or None."""
+        return None
+
+    def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
+        """End an epoch: flush what is buffered and fill in the report."""
+
+    def end_input(self) -> None:
+        """Learn that no element will follow; called before the last `end_epoch`."""
+
+    def abort(self) -> None:
+        """The attempt failed: remove what was staged outside; `close` follows."""
+
+    def close(self) -> None:
+        """Stop: close the user's function; called once, also after a failure."""
+
+
+class OperatorSpec(ABC):
+    """What the graph holds for an operator: small, immutable, picklable by cloudpickle.
+
+    Attributes:
+        is_source: Whether it has no input and reads ranges.
+        is_keyed: Whether it needs keyed state.
+    """
+
+    is_source: bool = False
+    is_keyed: bool = False
+
+    @abstractmethod
+    def build(self) -> Operator:
+        """Make the running half."""

@@ -1,0 +1,284 @@
+"""How records are dealt to the subtasks of the next operator.
+
+The declared half, a `Partitioning`, stands on an edge of the graph. The running half, a `ChannelSelector`,
+lives with the sending subtask and cuts each batch into one batch for each target.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from millstream.common.errors import ConfigurationError
+from millstream.common.functions import Partitioner
+from millstream.state.key_groups import KeyGroupMemo
+
+__all__ = [
+    "Broadcast",
+    "ChannelSelector",
+    "CustomPartitioning",
+    "Forward",
+    "Global",
+    "KeyGroups",
+    "Partitioning",
+    "Rebalance",
+    "Rescale",
+    "Shuffle",
+]
+
+Parts = list[tuple[int, list[Any], "list[int] | None"]]
+"""Target subtask, values, timestamps: only targets that get something."""
+
+
+class ChannelSelector(ABC):
+    """Cuts batches by target; one thread calls it."""
+
+    @abstractmethod
+    def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
+        """Return the batch's parts, order kept within each."""
+
+
+@dataclass(frozen=True)
+class Partitioning(ABC):
+    """Declares how an edge deals its records."""
+
+    @property
+    def name(self) -> str:
+        """The name that plans show."""
+        return type(self).__name__.upper()
+
+    @abstractmethod
+    def targets(self, sender: int, senders: int, receivers: int) -> range | list[int]:
+        """Return the receiving subtasks that `sender` may send to: the channels of the edge."""
+
+    @abstractmethod
+    def build(self, sender: int, senders: int, receivers: int, max_parallelism: int) -> ChannelSelector:
+        """Make the running half for one sending subtask."""
+
+
+class _One(ChannelSelector):
+    def __init__(self, target: int) -> None:
+        self._target = target
+
+    def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
+        return [(self._target, values, timestamps)]
+
+
+class _RoundRobin(ChannelSelector):
+    """Deals records in turn, by slices; goes on where the last batch ended."""
+
+    def __init__(self, targets: list[int], first: int) -> None:
+        self._targets = targets
+        self._next = first % len(targets)
+
+    def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
+        count = len(self._targets)
+        parts: Parts = []
+        for offset in range(min(count, len(values))):
+            target = self._targets[(self._next + offset) % count]
+            stamps = None if timestamps is None else timestamps[offset::count]
+            parts.append((target, values[offset::count], stamps))
+        self._next = (self._next + len(values)) % count
+        return parts
+
+
+def _deal(values: list[Any], timestamps: list[int] | None, targets: list[int], receivers: int) -> Parts:
+    if timestamps is None:
+        cut: list[list[Any]] = [[] for _ in range(receivers)]
+        append = [part.append for part in cut]
+        for value, target in zip(values, targets, strict=True):
+            append[target](value)
+        return [(target, part, None) for target, part in enumerate(cut) if part]
+    stamped: list[tuple[list[Any], list[int]]] = [([], []) for _ in range(receivers)]
+    for value, stamp, target in zip(values, timestamps, targets, strict=True):
+        part, stamps = stamped[target]
+        part.append(value)
+        stamps.append(stamp)
+    return [(target, part, stamps) for target, (part, stamps) in enumerate(stamped) if part]
+
+
+@dataclass(frozen=True)
+class Forward(Partitioning):
+    """Subtask i sends to subtask i."""
+
+    def targets(self, sender: int, senders: int, receivers: int) -> list[int]:
+        """Return the sender's own index."""
+        return [sender]
+
+    def build(self, sender: int, senders: int, receivers: int, max_parallelism: int) -> ChannelSelector:
+        """Make a selector with one target."""
+        return _One(sender)
+
+
+@dataclass(frozen=True)
+class Global(Partitioning):
+    """Everything goes to subtask 0."""
+
+    def targets(self, sender: int, senders: int, receivers: int) -> list[int]:
+        """Return subtask 0."""
+        return [0]
+
+    def build(self, sender: int, senders: int, receivers: int, max_parallelism: int) -> ChannelSelector:
+        """Make a selector with one target."""
+        return _One(0)
+
+
+@dataclass(frozen=True)
+class Rebalance(Partitioning):
+    """Records are dealt in turn to all subtasks."""
+
+    def targets(self, sender: int, senders: int, receivers: int) -> range:
+        """Return all subtasks."""
+        return range(receivers)
+
+    def build(self, sender: int, senders: int, receivers: int, max_parallelism: int) -> ChannelSelector:
+        """Make a selector that starts at the sender's own index."""
+        return _RoundRobin(list(range(receivers)), sender)
+
+
+@dataclass(frozen=True)
+class Rescale(Partitioning):
+    """Records are dealt in turn to the sender's own share of the subtasks."""
+
+    def targets(self, sender: int, senders: int, receivers: int) -> list[int]:
+        """Return the receivers that share the sender's place."""
+        if receivers >= senders:
+            return list(range(sender * receivers // senders, (sender + 1) * receivers // senders))
+        return [sender * receivers // senders]
+
+    def build(self, sender: int, senders: int, receivers: int, max_parallelism: int) -> ChannelSelector:
+        """Make a selector over that share."""
+        return _RoundRobin(list(self.targets(sender, senders, receivers)), 0)
+
+
+@dataclass(frozen=True)
+class Shuffle(Partitioning):
+    """Records are dealt at random: evenly, seeded by the sender, the same in every run."""
+
+    def targets(self, sender: int, senders: int, receivers: int) -> range:
+        """Return all subtasks."""
+        return range(receivers)
+
+    def build(self, sender: int, senders: int, receivers: int, max_parallelism: int) -> ChannelSelector:
+        """Make a seeded selector."""
+        return _Random(receivers, Random(sender))
+
+
+class _Random(ChannelSelector):
+    def __init__(self, receivers: int, random: Random) -> None:
+        self._receivers = receivers
+        self._random = random
+
+    def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
+        targets = self._random.choices(range(self._receivers), k=len(values))
+        return _deal(values, timestamps, targets, self._receivers)
+
+
+@dataclass(frozen=True)
+class Broadcast(Partitioning):
+    """Every record goes to every subtask."""
+
+    def targets(self, sender: int, senders: int, receivers: int) -> range:
+        """Return all subtasks."""
+        return range(receivers)
+
+    def build(self, sender: int, senders: int, receivers: int, max_parallelism: int) -> ChannelSelector:
+        """Make a selector that copies the lists, not the records."""
+        return _All(receivers)
+
+
+class _All(ChannelSelector):
+    def __init__(self, receivers: int) -> None:
+        self._receivers = receivers
+
+    def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
+        return [
+            (target, list(values), None if timestamps is None else list(timestamps))
+            for target in range(self._receivers)
+        ]
+
+
+@dataclass(frozen=True)
+class KeyGroups(Partitioning):
+    """Records go to the subtask that owns their key's group.
+
+    Attributes:
+        key_selector: Gives a record's key.
+    """
+
+    key_selector: Callable[[Any], Any]
+
+    @property
+    def name(self) -> str:
+        """The name that plans show."""
+        return "HASH"
+
+    def targets(self, sender: int, senders: int, receivers: int) -> range:
+        """Return all subtasks."""
+        return range(receivers)
+
+    def build(self, sender: int, senders: int, receivers: int, max_parallelism: int) -> ChannelSelector:
+        """Make a selector with a memo of key -> subtask."""
+        if receivers == 1:
+            return _One(0)
+        return _Keyed(self.key_selector, KeyGroupMemo(max_parallelism, receivers), receivers)
+
+
+class _Keyed(ChannelSelector):
+    def __init__(self, key_selector: Callable[[Any], Any], memo: KeyGroupMemo, receivers: int) -> None:
+        self._key_selector = key_selector
+        self._memo = memo
+        self._receivers = receivers
+
+    def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
+        targets = self._memo.subtasks(map(self._key_selector, values))
+        return _deal(values, timestamps, targets, self._receivers)
+
+
+@dataclass(frozen=True)
+class CustomPartitioning(Partitioning):
+    """A user's `Partitioner` chooses for each key.
+
+    Attributes:
+        partitioner: A Partitioner, or a callable of key and number of partitions.
+        key_selector: Gives a record's key.
+    """
+
+    partitioner: Partitioner | Callable[[Any, int], int]
+    key_selector: Callable[[Any], Any]
+
+    @property
+    def name(self) -> str:
+        """The name that plans show."""
+        return "CUSTOM"
+
+    def targets(self, sender: int, senders: int, receivers: int) -> range:
+        """Return all subtasks."""
+        return range(receivers)
+
+    def build(self, sender: int, senders: int, receivers: int, max_parallelism: int) -> ChannelSelector:
+        """Make a selector that asks the partitioner for every record."""
+        choose = self.partitioner.partition if isinstance(self.partitioner, Partitioner) else self.partitioner
+        return _Custom(choose, self.key_selector, receivers)
+
+
+class _Custom(ChannelSelector):
+    def __init__(
+        self, choose: Callable[[Any, int], int], key_selector: Callable[[Any], Any], receivers: int
+    ) -> None:
+        self._choose = choose
+        self._key_selector = key_selector
+        self._receivers = receivers
+
+    def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
+        targets = [self._choose(self._key_selector(value), self._receivers) for value in values]
+        for target, value in zip(targets, values, strict=True):
+            if not 0 <= target < self._receivers:
+                raise ConfigurationError(
+                    f"the partitioner chose partition {target} for {value!r}",
+                    detail=f"There are {self._receivers} partitions, counted from 0.",
+                )
+        return _deal(values, timestamps, targets, self._receivers)

@@ -1,0 +1,1 @@
+"""Windows: assigners, triggers, and the operators that keep panes."""

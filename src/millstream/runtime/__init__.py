@@ -1,0 +1,1 @@
+"""Makes a job graph happen."""

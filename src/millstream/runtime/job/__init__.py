@@ -1,0 +1,1 @@
+"""The job side: epoch loop, life cycle."""

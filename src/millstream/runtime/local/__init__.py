@@ -1,0 +1,1 @@
+"""The inline executor: this process, no JVM."""

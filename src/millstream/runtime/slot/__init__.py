@@ -1,0 +1,1 @@
+"""The resident process that holds one subtask of every vertex."""

@@ -1,0 +1,1 @@
+"""One subtask: decode blocks, drive the chain, encode blocks, report."""

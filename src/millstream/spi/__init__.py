@@ -1,0 +1,1 @@
+"""The contracts of everything that can be plugged in."""

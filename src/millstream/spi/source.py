@@ -1,0 +1,171 @@
+"""The contract of sources (after FLIP-27, cut for epochs).
+
+A source has a declared half, `Source`, and two running ones. On the driver a `SplitEnumerator` discovers
+splits and, for each epoch, plans **ranges**: which part of which split each subtask reads. In the slot a
+`SourceReader` reads one range after the other. A range says where it starts; where it ends is fixed by
+`stop` if the system knows (a Kafka offset), else by `max_records`, and then the reader tells what it reached.
+Either way the position goes into the epoch's report, and from there into the next plan and checkpoint, so a
+replay starts from exactly the same record.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+__all__ = [
+    "Boundedness",
+    "EmitBatch",
+    "PlanRequest",
+    "RangeEnd",
+    "Source",
+    "SourcePlan",
+    "SourceReader",
+    "SplitEnumerator",
+    "SplitRange",
+]
+
+EmitBatch = Callable[[list[Any], "list[int] | None"], None]
+"""Takes values and their timestamps (epoch milliseconds) or None; the lists belong to the callee."""
+
+
+class Boundedness(Enum):
+    """Whether a source ends."""
+
+    BOUNDED = "bounded"
+    CONTINUOUS_UNBOUNDED = "unbounded"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRange:
+    """Part of a split, to be read by one subtask in one epoch.
+
+    Attributes:
+        split_id: Names the split, unique within the source.
+        split: What the reader needs to find it (a path, a partition); picklable and small.
+        start: Position of the first record; None for the split's beginning. Its meaning is the source's own.
+        stop: Position behind the last record; None if only `max_records` ends the range.
+        max_records: Read at most about so many records.
+    """
+
+    split_id: str
+    split: Any
+    start: Any = None
+    stop: Any = None
+    max_records: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class RangeEnd:
+    """Where a range was left.
+
+    Attributes:
+        split_id: The split.
+        position: Position behind the last record read.
+        finished: Whether nothing will ever follow in this split.
+        records: How many records were read.
+    """
+
+    split_id: str
+    position: Any
+    finished: bool
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What the engine asks of an enumerator for one epoch.
+
+    Attributes:
+        parallelism: Number of source subtasks.
+        max_records: Budget of each subtask.
+        now_ms: The epoch's processing time, epoch milliseconds.
+        drain: Whether the source is to end after what is there already.
+    """
+
+    parallelism: int
+    max_records: int
+    now_ms: int
+    drain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """What each source subtask reads in one epoch.
+
+    Attributes:
+        ranges: Ranges by subtask index; a subtask that is not there reads nothing.
+        finished: Subtasks that will get nothing after this epoch.
+        backlog: Whether more could have been planned: the next epoch may start at once and be larger.
+        next_ms: When it is worth asking again, epoch milliseconds; None if nothing is known.
+    """
+
+    ranges: Mapping[int, Sequence[SplitRange]] = field(default_factory=dict)
+    finished: frozenset[int] = frozenset()
+    backlog: bool = False
+    next_ms: int | None = None
+
+
+class SplitEnumerator(ABC):
+    """Plans what is read. Lives on the driver; one thread calls it."""
+
+    @abstractmethod
+    def plan(self, request: PlanRequest) -> SourcePlan:
+        """Plan one epoch; called once before each, after `advance` of the one before."""
+
+    @abstractmethod
+    def advance(self, ends: Sequence[RangeEnd]) -> None:
+        """Take note of where the last epoch's ranges were left."""
+
+    @abstractmethod
+    def snapshot(self) -> Any:
+        """Return the positions behind everything that `advance` was told; picklable, for a checkpoint."""
+
+    def close(self) -> None:
+        """Release what the enumerator holds."""
+
+
+class SourceReader(ABC):
+    """Reads ranges. Lives in the slot for the whole attempt; one thread calls it."""
+
+    def open(self) -> None:
+        """Called once, before the first range."""
+
+    @abstractmethod
+    def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
+        """Read one range, in batches of at most some ten thousand records, and tell where it ended.
+
+        Raises:
+            SourceError: If the split cannot be read.
+            MalformedRecordError: If a record does not parse; names file, line and column.
+        """
+
+    def close(self) -> None:
+        """Called once, at the end of the attempt."""
+
+
+class Source(ABC):
+    """What a user declares: small, immutable, picklable."""
+
+    @abstractmethod
+    def get_boundedness(self) -> Boundedness:
+        """Return whether the source ends."""
+
+    @abstractmethod
+    def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
+        """Make the enumerator, from a snapshot if there is one.
+
+        Raises:
+            SourceError: If the source is not there (a missing file): before the job starts.
+        """
+
+    @abstractmethod
+    def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
+        """Make the reader of one subtask."""
+
+    def max_parallelism(self) -> int | None:
+        """Return how many subtasks can share the source at most; None for any number."""
+        return None

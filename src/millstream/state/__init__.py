@@ -1,0 +1,1 @@
+"""Keyed state, timers and key groups."""
