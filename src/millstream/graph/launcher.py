@@ -15,7 +15,17 @@ from millstream.common.configuration import Configuration
 from millstream.common.errors import JobDefinitionError
 from millstream.graph.transformation import Transformation
 
-__all__ = ["EpochProgress", "JobLauncher", "JobResult", "JobSubmission", "RunningJob", "find_launcher"]
+__all__ = [
+    "EpochProgress",
+    "JobLauncher",
+    "JobResult",
+    "JobSubmission",
+    "RunningJob",
+    "current_progress_listener",
+    "find_launcher",
+    "set_launcher_override",
+    "set_progress_listener",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,26 @@ class EpochProgress:
     counters: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
+ProgressListener = Callable[[EpochProgress], None]
+
+_progress_listener: ProgressListener | None = None
+
+
+def set_progress_listener(listener: ProgressListener | None) -> None:
+    """Have jobs that are submitted from now on in this process tell `listener` of each epoch; None for nobody.
+
+    For entry points (the command line), which do not make the submission themselves. The listener is called on
+    the thread that drives the job and must return soon.
+    """
+    global _progress_listener
+    _progress_listener = listener
+
+
+def current_progress_listener() -> ProgressListener | None:
+    """Return what `set_progress_listener` was given last; the default of `JobSubmission.on_progress`."""
+    return _progress_listener
+
+
 @dataclass(frozen=True, slots=True)
 class JobSubmission:
     """A job to be run.
@@ -49,14 +79,15 @@ class JobSubmission:
         name: Shown to users.
         transformations: All that the program built since the last job, in order of creation.
         configuration: All options.
-        on_progress: Called after each epoch on the thread that drives the job.
+        on_progress: Called after each epoch on the thread that drives the job; by default the process's
+            progress listener.
         on_lines: Takes what `print` sinks and user functions wrote: lines, and whether for standard error.
     """
 
     name: str
     transformations: Sequence[Transformation]
     configuration: Configuration
-    on_progress: Callable[[EpochProgress], None] | None = None
+    on_progress: ProgressListener | None = field(default_factory=current_progress_listener)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +148,30 @@ class JobLauncher(ABC):
         """
 
 
+_launcher_override: JobLauncher | None = None
+
+
+def set_launcher_override(launcher: JobLauncher | None) -> None:
+    """Make `find_launcher` return `launcher` in this process; None for the installed runtime again.
+
+    For entry points that show a job instead of running it, or that must know the jobs that run.
+    """
+    global _launcher_override
+    _launcher_override = launcher
+
+
 def find_launcher() -> JobLauncher:
-    """Return the installed runtime.
+    """Return the launcher set by `set_launcher_override`, else the installed runtime.
 
     Raises:
         JobDefinitionError: If millstream is not installed as a package.
     """
+    if _launcher_override is not None:
+        return _launcher_override
+    return _find_installed_launcher()
+
+
+def _find_installed_launcher() -> JobLauncher:
     for entry in entry_points(group="millstream.launchers", name="default"):
         launcher: JobLauncher = entry.load()()
         return launcher

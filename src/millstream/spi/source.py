@@ -49,6 +49,8 @@ class SplitRange:
         start: Position of the first record; None for the split's beginning. Its meaning is the source's own.
         stop: Position behind the last record; None if only `max_records` ends the range.
         max_records: Read at most about so many records.
+        sequential: Whether it is begun only after the ranges before it are finished, as files are: it holds
+            the watermark back only from then on. Others (partitions) do from the moment they are planned.
     """
 
     split_id: str
@@ -56,6 +58,7 @@ class SplitRange:
     start: Any = None
     stop: Any = None
     max_records: int = 1_000_000
+    sequential: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,149 @@
+"""The logical graph: every operator with its defaults filled in and its edges decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from millstream.common.errors import JobDefinitionError
+from millstream.graph.operator_ids import operator_id
+from millstream.graph.transformation import ChainingStrategy, Edge, Transformation
+from millstream.operators.base import OperatorSpec
+from millstream.operators.partitioners import Forward, Partitioning, Rebalance
+
+__all__ = ["StreamEdge", "StreamGraph", "StreamNode", "build_stream_graph"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEdge:
+    """Records of one operator read by another.
+
+    Attributes:
+        source: Id of the sending node.
+        target: Id of the receiving node.
+        partitioning: How records are dealt.
+        side_output: Id of the side output; None for the main one.
+        input_index: Which input of the target.
+    """
+
+    source: int
+    target: int
+    partitioning: Partitioning
+    side_output: str | None
+    input_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNode:
+    """One operator.
+
+    Attributes:
+        id: The transformation's id.
+        operator_id: Stable over programs: from the uid, else from the node's place in the graph.
+        name: Shown to users.
+        spec: The declared operator.
+        parallelism: Number of subtasks.
+        max_parallelism: Number of key groups.
+        chaining: Whether it may be chained to its input.
+        slot_sharing_group: Shown in the plan.
+        uid: The user's name for its state, if any.
+        description: Longer text for plans.
+    """
+
+    id: int
+    operator_id: str
+    name: str
+    spec: OperatorSpec
+    parallelism: int
+    max_parallelism: int
+    chaining: ChainingStrategy
+    slot_sharing_group: str
+    uid: str | None
+    description: str | None
+
+
+@dataclass(slots=True)
+class StreamGraph:
+    """Nodes in an order in which inputs come before their readers, and edges in order of creation."""
+
+    nodes: dict[int, StreamNode] = field(default_factory=dict)
+    edges: list[StreamEdge] = field(default_factory=list)
+
+    def inputs(self, node_id: int) -> list[StreamEdge]:
+        """Return the edges into a node."""
+        return [edge for edge in self.edges if edge.target == node_id]
+
+    def outputs(self, node_id: int) -> list[StreamEdge]:
+        """Return the edges out of a node."""
+        return [edge for edge in self.edges if edge.source == node_id]
+
+
+def build_stream_graph(
+    transformations: Sequence[Transformation], *, parallelism: int, max_parallelism: int
+) -> StreamGraph:
+    """Fill in defaults and decide every edge.
+
+    Raises:
+        JobDefinitionError: If a parallelism does not fit, a forward edge joins different parallelisms, two
+            operators share a uid, or a source that cannot be shared is to run on several subtasks.
+    """
+    graph = StreamGraph()
+    ids: dict[int, str] = {}
+    for transformation in transformations:
+        node = _build_node(transformation, parallelism, max_parallelism, ids)
+        graph.nodes[node.id] = node
+        ids[node.id] = node.operator_id
+        for edge in transformation.inputs:
+            graph.edges.append(_build_edge(edge, node, graph.nodes))
+    _check_unique_ids(graph)
+    return graph
+
+
+def _build_node(
+    transformation: Transformation, parallelism: int, max_parallelism: int, ids: dict[int, str]
+) -> StreamNode:
+    own = transformation.parallelism if transformation.parallelism is not None else parallelism
+    groups = transformation.max_parallelism or max_parallelism
+    if not 1 <= own <= groups:
+        raise JobDefinitionError(
+            f'operator "{transformation.name}" has parallelism {own}',
+            detail=f"Parallelism is between 1 and the maximum parallelism, here {groups}.",
+            hint="Lower the parallelism, or raise it with set_max_parallelism(...).",
+        )
+    return StreamNode(
+        id=transformation.id,
+        operator_id=operator_id(transformation, [ids[edge.source.id] for edge in transformation.inputs]),
+        name=transformation.name,
+        spec=transformation.spec,
+        parallelism=own,
+        max_parallelism=groups,
+        chaining=transformation.chaining,
+        slot_sharing_group=transformation.slot_sharing_group,
+        uid=transformation.uid,
+        description=transformation.description,
+    )
+
+
+def _build_edge(edge: Edge, target: StreamNode, nodes: dict[int, StreamNode]) -> StreamEdge:
+    source = nodes[edge.source.id]
+    same = source.parallelism == target.parallelism
+    partitioning = edge.partitioning or (Forward() if same else Rebalance())
+    if isinstance(partitioning, Forward) and not same:
+        raise JobDefinitionError(
+            f'forward() joins "{source.name}" with parallelism {source.parallelism} to "{target.name}" with '
+            f"parallelism {target.parallelism}",
+            detail="Forward partitioning needs the same parallelism on both sides.",
+            hint="Use rebalance() or rescale(), or set the same parallelism.",
+        )
+    return StreamEdge(source.id, target.id, partitioning, edge.side_output, edge.input_index)
+
+
+def _check_unique_ids(graph: StreamGraph) -> None:
+    seen: dict[str, StreamNode] = {}
+    for node in graph.nodes.values():
+        other = seen.setdefault(node.operator_id, node)
+        if other is not node:
+            raise JobDefinitionError(
+                f'operators "{other.name}" and "{node.name}" have the same uid {node.uid!r}',
+                hint="Give each operator a uid of its own.",
+            )

@@ -1,0 +1,178 @@
+"""Where records leave a job: sinks with writer and committer, printing, collecting, sink functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.common.functions import SinkFunction
+from millstream.operators.base import Operator, OperatorReport, OperatorSpec
+from millstream.operators.runtime_context import OperatorRuntimeContext
+from millstream.operators.user_code import attach_element
+from millstream.spi.sink import Sink, WriterContext
+
+__all__ = ["CollectSpec", "PrintSpec", "SinkFunctionSpec", "SinkSpec"]
+
+
+@dataclass(frozen=True)
+class SinkSpec(OperatorSpec):
+    """Declares a sink."""
+
+    sink: Sink
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return SinkOperator(self.sink)
+
+
+@dataclass(frozen=True)
+class PrintSpec(OperatorSpec):
+    """Declares printing to the driver's standard output or error.
+
+    Attributes:
+        identifier: Put before each value.
+        to_stderr: Whether to print to standard error.
+    """
+
+    identifier: str | None = None
+    to_stderr: bool = False
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return PrintOperator(self)
+
+
+@dataclass(frozen=True)
+class CollectSpec(OperatorSpec):
+    """Declares that records are brought to the driver.
+
+    Attributes:
+        collect_id: Names what is collected, unique within the job.
+    """
+
+    collect_id: str
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return CollectOperator()
+
+
+@dataclass(frozen=True)
+class SinkFunctionSpec(OperatorSpec):
+    """Declares a SinkFunction."""
+
+    function: SinkFunction
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return SinkFunctionOperator(self.function)
+
+
+class SinkOperator(Operator):
+    """Stages records with the sink's writer; its committables go into the report."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._ended = False
+
+    def open(self) -> None:
+        """Make the writer."""
+        context = self.context
+        self._writer = self._sink.build_writer(
+            WriterContext(
+                context.job_id, context.name, context.subtask_index, context.parallelism, context.attempt
+            )
+        )
+
+    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Stage a batch."""
+        self._writer.write(
+            values, timestamps, watermark_ms=self.watermark_ms, now_ms=self.context.time.now_ms
+        )
+
+    def process_watermark(self, timestamp_ms: int) -> None:
+        """Take note of it; there is nobody behind a sink."""
+        self.watermark_ms = timestamp_ms
+
+    def end_input(self) -> None:
+        """Have everything returned at the end of this epoch."""
+        self._ended = True
+
+    def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
+        """Return what is ready to be published."""
+        report.committables = self._writer.prepare_commit(
+            now_ms=self.context.time.now_ms, checkpoint=checkpoint, end_of_input=self._ended
+        )
+
+    def abort(self) -> None:
+        """Remove what was staged."""
+        self._writer.abort()
+
+    def close(self) -> None:
+        """Close the writer."""
+        self._writer.close()
+
+
+class PrintOperator(Operator):
+    """Prints `prefix> value`: prefix is the identifier and, above parallelism 1, the subtask from 1."""
+
+    def __init__(self, spec: PrintSpec) -> None:
+        self._spec = spec
+        self._lines: list[str] = []
+
+    def open(self) -> None:
+        """Make the prefix."""
+        parts = [self._spec.identifier] if self._spec.identifier else []
+        if self.context.parallelism > 1:
+            parts.append(str(self.context.subtask_index + 1))
+        self._prefix = ":".join(parts) + "> " if parts else ""
+
+    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Format a batch."""
+        prefix = self._prefix
+        self._lines.extend(f"{prefix}{value}" for value in values)
+
+    def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
+        """Report the lines."""
+        report.lines, self._lines = self._lines, []
+        report.stderr = self._spec.to_stderr
+
+
+class CollectOperator(Operator):
+    """Gathers records for the driver."""
+
+    def __init__(self) -> None:
+        self._collected: list[Any] = []
+
+    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Gather a batch."""
+        self._collected.extend(values)
+
+    def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
+        """Report the records."""
+        report.collected, self._collected = self._collected, []
+
+
+class SinkFunctionOperator(Operator):
+    """Calls a SinkFunction for each record, at least once."""
+
+    def __init__(self, function: SinkFunction) -> None:
+        self._function = function
+
+    def open(self) -> None:
+        """Open the function."""
+        self._function.open(OperatorRuntimeContext(self.context))
+
+    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Invoke the function for each record."""
+        invoke = self._function.invoke
+        for value in values:
+            try:
+                invoke(value)
+            except BaseException as error:
+                attach_element(error, value)
+                raise
+
+    def close(self) -> None:
+        """Close the function."""
+        self._function.close()

@@ -1,0 +1,146 @@
+"""The source operator: reads ranges, keeps one watermark for each split, emits their minimum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from millstream.common.batch import ACTIVE, IDLE, StreamStatus
+from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.common.typeinfo import TypeInformation
+from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.operators.base import Operator, OperatorReport, OperatorSpec
+from millstream.operators.user_code import check_type
+from millstream.operators.watermarks import SplitWatermarks
+from millstream.spi.source import RangeEnd, Source, SplitRange
+
+__all__ = ["SourceOperator", "SourceSpec"]
+
+
+@dataclass(frozen=True)
+class SourceSpec(OperatorSpec):
+    """Declares a source with its watermark strategy."""
+
+    source: Source
+    strategy: WatermarkStrategy
+    output_type: TypeInformation | None = None
+    is_source = True
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return SourceOperator(self)
+
+
+class SourceOperator(Operator):
+    """Reads the ranges that the enumerator planned.
+
+    The watermark is the minimum over the splits that are open and not idle. A subtask without any split keeps
+    the watermark it has, as in Flink: only idleness or the end of the source releases it.
+    """
+
+    def __init__(self, spec: SourceSpec) -> None:
+        self._spec = spec
+        self._splits: dict[str, SplitWatermarks] = {}
+        self._ends: list[RangeEnd] = []
+        self._status: StreamStatus = ACTIVE
+        self._max_timestamp_ms = MIN_TIMESTAMP
+
+    def open(self) -> None:
+        """Open the reader."""
+        context = self.context
+        self._reader = self._spec.source.build_reader(context.subtask_index, context.parallelism)
+        self._reader.open()
+
+    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Never called: a source has no input."""
+        raise AssertionError("a source operator was given a batch")
+
+    def read_ranges(self, ranges: Sequence[SplitRange], *, finished: bool) -> None:
+        """Read one epoch's ranges, in order.
+
+        Args:
+            ranges: What the enumerator planned for this subtask.
+            finished: Whether nothing will follow: the final watermark is emitted behind the last record.
+        """
+        for split_range in ranges:
+            if not split_range.sequential:
+                self._split(split_range.split_id)
+        for split_range in ranges:
+            split = self._split(split_range.split_id)
+            end = self._reader.read(split_range, partial(self._emit, split))
+            split.end_range()
+            self._ends.append(end)
+            if end.finished:
+                self._retire(end.split_id, split)
+            self._advance()
+        if finished:
+            self._set_status(ACTIVE)
+            if self.watermark_ms != MAX_TIMESTAMP:
+                self.watermark_ms = MAX_TIMESTAMP
+                self.output.emit_watermark(MAX_TIMESTAMP)
+        else:
+            self._check_idle()
+
+    def next_processing_time(self) -> int | None:
+        """Return when a split will be idle."""
+        return min(
+            (at for split in self._splits.values() if (at := split.idle_at_ms()) is not None), default=None
+        )
+
+    def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
+        """Report where the ranges were left."""
+        report.range_ends = self._ends
+        self._ends = []
+        if self._max_timestamp_ms != MIN_TIMESTAMP:
+            report.max_timestamp_ms = self._max_timestamp_ms
+
+    def close(self) -> None:
+        """Close the reader."""
+        self._reader.close()
+
+    def _split(self, split_id: str) -> SplitWatermarks:
+        split = self._splits.get(split_id)
+        if split is None:
+            split = self._splits[split_id] = SplitWatermarks(self._spec.strategy, self.context.time.now_ms)
+        return split
+
+    def _emit(self, split: SplitWatermarks, values: list[Any], timestamps: list[int] | None) -> None:
+        if not values:
+            return
+        check_type(values, self._spec.output_type)
+        if self._status is IDLE:
+            split.idle = False
+            self._set_status(ACTIVE)
+        split.process(values, timestamps, self.output.emit, self._advance, self.context.time.now_ms)
+        if split.max_timestamp_ms > self._max_timestamp_ms:
+            self._max_timestamp_ms = split.max_timestamp_ms
+
+    def _retire(self, split_id: str, split: SplitWatermarks) -> None:
+        del self._splits[split_id]
+        if not self._splits and split.watermark_ms > self.watermark_ms:
+            self._emit_watermark(split.watermark_ms)
+
+    def _advance(self) -> None:
+        watermark_ms = min(
+            (split.watermark_ms for split in self._splits.values() if not split.idle), default=MIN_TIMESTAMP
+        )
+        if watermark_ms > self.watermark_ms:
+            self._emit_watermark(watermark_ms)
+
+    def _emit_watermark(self, watermark_ms: int) -> None:
+        self.watermark_ms = watermark_ms
+        self.output.emit_watermark(watermark_ms)
+
+    def _check_idle(self) -> None:
+        now_ms = self.context.time.now_ms
+        idle = [split.check_idle(now_ms) for split in self._splits.values()]
+        self._advance()
+        if idle and all(idle):
+            self._set_status(IDLE)
+
+    def _set_status(self, status: StreamStatus) -> None:
+        if status is not self._status:
+            self._status = status
+            self.output.emit_status(status)

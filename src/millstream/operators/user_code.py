@@ -1,0 +1,41 @@
+"""What is common to all calls of user code: naming the failing element, checking declared types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from millstream.common.errors import TypeMismatchError, shorten
+from millstream.common.typeinfo import TypeInformation
+
+__all__ = ["attach_element", "attached_element", "check_type"]
+
+_ATTRIBUTE = "__millstream_element__"
+
+
+def attach_element(error: BaseException, element: object) -> None:
+    """Note on an error which element was being processed; the innermost operator's note stays."""
+    if not hasattr(error, _ATTRIBUTE):
+        setattr(error, _ATTRIBUTE, shorten(element))
+
+
+def attached_element(error: BaseException) -> str | None:
+    """Return the shortened element noted on an error, or None."""
+    return getattr(error, _ATTRIBUTE, None)
+
+
+def check_type(values: list[Any], declared: TypeInformation | None) -> None:
+    """Check a batch against the type declared for it.
+
+    Raises:
+        TypeMismatchError: At the first value that does not fit; names both.
+    """
+    if declared is None:
+        return
+    index = declared.find_mismatch(values)
+    if index is not None:
+        value = values[index]
+        raise TypeMismatchError(
+            f"value {shorten(value)} of type {type(value).__name__} does not fit the declared type "
+            f"{declared.describe()}",
+            hint="Return a value of the declared type, or declare the type that is returned (output_type).",
+        )

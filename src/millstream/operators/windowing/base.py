@@ -1,0 +1,194 @@
+"""What all window operators share: functions, late records, results, the heap of due times, snapshots.
+
+A window `[start, end)` fires when the watermark reaches `end - 1` and is cleaned up `allowed_lateness_ms` later::
+
+    event time   start                    end-1      end-1+lateness
+                   |------- on time --------|---- late, kept ---|--- late, dropped or side output --->
+                                          fires   fires again for       cleaned up
+                                                  each late record
+
+Where a record falls is decided by the watermark before it, so results do not depend on how the input is cut
+into batches.
+"""
+
+from __future__ import annotations
+
+import heapq
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from millstream.common.errors import JobDefinitionError, shorten
+from millstream.common.functions import Function
+from millstream.common.typeinfo import TypeInformation
+from millstream.common.windows import TimeWindow
+from millstream.operators.base import Operator, OperatorReport
+from millstream.operators.process import emit_results
+from millstream.operators.runtime_context import OperatorRuntimeContext
+from millstream.operators.windowing.firing import Firing
+from millstream.operators.windowing.folds import Fold, copy_value
+
+__all__ = ["LATE_RECORDS_DROPPED", "WindowOperator"]
+
+LATE_RECORDS_DROPPED = "numLateRecordsDropped"
+"""Counter of late records that went nowhere."""
+
+
+class WindowOperator(Operator):
+    """Base of the window operators.
+
+    Args:
+        key_selector: Gives a record's key.
+        fold: How records are taken in.
+        fold_function: The user's function in `fold`, to open and close; None if there is none.
+        firing: What becomes of contents that fire.
+        allowed_lateness_ms: How long a window is kept after its end.
+        late_tag_id: Side output of late records; None drops and counts them.
+        output_type: Type to check results against.
+    """
+
+    merging = False
+
+    def __init__(
+        self,
+        *,
+        key_selector: Callable[[Any], Any],
+        fold: Fold,
+        fold_function: Function | None,
+        firing: Firing,
+        allowed_lateness_ms: int,
+        late_tag_id: str | None,
+        output_type: TypeInformation | None,
+    ) -> None:
+        self._key_selector = key_selector
+        self._fold = fold
+        self._fold_function = fold_function
+        self._firing = firing
+        self._lateness_ms = allowed_lateness_ms
+        self._late_tag_id = late_tag_id
+        self._output_type = output_type
+        self._late_values: list[Any] = []
+        self._late_timestamps: list[int] = []
+        self._late_dropped = 0
+        self._results: list[Any] = []
+        self._result_timestamps: list[int] = []
+
+    def open(self) -> None:
+        """Open the functions."""
+        runtime_context = OperatorRuntimeContext(self.context)
+        if self._fold_function is not None:
+            self._fold_function.open(runtime_context)
+        self._firing.open(self, runtime_context, merging=self.merging)
+
+    def close(self) -> None:
+        """Close the functions."""
+        try:
+            if self._fold_function is not None:
+                self._fold_function.close()
+        finally:
+            self._firing.close()
+
+    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Add a batch to its windows; late records may fire at once.
+
+        Raises:
+            JobDefinitionError: If the records have no timestamps.
+        """
+        if not values:
+            return
+        if timestamps is None:
+            raise JobDefinitionError(
+                f"a record has no timestamp: {shorten(values[0])}",
+                detail="Event-time windows place records by their timestamps.",
+                hint="Call assign_timestamps_and_watermarks(...) with a timestamp assigner before key_by(...).",
+            )
+        self._add_batch(values, timestamps)
+        self._flush()
+
+    def process_watermark(self, timestamp_ms: int) -> None:
+        """Fire what is due, hand on the results, then the watermark."""
+        if timestamp_ms > self.watermark_ms:
+            self.watermark_ms = timestamp_ms
+            self._advance(timestamp_ms)
+            self._flush()
+        self.output.emit_watermark(timestamp_ms)
+
+    def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
+        """Report how many late records were dropped in the epoch."""
+        if self._late_dropped:
+            counters = report.counters
+            counters[LATE_RECORDS_DROPPED] = counters.get(LATE_RECORDS_DROPPED, 0) + self._late_dropped
+            self._late_dropped = 0
+
+    @abstractmethod
+    def snapshot_state(self) -> Any:
+        """Return all windows and the watermark, picklable; called between batches, shares live objects."""
+
+    @abstractmethod
+    def restore_state(self, snapshot: Any) -> None:
+        """Take over a snapshot, or one of several that hold different keys; called before `open`."""
+
+    @abstractmethod
+    def _add_batch(self, values: list[Any], timestamps: list[int]) -> None: ...
+
+    @abstractmethod
+    def _advance(self, watermark_ms: int) -> None: ...
+
+    def _keys(self, values: list[Any]) -> list[Any]:
+        return list(map(self._key_selector, values))
+
+    def _add_late(self, value: Any, timestamp: int) -> None:
+        """Take a record that no window takes any more."""
+        if self._late_tag_id is None:
+            self._late_dropped += 1
+        else:
+            self._late_values.append(value)
+            self._late_timestamps.append(timestamp)
+
+    def _fire(self, window: TimeWindow, accumulators: Iterable[tuple[Any, Any]], *, shared: bool) -> None:
+        """Fire a window; `shared` tells that the accumulators are still in use afterwards."""
+        result = self._fold.result
+        if shared:
+            contents = [(key, copy_value(result(accumulator))) for key, accumulator in accumulators]
+        else:
+            contents = [(key, result(accumulator)) for key, accumulator in accumulators]
+        self._firing.fire(window, contents, self._results)
+        missing = len(self._results) - len(self._result_timestamps)
+        self._result_timestamps.extend([window.end - 1] * missing)
+
+    def _flush(self) -> None:
+        if self._late_values:
+            values, timestamps = self._late_values, self._late_timestamps
+            self._late_values, self._late_timestamps = [], []
+            assert self._late_tag_id is not None
+            self.output.emit_side(self._late_tag_id, values, timestamps)
+        if self._results:
+            values, timestamps = self._results, self._result_timestamps
+            self._results, self._result_timestamps = [], []
+            emit_results(self, values, timestamps, self._output_type)
+
+
+class DueTimes:
+    """A heap of (time, start of window), each with what is due then.
+
+    At the same time windows come by start; a window fires before it is cleaned up.
+    """
+
+    FIRE = 0
+    CLEAN_UP = 1
+
+    __slots__ = ("_heap",)
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, int]] = []
+
+    def add(self, time_ms: int, start: int, what: int) -> None:
+        """Note that `what` is due for a window."""
+        heapq.heappush(self._heap, (time_ms, start, what))
+
+    def pop_due(self, watermark_ms: int) -> Iterable[tuple[int, int]]:
+        """Yield start and what is due, in order; what is added meanwhile is in time too."""
+        heap = self._heap
+        while heap and heap[0][0] <= watermark_ms:
+            _, start, what = heapq.heappop(heap)
+            yield start, what

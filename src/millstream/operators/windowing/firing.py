@@ -1,0 +1,188 @@
+"""What happens to the contents of a window that fires: emitted as they are, or given to a window function."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from millstream.common.errors import StateAccessError
+from millstream.common.functions import (
+    Function,
+    KeyedStateStore,
+    ProcessWindowFunction,
+    RuntimeContext,
+    WindowFunction,
+)
+from millstream.common.state import ValueState, ValueStateDescriptor
+from millstream.common.windows import TimeWindow
+from millstream.operators.base import Operator
+from millstream.state.keyed import KeyedStateBackend
+
+__all__ = ["ApplyFiring", "Firing", "PlainFiring", "ProcessFiring"]
+
+
+class Firing(ABC):
+    """Makes results of a window's contents; one for each operator.
+
+    Attributes:
+        functions: User functions to open and close.
+        clears: Whether `clear` does anything.
+    """
+
+    functions: tuple[Function, ...] = ()
+    clears: bool = False
+
+    def open(self, operator: Operator, runtime_context: RuntimeContext, *, merging: bool) -> None:
+        """Open the functions; `merging` tells that windows merge, so they have no state of their own."""
+        for function in self.functions:
+            function.open(runtime_context)
+
+    def close(self) -> None:
+        """Close the functions."""
+        for function in self.functions:
+            function.close()
+
+    @abstractmethod
+    def fire(self, window: TimeWindow, contents: Iterable[tuple[Any, Any]], results: list[Any]) -> None:
+        """Append the results of a window.
+
+        Args:
+            window: The window.
+            contents: Keys and what the fold made of their records.
+            results: Results so far.
+        """
+
+    def clear(self, window: TimeWindow, keys: Iterable[Any]) -> None:
+        """Drop what was kept for a window that is being cleaned up."""
+
+
+class PlainFiring(Firing):
+    """Emits the contents."""
+
+    def fire(self, window: TimeWindow, contents: Iterable[tuple[Any, Any]], results: list[Any]) -> None:
+        """Append the contents themselves."""
+        results.extend([content for _, content in contents])
+
+
+class _FunctionFiring(Firing, ABC):
+    """Calls a window function with the records of a window (or the one value that they were folded into)."""
+
+    def __init__(self, function: Function, *, folded: bool) -> None:
+        self.functions = (function,)
+        self._folded = folded
+        self._keyed_state: KeyedStateBackend | None = None
+
+    def open(self, operator: Operator, runtime_context: RuntimeContext, *, merging: bool) -> None:
+        """Open the function."""
+        self._keyed_state = operator.context.keyed_state
+        super().open(operator, runtime_context, merging=merging)
+
+    def fire(self, window: TimeWindow, contents: Iterable[tuple[Any, Any]], results: list[Any]) -> None:
+        """Append what the function yields for each key."""
+        for key, content in contents:
+            self._select(key)
+            made = self._call(key, window, [content] if self._folded else content)
+            if made is not None:
+                results.extend(made)
+
+    def _select(self, key: Any) -> None:
+        if self._keyed_state is not None:
+            self._keyed_state.set_current_key(key)
+
+    @abstractmethod
+    def _call(self, key: Any, window: TimeWindow, elements: list[Any]) -> Iterable[Any] | None: ...
+
+
+class ApplyFiring(_FunctionFiring):
+    """Calls a `WindowFunction`."""
+
+    def __init__(self, function: WindowFunction, *, folded: bool) -> None:
+        super().__init__(function, folded=folded)
+        self._function = function
+
+    def _call(self, key: Any, window: TimeWindow, elements: list[Any]) -> Iterable[Any] | None:
+        return self._function.apply(key, window, elements)
+
+
+class ProcessFiring(_FunctionFiring):
+    """Calls a `ProcessWindowFunction`."""
+
+    clears = True
+
+    def __init__(self, function: ProcessWindowFunction, *, folded: bool) -> None:
+        super().__init__(function, folded=folded)
+        self._function = function
+        self._user_clears = type(function).clear is not ProcessWindowFunction.clear
+
+    def open(self, operator: Operator, runtime_context: RuntimeContext, *, merging: bool) -> None:
+        """Open the function."""
+        self._merging = merging
+        self._context = _ProcessContext(operator, merging=merging)
+        super().open(operator, runtime_context, merging=merging)
+
+    def _call(self, key: Any, window: TimeWindow, elements: list[Any]) -> Iterable[Any] | None:
+        self._context.current_window = window
+        return self._function.process(key, self._context, elements)
+
+    def clear(self, window: TimeWindow, keys: Iterable[Any]) -> None:
+        """Call the function's `clear` for each key, then drop the state of the window."""
+        state = None if self._merging else self._keyed_state
+        if not self._user_clears and state is None:
+            return
+        self._context.current_window = window
+        for key in keys:
+            if self._user_clears:
+                self._select(key)
+                self._function.clear(self._context)
+            if state is not None:
+                state.clear_namespace(window, key)
+
+
+class _ProcessContext(ProcessWindowFunction.Context):
+    """What a firing comes with: one object for all firings of an operator."""
+
+    current_window: TimeWindow
+
+    def __init__(self, operator: Operator, *, merging: bool) -> None:
+        self._operator = operator
+        self._merging = merging
+
+    def window(self) -> TimeWindow:
+        """Return the window that fired."""
+        return self.current_window
+
+    def current_processing_time(self) -> int:
+        """Return the epoch's processing time."""
+        return self._operator.context.time.now_ms
+
+    def current_watermark(self) -> int:
+        """Return the watermark."""
+        return self._operator.watermark_ms
+
+    def window_state(self) -> KeyedStateStore:
+        """Return state of this key and window."""
+        if self._merging:
+            raise StateAccessError(
+                "per-window state was asked for in a window that may merge",
+                detail="Sessions merge, and their state cannot be merged.",
+                hint="Use global_state().",
+            )
+        return _NamespacedStore(self._operator, self.current_window)
+
+    def global_state(self) -> KeyedStateStore:
+        """Return state of this key over all windows."""
+        return _NamespacedStore(self._operator, None)
+
+
+class _NamespacedStore(KeyedStateStore):
+    def __init__(self, operator: Operator, namespace: TimeWindow | None) -> None:
+        self._operator = operator
+        self._namespace = namespace
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """Return the value state of that name in this namespace."""
+        keyed_state = self._operator.context.keyed_state
+        if keyed_state is None:
+            raise StateAccessError(f'state "{state_descriptor.name}" was asked for where there is no keyed state')
+        return keyed_state.get_state(state_descriptor, self._namespace)

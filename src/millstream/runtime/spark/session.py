@@ -1,0 +1,282 @@
+"""Opens the Spark session that a job runs in.
+
+A session that exists already is used as it is and never stopped; otherwise one is created, with the settings
+that epochs need, and stopped together with its JVM when its handle is closed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import sys
+import sysconfig
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+
+from millstream.common.errors import ConfigurationError, NotSupportedError
+from millstream.runtime.spark.java import Jvm, find_java, read_spark_defaults, start_jvm
+
+__all__ = ["SessionConfig", "SessionHandle", "SparkConnectError", "check_settings", "open_session"]
+
+log = logging.getLogger(__name__)
+
+UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
+DYNAMIC_ALLOCATION = "spark.dynamicAllocation.enabled"
+WORKER_PATH = "spark.executorEnv.PYTHONPATH"
+DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
+
+ALWAYS = {
+    UNIX_SOCKETS: "true",
+    DYNAMIC_ALLOCATION: "false",
+    "spark.python.worker.reuse": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+# One machine: compressing costs more than it saves, and nothing needs the machine's name or network.
+ON_ONE_MACHINE = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.shuffle.compress": "false",
+}
+
+
+class SparkConnectError(NotSupportedError):
+    """The Spark session is a Spark Connect client, which has no RDDs."""
+
+    code = "SPARK_CONNECT"
+
+
+@dataclass(frozen=True)
+class SessionConfig:
+    """How to create a Spark session where there is none.
+
+    Attributes:
+        master: `local[n]`, `local[*]`, `local-cluster[workers,cores,megabytes]`, `spark://host:port`, `yarn`
+            or `k8s://...`.
+        app_name: Name shown by Spark.
+        conf: Further settings of Spark; they have the last word over millstream's own.
+        verbose: Let Spark log at its usual level instead of warnings and errors only.
+    """
+
+    master: str = "local[*]"
+    app_name: str = "millstream"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        if not re.match(r"local$|local\[|local-cluster\[|spark://|yarn$|k8s://|sc://", self.master):
+            raise ConfigurationError(
+                f'master "{self.master}" is not one that Spark has',
+                hint="Use local[n], local[*], local-cluster[workers,cores,megabytes], spark://host:port, "
+                "yarn or k8s://host:port.",
+            )
+
+    @property
+    def on_one_machine(self) -> bool:
+        """Whether driver and executors share this machine."""
+        return self.master.startswith("local")
+
+
+class SessionHandle:
+    """A Spark session that a job may use; close it on the thread that opened it.
+
+    Attributes:
+        context: Spark's context, for RDDs.
+        owned: Whether millstream created it, so that closing the handle stops it.
+    """
+
+    def __init__(
+        self, context: SparkContext, *, owned: bool, jvm: Jvm | None = None, interrupt_handler: Any = None
+    ) -> None:
+        self.context = context
+        self.owned = owned
+        self._jvm = jvm
+        self._interrupt_handler = interrupt_handler
+        self._closed = False
+
+    @property
+    def session(self) -> Any:
+        """The `SparkSession` over `context`; built when it is first asked for (about half a second)."""
+        from pyspark.sql import SparkSession  # slow to import, and most jobs need RDDs only
+
+        return SparkSession.builder.getOrCreate()
+
+    def close(self) -> None:
+        """Stop what `open_session` created: the context, and the JVM if that was started too.
+
+        Does nothing for a session that was there before, and nothing when called again.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        if not self.owned:
+            return
+        try:
+            _stop_context(self.context)
+        finally:
+            _restore_interrupt_handler(self._interrupt_handler)
+            if self._jvm is not None:
+                _forget_gateway(self._jvm)
+                self._jvm.stop()
+
+    def __enter__(self) -> SessionHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_session(config: SessionConfig) -> SessionHandle:
+    """Return the active Spark session, or a new one made from `config`.
+
+    Must be called on the driver; on its main thread if Ctrl-C is to cancel Spark's jobs.
+
+    Raises:
+        SparkConnectError: If Spark is used through Spark Connect.
+        JavaNotFoundError: If a JVM is needed and there is no Java to run it.
+        JvmStartError: If the JVM does not start.
+    """
+    context = SparkContext._active_spark_context
+    if context is not None and context._jsc is not None:
+        check_settings(context)
+        return SessionHandle(context, owned=False)
+    _check_not_connect(config)
+    return _create_session(config)
+
+
+def check_settings(context: SparkContext) -> list[str]:
+    """Log, and return, what in the settings of a Spark session slows jobs down or endangers them."""
+    conf = context.getConf()
+    complaints = []
+    if conf.get(DYNAMIC_ALLOCATION, "false") == "true":
+        complaints.append(
+            f"{DYNAMIC_ALLOCATION} is true: Spark may remove executors that hold slots, and jobs then restart"
+        )
+    if conf.get(UNIX_SOCKETS, "false") != "true":
+        complaints.append(f"{UNIX_SOCKETS} is not true: each epoch takes about twice as long")
+    for complaint in complaints:
+        log.warning("spark session has an unsuitable setting: %s", complaint)
+    return complaints
+
+
+def _create_session(config: SessionConfig) -> SessionHandle:
+    settings = _compose_settings(config)
+    interrupt_handler = signal.getsignal(signal.SIGINT)
+    jvm = None
+    if SparkContext._gateway is None:
+        jvm = start_jvm(find_java(), settings, verbose=config.verbose)
+    try:
+        context = _create_context(settings, jvm)
+    except BaseException:
+        if jvm is not None:
+            _forget_gateway(jvm)
+            jvm.stop()
+        raise
+    check_settings(context)
+    return SessionHandle(context, owned=True, jvm=jvm, interrupt_handler=interrupt_handler)
+
+
+def _create_context(settings: Mapping[str, str], jvm: Jvm | None) -> SparkContext:
+    conf = SparkConf(loadDefaults=jvm is None)
+    conf.setAll(list(settings.items()))
+    # PySpark reads the interpreter of its workers from the environment and nowhere else.
+    before = os.environ.get("PYSPARK_PYTHON")
+    os.environ["PYSPARK_PYTHON"] = settings["spark.pyspark.python"]
+    try:
+        return SparkContext(conf=conf, gateway=None if jvm is None else jvm.gateway)
+    finally:
+        if before is None:
+            del os.environ["PYSPARK_PYTHON"]
+        else:
+            os.environ["PYSPARK_PYTHON"] = before
+
+
+def _compose_settings(config: SessionConfig) -> dict[str, str]:
+    """Return Spark's settings: millstream's own, then the installation's defaults, then the user's."""
+    given = read_spark_defaults() | {key: str(value) for key, value in config.conf.items()}
+    settings = dict(ALWAYS)
+    if config.on_one_machine:
+        settings |= ON_ONE_MACHINE
+    settings |= given | _python_settings(given)
+    settings |= {"spark.master": config.master, "spark.app.name": config.app_name}
+    if config.on_one_machine:
+        settings[DRIVER_OPTIONS] = _add_collector(given.get(DRIVER_OPTIONS, ""))
+    return settings
+
+
+def _add_collector(options: str) -> str:
+    """Return `options` with the parallel collector, unless they choose one.
+
+    >>> _add_collector("-Xss4m"), _add_collector("-XX:+UseZGC")
+    ('-XX:+UseParallelGC -Xss4m', '-XX:+UseZGC')
+    """
+    if re.search(r"-XX:\+Use\w+GC\b", options):
+        return options
+    return f"-XX:+UseParallelGC {options}".strip()
+
+
+def _python_settings(given: Mapping[str, str]) -> dict[str, str]:
+    python = given.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or sys.executable
+    settings = {"spark.pyspark.python": python, "spark.pyspark.driver.python": sys.executable}
+    root = str(Path(__file__).resolve().parents[3])
+    installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    # What is installed is found by the same interpreter; on PYTHONPATH it would hide the standard library.
+    if root not in {os.path.realpath(path) for path in installed}:
+        theirs = given.get(WORKER_PATH)
+        settings[WORKER_PATH] = root if not theirs else f"{theirs}{os.pathsep}{root}"
+    return settings
+
+
+def _check_not_connect(config: SessionConfig) -> None:
+    module = sys.modules.get("pyspark.sql.connect.session")
+    active = None if module is None else module.SparkSession.getActiveSession()
+    reason = None
+    if active is not None:
+        reason = "the active Spark session is a Spark Connect client"
+    elif config.master.startswith("sc://"):
+        reason = f'master "{config.master}" names a Spark Connect server'
+    elif "spark.remote" in config.conf or config.conf.get("spark.api.mode") == "connect":
+        reason = "the settings ask for Spark Connect"
+    elif "SPARK_REMOTE" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ:
+        reason = "the environment asks for Spark Connect (SPARK_REMOTE or SPARK_CONNECT_MODE_ENABLED)"
+    if reason is not None:
+        raise SparkConnectError(
+            reason,
+            detail="Jobs run on RDDs, which Spark Connect and serverless Spark do not have.",
+            hint="Stop that session or unset the variable, and run on a classic session: master local[*], "
+            "spark://host:port, yarn or k8s://host:port; or use the local executor, which needs no Spark.",
+        )
+
+
+def _stop_context(context: SparkContext) -> None:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession._instantiatedSession
+    stopping = session if session is not None and session.sparkContext is context else context
+    try:
+        stopping.stop()
+    except (OSError, Py4JError) as error:
+        log.warning("spark context did not stop cleanly: its JVM is gone: %s", error)
+        context.stop()  # what is left of it in Python
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+
+def _restore_interrupt_handler(handler: Any) -> None:
+    """Undo what `SparkContext` did to SIGINT; only the main thread can, and could."""
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)
+
+
+def _forget_gateway(jvm: Jvm) -> None:
+    """Make PySpark start or accept another JVM the next time: it keeps the gateway for good."""
+    if SparkContext._gateway is jvm.gateway:
+        SparkContext._gateway = None
+        SparkContext._jvm = None

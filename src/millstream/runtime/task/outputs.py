@@ -1,0 +1,123 @@
+"""Where an operator's output goes: to the operators chained behind it, and into blocks for other subtasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from millstream.common.batch import Batch, Element, StreamStatus, Watermark
+from millstream.graph.job_graph import JobEdge
+from millstream.operators.base import BatchHandler, Operator, Output
+from millstream.runtime.task.blocks import Block, encode_elements
+
+__all__ = ["ChainOutput", "ExchangeWriter"]
+
+
+class ExchangeWriter:
+    """Gathers what one subtask sends over one edge, until the epoch's end; the subtask's thread calls it.
+
+    Args:
+        edge: The exchange.
+        sender: The sending subtask.
+    """
+
+    def __init__(self, edge: JobEdge, sender: int) -> None:
+        partitioning = edge.edge.partitioning
+        self._edge_id = edge.id
+        self._sender = sender
+        self._selector = partitioning.build(sender, edge.senders, edge.receivers, edge.max_parallelism)
+        self._elements: dict[int, list[Element]] = {
+            target: [] for target in partitioning.targets(sender, edge.senders, edge.receivers)
+        }
+
+    def batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Deal a batch to its targets."""
+        for target, part, stamps in self._selector.split(values, timestamps):
+            elements = self._elements[target]
+            last = elements[-1] if elements else None
+            if isinstance(last, Batch) and (last.timestamps is None) == (stamps is None):
+                last.values.extend(part)
+                if stamps is not None and last.timestamps is not None:
+                    last.timestamps.extend(stamps)
+            else:
+                elements.append(Batch(part, stamps))
+
+    def watermark(self, timestamp_ms: int) -> None:
+        """Send a watermark to every target; it replaces one that nothing followed."""
+        mark = Watermark(timestamp_ms)
+        for elements in self._elements.values():
+            if elements and isinstance(elements[-1], Watermark):
+                elements[-1] = mark
+            else:
+                elements.append(mark)
+
+    def status(self, status: StreamStatus) -> None:
+        """Send a change of status to every target."""
+        for elements in self._elements.values():
+            elements.append(status)
+
+    def flush(self) -> list[Block]:
+        """Return the epoch's blocks and start anew; channels that carried nothing have none."""
+        blocks = []
+        for target, elements in self._elements.items():
+            if elements:
+                payload = elements if target == self._sender else encode_elements(elements)
+                blocks.append(Block(self._edge_id, self._sender, target, payload))
+                self._elements[target] = []
+        return blocks
+
+
+class ChainOutput(Output):
+    """The output of one operator: a few direct calls for each batch."""
+
+    def __init__(self) -> None:
+        self._batch: list[BatchHandler] = []
+        self._side: dict[str, list[BatchHandler]] = {}
+        self._watermark: list[Callable[[int], None]] = []
+        self._status: list[Callable[[StreamStatus], None]] = []
+
+    def add_operator(self, operator: Operator, side_output: str | None) -> None:
+        """Have an operator chained behind."""
+        self._add(operator.process_batch, side_output)
+        self._watermark.append(operator.process_watermark)
+        self._status.append(operator.process_status)
+
+    def add_exchange(self, writer: ExchangeWriter, side_output: str | None) -> None:
+        """Have output gathered for other subtasks."""
+        self._add(writer.batch, side_output)
+        self._watermark.append(writer.watermark)
+        self._status.append(writer.status)
+
+    def _add(self, handler: BatchHandler, side_output: str | None) -> None:
+        if side_output is None:
+            self._batch.append(handler)
+        else:
+            self._side.setdefault(side_output, []).append(handler)
+
+    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Hand on a batch."""
+        if values:
+            _fan_out(self._batch, values, timestamps)
+
+    def emit_side(self, tag_id: str, values: list[Any], timestamps: list[int] | None) -> None:
+        """Hand a batch to a side output."""
+        if values:
+            _fan_out(self._side.get(tag_id, []), values, timestamps)
+
+    def emit_watermark(self, timestamp_ms: int) -> None:
+        """Hand on a watermark to all readers, of side outputs too."""
+        for advance in self._watermark:
+            advance(timestamp_ms)
+
+    def emit_status(self, status: StreamStatus) -> None:
+        """Hand on a change of status to all readers."""
+        for change in self._status:
+            change(status)
+
+
+def _fan_out(handlers: list[BatchHandler], values: list[Any], timestamps: list[int] | None) -> None:
+    """Call each handler with lists of its own: the receiver may change them."""
+    for handler in handlers[1:]:
+        handler(list(values), None if timestamps is None else list(timestamps))
+    if handlers:
+        handlers[0](values, timestamps)

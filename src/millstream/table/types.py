@@ -1,0 +1,48 @@
+"""SQL types (PyFlink's `pyflink.table.types`)."""
+
+from millstream.common.datatypes import (
+    ArrayType,
+    BigIntType,
+    BooleanType,
+    DataType,
+    DataTypes,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    NumericType,
+    RowField,
+    RowType,
+    SmallIntType,
+    TimestampType,
+    TimeType,
+    TinyIntType,
+    VarBinaryType,
+    VarCharType,
+)
+from millstream.common.types import Row, RowKind
+
+__all__ = [
+    "ArrayType",
+    "BigIntType",
+    "BooleanType",
+    "DataType",
+    "DataTypes",
+    "DateType",
+    "DecimalType",
+    "DoubleType",
+    "FloatType",
+    "IntType",
+    "NumericType",
+    "Row",
+    "RowField",
+    "RowKind",
+    "RowType",
+    "SmallIntType",
+    "TimeType",
+    "TimestampType",
+    "TinyIntType",
+    "VarBinaryType",
+    "VarCharType",
+]
