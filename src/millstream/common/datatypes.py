@@ -76,7 +76,9 @@ class DataType:
             if not self.nullable:
                 raise TypeMismatchError(f"value None does not fit type {self}")
         elif not self._fits(value):
-            raise TypeMismatchError(f"value {shorten(value)} of type {type(value).__name__} does not fit type {self}")
+            raise TypeMismatchError(
+                f"value {shorten(value)} of type {type(value).__name__} does not fit type {self}"
+            )
 
     def _fits(self, value: Any) -> bool:
         return isinstance(value, self.python_types)

@@ -13,7 +13,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from millstream.common.output_tag import OutputTag
     from millstream.common.state import ValueState, ValueStateDescriptor
     from millstream.common.windows import Window
 

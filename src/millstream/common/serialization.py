@@ -31,7 +31,8 @@ def check_charset(name: str) -> str:
         return codecs.lookup(name).name
     except LookupError as error:
         raise ConfigurationError(
-            f"charset {name!r} does not exist", hint='Use a name that Python knows, such as "UTF-8" or "ISO-8859-1".'
+            f"charset {name!r} does not exist",
+            hint='Use a name that Python knows, such as "UTF-8" or "ISO-8859-1".',
         ) from error
 
 

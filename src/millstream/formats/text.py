@@ -93,4 +93,6 @@ class _TextLines(FileRecords):
                     detail=error.reason,
                     hint="Give the file's charset to the format.",
                 )
-        return MalformedRecordError(f"file {self._path!r}: text after line {self._position[1]} does not decode")
+        return MalformedRecordError(
+            f"file {self._path!r}: text after line {self._position[1]} does not decode"
+        )

@@ -57,10 +57,10 @@ _progress_listener: ProgressListener | None = None
 
 
 def set_progress_listener(listener: ProgressListener | None) -> None:
-    """Have jobs that are submitted from now on in this process tell `listener` of each epoch; None for nobody.
+    """Have jobs that this process submits from now on tell `listener` of each epoch; None for nobody.
 
-    For entry points (the command line), which do not make the submission themselves. The listener is called on
-    the thread that drives the job and must return soon.
+    For entry points (the command line), which do not make the submission themselves. The listener is called
+    on the thread that drives the job and must return soon.
     """
     global _progress_listener
     _progress_listener = listener
@@ -151,13 +151,17 @@ class JobLauncher(ABC):
 _launcher_override: JobLauncher | None = None
 
 
-def set_launcher_override(launcher: JobLauncher | None) -> None:
+def set_launcher_override(launcher: JobLauncher | None) -> JobLauncher | None:
     """Make `find_launcher` return `launcher` in this process; None for the installed runtime again.
 
     For entry points that show a job instead of running it, or that must know the jobs that run.
+
+    Returns:
+        The override that was there before.
     """
     global _launcher_override
-    _launcher_override = launcher
+    before, _launcher_override = _launcher_override, launcher
+    return before
 
 
 def find_launcher() -> JobLauncher:

@@ -41,7 +41,9 @@ class SinkWriter(ABC):
     """Stages output. Lives in the slot for the whole attempt; one thread calls it."""
 
     @abstractmethod
-    def write(self, values: list[Any], timestamps: list[int] | None, *, watermark_ms: int, now_ms: int) -> None:
+    def write(
+        self, values: list[Any], timestamps: list[int] | None, *, watermark_ms: int, now_ms: int
+    ) -> None:
         """Stage a batch.
 
         Args:

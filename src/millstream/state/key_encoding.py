@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
 from decimal import Decimal
 from enum import Enum
@@ -104,7 +104,7 @@ def _decimal(key: Decimal) -> bytes:
 
 def _datetime(key: datetime) -> bytes:
     aware = key.tzinfo is not None
-    naive = key.astimezone(timezone.utc).replace(tzinfo=None) if aware else key
+    naive = key.astimezone(UTC).replace(tzinfo=None) if aware else key
     return (b"\x43" if aware else b"\x42") + _int((naive - _EPOCH) // _MICROSECOND)
 
 

@@ -1,8 +1,8 @@
 """Window assigners (PyFlink's `pyflink.datastream.window`): which windows a record belongs to.
 
 Assigners are declared, small and immutable. The operators do not ask them record by record: each kind has an
-operator of its own that computes windows for whole batches (`operators.windowing.spec`). `assign_windows` says
-the same thing for one record.
+operator of its own that computes windows for whole batches (`operators.windowing.spec`). `assign_windows`
+says the same thing for one record.
 
 Lengths are milliseconds; the factories `of` and `with_gap` also take `Time`, `Duration` and `timedelta`.
 """
@@ -147,7 +147,8 @@ class _Sliding(WindowAssigner, ABC):
         """Return all windows that hold `timestamp`, the newest first; none in a gap (slide > size)."""
         newest = TimeWindow.get_window_start_with_offset(timestamp, self.offset, self.slide)
         return [
-            TimeWindow(start, start + self.size) for start in range(newest, timestamp - self.size, -self.slide)
+            TimeWindow(start, start + self.size)
+            for start in range(newest, timestamp - self.size, -self.slide)
         ]
 
 
@@ -182,7 +183,9 @@ class SlidingEventTimeWindows(_Sliding, _EventTime):
         Raises:
             ConfigurationError: If a length is not positive or the offset not smaller than the slide.
         """
-        return SlidingEventTimeWindows(to_milliseconds(size), to_milliseconds(slide), to_milliseconds(offset or 0))
+        return SlidingEventTimeWindows(
+            to_milliseconds(size), to_milliseconds(slide), to_milliseconds(offset or 0)
+        )
 
 
 class TumblingProcessingTimeWindows(_Tumbling, _ProcessingTime):

@@ -1,6 +1,7 @@
 """What all window operators share: functions, late records, results, the heap of due times, snapshots.
 
-A window `[start, end)` fires when the watermark reaches `end - 1` and is cleaned up `allowed_lateness_ms` later::
+A window `[start, end)` fires when the watermark reaches `end - 1` and is cleaned up
+`allowed_lateness_ms` later::
 
     event time   start                    end-1      end-1+lateness
                    |------- on time --------|---- late, kept ---|--- late, dropped or side output --->
@@ -16,11 +17,10 @@ from __future__ import annotations
 import heapq
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from millstream.common.errors import JobDefinitionError, shorten
 from millstream.common.functions import Function
-from millstream.common.typeinfo import TypeInformation
 from millstream.common.windows import TimeWindow
 from millstream.operators.base import Operator, OperatorReport
 from millstream.operators.process import emit_results
@@ -28,7 +28,10 @@ from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.windowing.firing import Firing
 from millstream.operators.windowing.folds import Fold, copy_value
 
-__all__ = ["LATE_RECORDS_DROPPED", "WindowOperator"]
+if TYPE_CHECKING:
+    from millstream.common.typeinfo import TypeInformation
+
+__all__ = ["DueTimes", "LATE_RECORDS_DROPPED", "WindowOperator"]
 
 LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 """Counter of late records that went nowhere."""
@@ -100,7 +103,7 @@ class WindowOperator(Operator):
             raise JobDefinitionError(
                 f"a record has no timestamp: {shorten(values[0])}",
                 detail="Event-time windows place records by their timestamps.",
-                hint="Call assign_timestamps_and_watermarks(...) with a timestamp assigner before key_by(...).",
+                hint="Call assign_timestamps_and_watermarks(...), with a TimestampAssigner, before key_by.",
             )
         self._add_batch(values, timestamps)
         self._flush()

@@ -184,5 +184,7 @@ class _NamespacedStore(KeyedStateStore):
         """Return the value state of that name in this namespace."""
         keyed_state = self._operator.context.keyed_state
         if keyed_state is None:
-            raise StateAccessError(f'state "{state_descriptor.name}" was asked for where there is no keyed state')
+            raise StateAccessError(
+                f'state "{state_descriptor.name}" was asked for where there is no keyed state'
+            )
         return keyed_state.get_state(state_descriptor, self._namespace)

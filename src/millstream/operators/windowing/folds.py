@@ -112,7 +112,7 @@ class AggregateFold(Fold):
         )
 
     def can_merge(self) -> bool:
-        """Return whether `merge` is written: programs may leave it empty, as Flink needs it for sessions only.
+        """Return whether `merge` is written: programs may leave it empty, Flink needs it for sessions only.
 
         It is tried on two empty accumulators; one that raises, or that makes None of what is not None, is
         taken as not written.

@@ -16,7 +16,7 @@ class EventTimePaneOperator(WindowOperator):
     """Windows by start, `{start: {key: accumulator}}`, each with one due time for all keys.
 
     A window fires for all its keys at once, in order of the keys' first records. A sliding window's record is
-    added to every window that holds it, the newest first: `SliceOperator` is cheaper where accumulators merge.
+    added to every window that holds it, the newest first; `SliceOperator` is cheaper if accumulators merge.
 
     `live` panes are those that have not fired; only they are reached from the hot loop.
 

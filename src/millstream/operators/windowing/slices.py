@@ -1,14 +1,15 @@
 """Sliding event-time windows whose records are kept in slices that windows share.
 
-The starts and ends of all windows cut time into slices; a record is added to one slice, and a window that fires
-combines the slices it consists of. So the cost of a record does not grow with size / slide::
+The starts and ends of all windows cut time into slices. A record is added to one slice, and a window that
+fires combines the slices it consists of, so the cost of a record does not grow with size / slide::
 
-    size 7, slide 3        |--a--|b|--a--|b|--a--|b|--a--|b|        a: slide - size % slide ... see `_slice_starts`
-    windows                [=============)
-                                 [=============)
-                                       [=============)
+    size 7, slide 3     event time   0  1  2  3  4  5  6  7  8  9  10 11 12 13
+                        slices       |a-|b----|a-|b----|a-|b----|a-|b----|a-|
+                        windows      [====================)
+                                              [====================)
+                                                       [====================)
 
-If the slide divides the size there is one slice for each slide, else there are two (cut at `size % slide`).
+If the slide divides the size there is one slice for each slide; else two, cut at `size % slide` (here 1).
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ __all__ = ["SliceOperator"]
 class SliceOperator(WindowOperator):
     """Slices by start, `{start: {key: accumulator}}`, and due times of windows.
 
-    A window fires for all its keys at once, in order of its slices and of the keys' first records in them. Slices
-    are combined in order of time, whatever the order of arrival.
+    A window fires for all its keys at once, in order of its slices and of the keys' first records in them.
+    Slices are combined in order of time, whatever the order of arrival.
 
     `live` slices are those of which no window has ended; only they are reached from the hot loop.
 

@@ -1,7 +1,7 @@
 """Triggers (PyFlink's `pyflink.datastream.window`): when a window fires.
 
-Only `EventTimeTrigger` runs so far, and it is built into the operators. The others are declared, so that programs
-import; `WindowedStream.trigger` refuses them with a `NotSupportedError`.
+Only `EventTimeTrigger` runs so far, and it is built into the operators. The others are declared, so that
+programs import; `WindowedStream.trigger` refuses them with a `NotSupportedError`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ class Trigger(ABC):
             """Merge the trigger's state of the windows that merge."""
 
     @abstractmethod
-    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(
+        self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         """Called for each record added to a window."""
 
     @abstractmethod
@@ -157,7 +159,9 @@ class _Declared(Trigger, ABC):
     def _refuse(self) -> NoReturn:
         raise NotSupportedError(f"{type(self).__name__} is not supported yet")
 
-    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+    def on_element(
+        self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
         """Not supported yet."""
         self._refuse()
 

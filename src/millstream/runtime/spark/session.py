@@ -6,6 +6,7 @@ that epochs need, and stopped together with its JVM when its handle is closed.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
@@ -24,7 +25,14 @@ from pyspark import SparkConf, SparkContext
 from millstream.common.errors import ConfigurationError, NotSupportedError
 from millstream.runtime.spark.java import Jvm, find_java, read_spark_defaults, start_jvm
 
-__all__ = ["SessionConfig", "SessionHandle", "SparkConnectError", "check_settings", "open_session"]
+__all__ = [
+    "SessionConfig",
+    "SessionHandle",
+    "SparkConnectError",
+    "check_settings",
+    "open_session",
+    "shared_session",
+]
 
 log = logging.getLogger(__name__)
 
@@ -150,6 +158,33 @@ def open_session(config: SessionConfig) -> SessionHandle:
         return SessionHandle(context, owned=False)
     _check_not_connect(config)
     return _create_session(config)
+
+
+_shared: tuple[SessionConfig, SessionHandle] | None = None
+
+
+def shared_session(config: SessionConfig) -> SessionHandle:
+    """Return the process's session for `config`; it stays open for later jobs, until the process ends.
+
+    Spark allows one context in a process, so a session with other settings that was made here is closed first.
+    """
+    global _shared
+    if _shared is not None:
+        kept, handle = _shared
+        same = (kept.master, kept.conf) == (config.master, config.conf)
+        if same and handle.context._jsc is not None:
+            return handle
+        handle.close()
+    handle = open_session(config)
+    if _shared is None:
+        atexit.register(_close_shared)
+    _shared = (config, handle)
+    return handle
+
+
+def _close_shared() -> None:
+    if _shared is not None:
+        _shared[1].close()
 
 
 def check_settings(context: SparkContext) -> list[str]:

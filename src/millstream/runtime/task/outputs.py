@@ -9,6 +9,7 @@ from millstream.common.batch import Batch, Element, StreamStatus, Watermark
 from millstream.graph.job_graph import JobEdge
 from millstream.operators.base import BatchHandler, Operator, Output
 from millstream.runtime.task.blocks import Block, encode_elements
+from millstream.runtime.task.failures import guarded
 
 __all__ = ["ChainOutput", "ExchangeWriter"]
 
@@ -76,11 +77,11 @@ class ChainOutput(Output):
         self._watermark: list[Callable[[int], None]] = []
         self._status: list[Callable[[StreamStatus], None]] = []
 
-    def add_operator(self, operator: Operator, side_output: str | None) -> None:
-        """Have an operator chained behind."""
-        self._add(operator.process_batch, side_output)
-        self._watermark.append(operator.process_watermark)
-        self._status.append(operator.process_status)
+    def add_operator(self, operator: Operator, name: str, side_output: str | None) -> None:
+        """Have an operator chained behind; `name` is noted on what it raises."""
+        self._add(guarded(operator.process_batch, name), side_output)
+        self._watermark.append(guarded(operator.process_watermark, name))
+        self._status.append(guarded(operator.process_status, name))
 
     def add_exchange(self, writer: ExchangeWriter, side_output: str | None) -> None:
         """Have output gathered for other subtasks."""

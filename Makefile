@@ -1,0 +1,61 @@
+# Recipes of millstream; `make help` lists them. The environment is .venv in the checkout.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST_ARGS ?=
+DEMO_ARGS ?=
+BENCH_ARGS ?=
+
+.PHONY: help setup demo test lint bench docs
+
+help:  ## list the recipes
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+
+setup: $(STAMP)  ## make .venv with millstream (editable), Java and all tools
+
+# A version manager may put an interpreter on the path that it then refuses to run, so each is tried.
+$(STAMP): pyproject.toml Makefile
+	@python=""; \
+	for candidate in $${PYTHON:-} python3.11 python3.12 python3.13 python3.14 python3 python; do \
+	  if "$$candidate" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
+	  then python="$$candidate"; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo "make: no Python of version 3.11 or newer with venv was found on the path" >&2; \
+	  echo "Detail: Looked for python3.11, python3.12, python3.13, python3.14, python3 and python." >&2; \
+	  echo "Hint: Install one (with its venv package), or name it: make PYTHON=/path/to/python3.11 setup" >&2; \
+	  exit 1; \
+	fi; \
+	if ! "$(BIN)/python" -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	  echo "making $(VENV) with $$("$$python" --version)"; \
+	  "$$python" -m venv --clear "$(VENV)"; \
+	fi; \
+	echo "installing millstream and what it needs (once; a few minutes the first time)"; \
+	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check -e '.[demo,java,dev]'
+	@touch $@
+
+demo: $(STAMP)  ## run the main job: all flights that left New York in 2013
+	@$(BIN)/millstream demo flights $(DEMO_ARGS)
+
+test: lint  ## run lint, then all tests
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(STAMP)  ## run ruff, mypy and import-linter
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(STAMP)  ## measure millstream against PyFlink (which gets an environment of its own)
+	@$(BIN)/python benchmarks/compare.py $(BENCH_ARGS)
+
+docs: $(STAMP)  ## write the reference pages that are generated from the code
+	@$(BIN)/millstream config --markdown > docs/options.md
+	@echo "docs/options.md"

@@ -1,0 +1,5 @@
+"""`python -m millstream.cli`."""
+
+from millstream.cli.main import main
+
+main()

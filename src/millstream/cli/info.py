@@ -1,0 +1,52 @@
+"""`millstream info`: show a program's plan without running it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from millstream.cli.options import JobOptions, job_options
+
+__all__ = ["command"]
+
+
+@click.command("info", context_settings={"allow_interspersed_args": False})
+@job_options
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+@click.argument("program", type=click.Path(exists=True, dir_okay=False, readable=True), metavar="JOB.PY")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
+def command(program: str, arguments: tuple[str, ...], *, as_json: bool, **options: Any) -> None:
+    """Show how the first job of JOB.PY would run: its operators, chains, levels and exchanges.
+
+    The program itself is run up to its first execute().
+    """
+    job_settings = JobOptions(**options)
+    job_settings.export()
+    sys.exit(_show_plan(program, arguments, as_json=as_json, verbose=job_settings.verbose))
+
+
+def _show_plan(program: str, arguments: tuple[str, ...], *, as_json: bool, verbose: bool) -> int:
+    # Imported here so that help and usage errors are quick.
+    from millstream.cli.script import JobRecorder, run_program
+    from millstream.graph import explain
+    from millstream.graph.launcher import JobSubmission
+
+    class Captured(BaseException):
+        """Ends the program at its first submission; not an Exception, so that programs let it pass."""
+
+    class Capture(JobRecorder):
+        submission: JobSubmission
+
+        def launch(self, submission: JobSubmission) -> NoReturn:
+            self.submission = submission
+            raise Captured
+
+    capture = Capture()
+    try:
+        return run_program(program, arguments, verbose=verbose, recorder=capture)
+    except Captured:
+        show = explain.to_json if as_json else explain.draw
+        click.echo(show(capture.submission.transformations, capture.submission.configuration))
+        return 0

@@ -1,0 +1,49 @@
+"""The command `millstream`.
+
+Only the module of the command that is used is imported, so that `millstream --version` answers at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from millstream.version import __version__
+
+__all__ = ["main"]
+
+# Command -> (module, one line for `millstream --help`); the module's attribute `command` is the command.
+COMMANDS = {
+    "run": ("millstream.cli.run", "Run a program."),
+    "info": ("millstream.cli.info", "Show a program's plan without running it."),
+    "demo": ("millstream.cli.demo", "Run a packaged example."),
+    "doctor": ("millstream.cli.doctor", "Check this machine: what is found, what to do."),
+    "config": ("millstream.cli.config", "List every option with its value and where it comes from."),
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="millstream")
+def main() -> None:
+    """Apache Flink's streaming model in Python, executed by Apache Spark."""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""The options that `run`, `demo` and `info` share, and how they reach the program.
+
+A program makes its own environment, so options travel to it as the environment variable `MILLSTREAM_CONFIG`,
+a JSON object of option keys and values, which `Configuration` reads::
+
+    -p 4 --target local -D a.b=c   ->   {"parallelism.default": "4", "execution.target": "local", "a.b": "c"}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["CONFIG_VARIABLE", "JobOptions", "job_options", "parse_definitions"]
+
+CONFIG_VARIABLE = "MILLSTREAM_CONFIG"
+PARALLELISM_KEY = "parallelism.default"
+TARGET_KEY = "execution.target"
+VERBOSE_KEY = "millstream.verbose"
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """What the user asked for on the command line.
+
+    Attributes:
+        definitions: Options by key, as given with `-D`.
+        parallelism: Default parallelism; None for the configured one.
+        target: Where to run; None for the configured one.
+        debug: Run in this process, so that `breakpoint()` works.
+        verbose: Show all frames, also those of millstream and Java.
+        progress: Show progress; None if standard error is a terminal.
+    """
+
+    definitions: dict[str, str]
+    parallelism: int | None = None
+    target: str | None = None
+    debug: bool = False
+    verbose: bool = False
+    progress: bool | None = None
+
+    def settings(self) -> dict[str, str]:
+        """Return all of it as option keys and values; `-D` has the last word."""
+        settings: dict[str, str] = {}
+        if self.parallelism is not None:
+            settings[PARALLELISM_KEY] = str(self.parallelism)
+        if self.target is not None:
+            settings[TARGET_KEY] = self.target
+        if self.debug:
+            settings[TARGET_KEY] = "local"
+        if self.verbose:
+            settings[VERBOSE_KEY] = "true"
+        return settings | self.definitions
+
+    def export(self) -> None:
+        """Put the options into this process's environment, over those that are there.
+
+        Raises:
+            click.UsageError: If the variable holds something else.
+        """
+        os.environ[CONFIG_VARIABLE] = json.dumps(inherited_settings() | self.settings())
+
+
+def inherited_settings() -> dict[str, Any]:
+    """Return the options that this process's environment holds.
+
+    Raises:
+        click.UsageError: If the variable does not hold a JSON object.
+    """
+    text = os.environ.get(CONFIG_VARIABLE, "")
+    try:
+        settings = json.loads(text) if text.strip() else {}
+    except ValueError as error:
+        raise click.UsageError(f"{CONFIG_VARIABLE} is not JSON: {error}") from error
+    if not isinstance(settings, dict):
+        raise click.UsageError(f"{CONFIG_VARIABLE} holds a JSON {type(settings).__name__}, not an object")
+    return settings
+
+
+def parse_definitions(
+    _context: click.Context | None, _parameter: click.Parameter | None, values: tuple[str, ...]
+) -> dict[str, str]:
+    """Return `key=value` pairs as a dict; a later one replaces an earlier one.
+
+    >>> parse_definitions(None, None, ("a.b=c=d", "e="))
+    {'a.b': 'c=d', 'e': ''}
+
+    Raises:
+        click.BadParameter: If one has no key or no equals sign.
+    """
+    definitions = {}
+    for text in values:
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            raise click.BadParameter(f'"{text}" is not of the form key=value')
+        definitions[key.strip()] = value.strip()
+    return definitions
+
+
+_DECORATORS = (
+    click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism."),
+    click.option(
+        "-D",
+        "definitions",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=parse_definitions,
+        help="Set an option; `millstream config` lists them. May be repeated.",
+    ),
+    click.option(
+        "--target",
+        help="Where to run: local (this process, no JVM), or a Spark master: local[n], local-cluster[...], "
+        "spark://host:port, yarn, k8s://...",
+    ),
+    click.option("--debug", is_flag=True, help="Run in this process, so that breakpoint() works."),
+    click.option("--verbose", is_flag=True, help="Show all frames of errors, also millstream's and Java's."),
+    click.option(
+        "--progress/--no-progress", default=None, help="Show progress; by default on a terminal only."
+    ),
+)
+
+
+def job_options(function: Decorated) -> Decorated:
+    """Give a command the shared options, as arguments named like the fields of `JobOptions`."""
+    for decorator in reversed(_DECORATORS):
+        function = decorator(function)
+    return function

@@ -1,0 +1,40 @@
+"""`millstream run`: run a program."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from millstream.cli.options import JobOptions, job_options
+
+__all__ = ["command", "run_with_options"]
+
+
+@click.command("run", context_settings={"allow_interspersed_args": False})
+@job_options
+@click.argument("program", type=click.Path(exists=True, dir_okay=False, readable=True), metavar="JOB.PY")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
+def command(program: str, arguments: tuple[str, ...], **options: Any) -> None:
+    """Run the program JOB.PY with its own ARGS.
+
+    Options for millstream stand before JOB.PY; they have the last word over the environment and over
+    configuration files, a program's own settings over them.
+    """
+    sys.exit(run_with_options(program, arguments, JobOptions(**options)))
+
+
+def run_with_options(program: str, arguments: Sequence[str], options: JobOptions) -> int:
+    """Run a program and return its exit code."""
+    # Neither is needed to print help or a usage error.
+    from millstream.cli.progress import showing_progress
+    from millstream.cli.script import run_program
+
+    if options.verbose:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    options.export()
+    with showing_progress(wanted=options.progress):
+        return run_program(program, arguments, verbose=options.verbose)

@@ -1,0 +1,215 @@
+"""Runs a user's program in this process, as Python itself would, and reports how it ended.
+
+==============================================  =====================================================
+the program                                     exit code
+==============================================  =====================================================
+ends, and submitted a job                       0
+ends without having submitted a job             1, with a message
+calls `sys.exit(code)`                          its own
+raises, or its job fails                        1; user's traceback or millstream's message
+is interrupted (Ctrl-C)                         130, after its jobs were cancelled
+is terminated (SIGTERM)                         143, after its jobs were cancelled
+==============================================  =====================================================
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType, TracebackType
+
+import click
+
+from millstream.common.errors import JobDefinitionError, JobExecutionError, MillstreamError
+from millstream.graph.launcher import (
+    JobLauncher,
+    JobSubmission,
+    RunningJob,
+    find_launcher,
+    set_launcher_override,
+)
+
+__all__ = ["JobRecorder", "describe_error", "launching_with", "run_as_main", "run_program"]
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+CANCEL_TIMEOUT_S = 20.0
+ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived; a KeyboardInterrupt, so that whoever waits gives up in the same way."""
+
+
+class JobRecorder(JobLauncher):
+    """Hands jobs to the installed runtime and remembers them, to cancel them if the user gives up.
+
+    The runtime is looked for when the first job is submitted: programs that submit none start no machinery.
+    """
+
+    def __init__(self) -> None:
+        self.jobs: list[RunningJob] = []
+        self.submissions = 0
+
+    def launch(self, submission: JobSubmission) -> RunningJob:
+        """Launch the job and remember it."""
+        self.submissions += 1
+        with launching_with(None):
+            installed = find_launcher()
+        job = installed.launch(submission)
+        self.jobs.append(job)
+        return job
+
+    def cancel(self) -> None:
+        """Cancel what runs and wait until it has ended, a while at most."""
+        running = [job for job in self.jobs if job.status() not in ENDED]
+        for job in running:
+            job.cancel()
+        for job in running:
+            with suppress(MillstreamError, TimeoutError, KeyboardInterrupt):
+                job.wait(CANCEL_TIMEOUT_S)
+
+
+@contextmanager
+def launching_with(launcher: JobLauncher | None) -> Iterator[None]:
+    """Have jobs launched by `launcher`, None for the installed runtime; then by what did before."""
+    before = set_launcher_override(launcher)
+    try:
+        yield
+    finally:
+        set_launcher_override(before)
+
+
+def run_program(
+    path: str, arguments: Sequence[str], *, verbose: bool = False, recorder: JobRecorder | None = None
+) -> int:
+    """Run a program; prints errors to standard error.
+
+    Must be called on the main thread.
+
+    Args:
+        path: A Python file.
+        arguments: The program's own arguments, without its name.
+        verbose: Show all frames of errors.
+        recorder: Takes its jobs; by default, they are run by the installed runtime.
+
+    Returns:
+        The exit code, see the module's table.
+    """
+    recorder = recorder or JobRecorder()
+    try:
+        with launching_with(recorder), _sigterm_raises():
+            run_as_main(path, arguments)
+            _check_submitted(path, recorder)
+    except KeyboardInterrupt as interrupt:
+        recorder.cancel()
+        click.echo("cancelled", err=True)
+        return EXIT_TERMINATED if isinstance(interrupt, Terminated) else EXIT_INTERRUPTED
+    except SystemExit as end:
+        return _exit_code(end)
+    except Exception as error:  # noqa: BLE001 - a program may raise anything
+        click.echo(describe_error(error, path, verbose=verbose), err=True)
+        return EXIT_FAILED
+    return 0
+
+
+def run_as_main(path: str, arguments: Sequence[str]) -> None:
+    """Run a Python file as `__main__`, with `sys.argv` and `sys.path[0]` as Python would set them."""
+    argv, search_path = sys.argv, list(sys.path)
+    sys.argv = [path, *arguments]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    try:
+        runpy.run_path(path, run_name="__main__")
+    finally:
+        sys.argv = argv
+        sys.path[:] = search_path
+
+
+def describe_error(error: BaseException, path: str, *, verbose: bool = False) -> str:
+    """Return what a user is to read about an error that ended the program `path`.
+
+    Errors of a user's function begin with that function's traceback; frames of millstream are left out unless
+    `verbose`.
+    """
+    if verbose:
+        return "".join(traceback.format_exception(error)).rstrip("\n")
+    if isinstance(error, JobExecutionError):
+        return _describe_failed_job(error)
+    if isinstance(error, MillstreamError):
+        return f"{error}{_place(error, path)}"
+    error.__traceback__ = _program_frames(error.__traceback__, path)
+    return "".join(traceback.format_exception(error)).rstrip("\n")
+
+
+def _check_submitted(path: str, recorder: JobRecorder) -> None:
+    if recorder.submissions == 0:
+        raise JobDefinitionError(
+            f'program "{path}" ended without running a job',
+            detail="A program only declares streams until it calls execute() on its environment.",
+            hint="Call env.execute() as its last step, and check that it is reached "
+            '(if __name__ == "__main__": main()).',
+        )
+
+
+def _describe_failed_job(error: JobExecutionError) -> str:
+    parts = [str(error)]
+    cause = error.__cause__
+    while cause is not None:
+        text = str(cause) if isinstance(cause, MillstreamError) else f"{type(cause).__name__}: {cause}"
+        if not any(text in part for part in parts):
+            parts.insert(0, text)
+        # A millstream error says all there is to say; what is below it is for --verbose.
+        cause = None if isinstance(cause, MillstreamError) else cause.__cause__
+    return "\n".join(parts)
+
+
+def _place(error: BaseException, path: str) -> str:
+    """Return the line of the program that led to the error, as a further line of its message."""
+    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    if not lines:
+        return ""
+    source = f": {lines[-1].line}" if lines[-1].line else ""
+    return f"\nProgram: {path}, line {lines[-1].lineno}{source}"
+
+
+def _program_frames(frames: TracebackType | None, path: str) -> TracebackType | None:
+    """Return a traceback from the program's first frame on; all of it if the program has none."""
+    current = frames
+    while current is not None:
+        if current.tb_frame.f_code.co_filename == path:
+            return current
+        current = current.tb_next
+    return None
+
+
+def _exit_code(end: SystemExit) -> int:
+    """Return the exit code as Python would; prints a code that is a message."""
+    if end.code is None:
+        return 0
+    if isinstance(end.code, int):
+        return end.code
+    click.echo(str(end.code), err=True)
+    return EXIT_FAILED
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def raise_terminated(_number: int, _frame: FrameType | None) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, raise_terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,235 @@
+"""Option values (PyFlink's `pyflink.common.configuration`).
+
+Values lie in layers, and where each came from is remembered::
+
+    default  <  file  <  env  <  command line  <  code
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from millstream.common.errors import ConfigurationError
+from millstream.common.options import SPARK_PREFIX, ConfigOption, OptionType, find_option
+
+__all__ = ["CONFIG_VARIABLE", "ConfigSource", "Configuration"]
+
+CONFIG_VARIABLE = "MILLSTREAM_CONFIG"
+"""Environment variable in which the command line leaves its options: a JSON object."""
+
+
+class ConfigSource(Enum):
+    """Where a value came from."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    ENV = "env"
+    COMMAND_LINE = "command line"
+    CODE = "code"
+
+
+class Configuration:
+    """Option values by key; known options are checked when they are set.
+
+    Keys that millstream does not know are kept as they are: they may be a user's own, or Spark's.
+
+    >>> configuration = Configuration().set_string("execution.checkpointing.interval", "10 s")
+    >>> configuration.get_integer("execution.checkpointing.interval", 0)
+    10000
+    """
+
+    def __init__(self, other: Configuration | None = None) -> None:
+        self._values: dict[str, Any] = {} if other is None else dict(other._values)
+        self._sources: dict[str, ConfigSource] = {} if other is None else dict(other._sources)
+
+    @classmethod
+    def from_dict(cls, map: Mapping[str, Any]) -> Configuration:
+        """Make a configuration of keys and values.
+
+        Raises:
+            ConfigurationError: If a value does not fit its option.
+        """
+        configuration = cls()
+        for key, value in map.items():
+            configuration.set(key, value)
+        return configuration
+
+    @staticmethod
+    def from_environment(environment: Mapping[str, str]) -> Configuration:
+        """Make a configuration of what the command line left in `MILLSTREAM_CONFIG`.
+
+        Raises:
+            ConfigurationError: If it is not a JSON object, or a value does not fit its option.
+        """
+        configuration = Configuration()
+        text = environment.get(CONFIG_VARIABLE, "").strip()
+        if not text:
+            return configuration
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"environment variable {CONFIG_VARIABLE} is not JSON: {error}"
+            ) from error
+        if not isinstance(values, dict):
+            raise ConfigurationError(
+                f"environment variable {CONFIG_VARIABLE} holds a JSON {type(values).__name__}",
+                detail="It must be an object of option keys and values.",
+            )
+        for key, value in values.items():
+            configuration.set(key, value, source=ConfigSource.COMMAND_LINE)
+        return configuration
+
+    def set(
+        self, option: ConfigOption | str, value: Any, *, source: ConfigSource = ConfigSource.CODE
+    ) -> Configuration:
+        """Set an option; returns itself.
+
+        Raises:
+            ConfigurationError: If the value does not fit; names key, value and expected type.
+        """
+        key = option.key if isinstance(option, ConfigOption) else option
+        if not isinstance(key, str) or not key:
+            raise ConfigurationError(
+                f"the key of an option is {key!r}", detail="It must be a non-empty string."
+            )
+        known = option if isinstance(option, ConfigOption) else find_option(key)
+        self._values[key] = value if known is None else known.convert(value)
+        self._sources[key] = source
+        return self
+
+    def get(self, option: ConfigOption | str, default: Any = None) -> Any:
+        """Return an option's value in the option's own type, durations in milliseconds.
+
+        Args:
+            option: An option or a key.
+            default: What to return if it is not set and has no default.
+        """
+        key = option.key if isinstance(option, ConfigOption) else option
+        known = option if isinstance(option, ConfigOption) else find_option(key)
+        if key in self._values:
+            value = self._values[key]
+            return value if known is None else known.convert(value)
+        return default if known is None or known.default is None else known.default
+
+    def source(self, key: str) -> ConfigSource:
+        """Return where the value of `key` came from; DEFAULT if nobody set it."""
+        return self._sources.get(key, ConfigSource.DEFAULT)
+
+    def get_string(self, key: str, default_value: str | None = None) -> str | None:
+        """Return a value as a string, `default_value` if it is not set."""
+        return _as_string(self._values[key]) if key in self._values else default_value
+
+    def set_string(self, key: str, value: str) -> Configuration:
+        """Set a value from a string."""
+        return self.set(key, value)
+
+    def get_integer(self, key: str, default_value: int | None = None) -> int | None:
+        """Return a value as an integer, `default_value` if it is not set."""
+        number: int | None = self._get_as(key, OptionType.INTEGER, default_value)
+        return number
+
+    def set_integer(self, key: str, value: int) -> Configuration:
+        """Set a value from an integer."""
+        return self.set(key, value)
+
+    def get_boolean(self, key: str, default_value: bool | None = None) -> bool | None:
+        """Return a value as a bool, `default_value` if it is not set."""
+        flag: bool | None = self._get_as(key, OptionType.BOOLEAN, default_value)
+        return flag
+
+    def set_boolean(self, key: str, value: bool) -> Configuration:
+        """Set a value from a bool."""
+        return self.set(key, value)
+
+    def get_float(self, key: str, default_value: float | None = None) -> float | None:
+        """Return a value as a float, `default_value` if it is not set."""
+        number: float | None = self._get_as(key, OptionType.FLOAT, default_value)
+        return number
+
+    def set_float(self, key: str, value: float) -> Configuration:
+        """Set a value from a float."""
+        return self.set(key, value)
+
+    def get_bytearray(self, key: str, default_value: bytearray | None = None) -> bytearray | None:
+        """Return bytes, `default_value` if they are not set."""
+        value = self._values.get(key)
+        return default_value if value is None else bytearray(value)
+
+    def set_bytearray(self, key: str, value: bytearray) -> Configuration:
+        """Set bytes."""
+        return self.set(key, bytearray(value))
+
+    def key_set(self) -> set[str]:
+        """Return the keys that are set."""
+        return set(self._values)
+
+    def contains_key(self, key: str) -> bool:
+        """Return whether a key is set."""
+        return key in self._values
+
+    def remove_config(self, key: str) -> bool:
+        """Unset a key; returns whether it was set."""
+        self._sources.pop(key, None)
+        return self._values.pop(key, self) is not self
+
+    def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
+        """Set all that `other` sets, with `prefix` before each key; returns itself."""
+        for key, value in other._values.items():
+            self.set((prefix or "") + key, value, source=other._sources[key])
+        return self
+
+    def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
+        """Put all values into a dict."""
+        target_dict.update(self._values)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return all values that are set, as strings."""
+        return {key: _as_string(value) for key, value in self._values.items()}
+
+    def spark_settings(self) -> dict[str, str]:
+        """Return the settings that go to Spark: those whose key begins with `spark.`."""
+        return {key: _as_string(value) for key, value in self._values.items() if key.startswith(SPARK_PREFIX)}
+
+    @staticmethod
+    def parse_list_value(value: str) -> list[str]:
+        """Return the parts of a list written as `a;b` or as `[a, b]`.
+
+        >>> Configuration.parse_list_value("a; b"), Configuration.parse_list_value("[a, b]")
+        (['a', 'b'], ['a', 'b'])
+        """
+        text = (value or "").strip()
+        if text.startswith("[") and text.endswith("]"):
+            return [part.strip().strip("'\"") for part in text[1:-1].split(",") if part.strip()]
+        return [part.strip() for part in text.split(";") if part.strip()]
+
+    def _get_as(self, key: str, kind: OptionType, default: Any) -> Any:
+        if key not in self._values:
+            return default
+        return ConfigOption(key, kind).convert(self._values[key])
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Configuration:
+        return Configuration(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Configuration) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.to_dict().items()))
+
+    def __str__(self) -> str:
+        return str(self.to_dict())
+
+    def __repr__(self) -> str:
+        return f"Configuration({self.to_dict()!r})"
+
+
+def _as_string(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return json.dumps(value)
+    return str(value)

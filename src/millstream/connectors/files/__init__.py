@@ -1,0 +1,1 @@
+"""Files: a source of records in files, a sink that publishes whole files."""

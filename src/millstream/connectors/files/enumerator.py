@@ -1,0 +1,183 @@
+"""Which subtask reads which file, and when.
+
+One file is one split. Files wait in a queue, in an order that depends on the files only; a file goes to the
+subtask with the fewest, stays there until it is finished, and a subtask reads its files one after the other.
+Where a file ends is found out by reading, so a plan names the file being read and some that follow; they share
+one budget, and the reader starts the next only when the one before is finished. `FileSplit.turn` tells it which
+ranges belong together::
+
+    plan 7, subtask 0   [a from 900, b, c]   budget 1000
+    read                 a ──► end (300)   b ──► end (50)   c ──► 650, not finished
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.connectors.files.paths import FoundFile, list_files
+from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
+
+__all__ = ["FileEnumerator", "FileEnumeratorSnapshot", "FileSplit"]
+
+_BYTES_PER_RECORD = 16
+"""So few bytes a record that files planned ahead suffice for an epoch's budget nearly always."""
+_MAX_FILES_PLANNED = 1_000
+"""So many files of one subtask are planned in an epoch at most."""
+_UNFINISHED_SUFFIXES = (".tmp", ".inprogress")
+
+
+@dataclass(frozen=True, slots=True)
+class FileSplit:
+    """What a reader needs.
+
+    Attributes:
+        path: The file.
+        turn: Number of the plan; ranges of one turn share one budget.
+    """
+
+    path: str
+    turn: int
+
+
+@dataclass(frozen=True)
+class FileEnumeratorSnapshot:
+    """Where reading stands.
+
+    Attributes:
+        waiting: Files not finished, in order.
+        positions: Position in files that were begun, by path.
+        done: Paths of finished files; only kept when a directory is followed.
+    """
+
+    waiting: tuple[FoundFile, ...] = ()
+    positions: dict[str, Any] = field(default_factory=dict)
+    done: tuple[str, ...] = ()
+
+
+class FileEnumerator(SplitEnumerator):
+    """Plans the files of a `FileSource`."""
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        parallelism: int,
+        *,
+        interval_ms: int | None,
+        restored: FileEnumeratorSnapshot | None,
+    ) -> None:
+        """List the files, or go on from a snapshot.
+
+        Args:
+            paths: Files and directories.
+            parallelism: Number of subtasks.
+            interval_ms: How often to look for new files; None to look only now.
+            restored: A snapshot, also of another parallelism.
+
+        Raises:
+            SourceError: If there is nothing at a path.
+        """
+        self._paths = list(paths)
+        self._interval_ms = interval_ms
+        snapshot = restored or FileEnumeratorSnapshot()
+        self._waiting: deque[FoundFile] = deque(snapshot.waiting)
+        self._positions = dict(snapshot.positions)
+        self._done = set(snapshot.done)
+        self._seen = self._done | {file.path for file in self._waiting}
+        self._order = {file.path: number for number, file in enumerate(self._waiting)}
+        self._next_number = len(self._order)
+        self._assigned: list[dict[str, FoundFile]] = [{} for _ in range(parallelism)]
+        self._next_poll_ms: int | None = None
+        self._drain_polled = False
+        self._turn = 0
+        if restored is None or interval_ms is not None:
+            self._discover()
+
+    def plan(self, request: PlanRequest) -> SourcePlan:
+        """Look for new files if it is time, and plan what each subtask reads."""
+        self._poll(request)
+        self._assign(request.max_records * _BYTES_PER_RECORD)
+        self._turn += 1
+        ranges = {
+            subtask: [
+                SplitRange(
+                    path, FileSplit(path, self._turn), self._positions.get(path), None, request.max_records
+                )
+                for path in files
+            ]
+            for subtask, files in enumerate(self._assigned)
+            if files
+        }
+        ends = self._interval_ms is None or request.drain
+        idle = frozenset(range(len(self._assigned))) - ranges.keys()
+        return SourcePlan(
+            ranges=ranges,
+            finished=frozenset(idle) if ends and not self._waiting else frozenset(),
+            backlog=bool(ranges or self._waiting),
+            next_ms=None if ends else self._next_poll_ms,
+        )
+
+    def advance(self, ends: Sequence[RangeEnd]) -> None:
+        """Take note of positions and finished files."""
+        for end in ends:
+            if not end.finished:
+                if end.position is not None:
+                    self._positions[end.split_id] = end.position
+                continue
+            self._positions.pop(end.split_id, None)
+            self._order.pop(end.split_id, None)
+            for files in self._assigned:
+                files.pop(end.split_id, None)
+            if self._interval_ms is not None:
+                self._done.add(end.split_id)
+
+    def snapshot(self) -> FileEnumeratorSnapshot:
+        """Return the files not finished, the positions, and the files done."""
+        begun = [file for files in self._assigned for file in files.values()]
+        begun.sort(key=lambda file: self._order[file.path])
+        return FileEnumeratorSnapshot(
+            (*begun, *self._waiting), dict(self._positions), tuple(sorted(self._done))
+        )
+
+    def _poll(self, request: PlanRequest) -> None:
+        if self._interval_ms is None or self._drain_polled:
+            return
+        first = self._next_poll_ms is None
+        if first:  # listed when it was built
+            self._next_poll_ms = request.now_ms + self._interval_ms
+        if request.drain or (self._next_poll_ms is not None and request.now_ms >= self._next_poll_ms):
+            self._discover()
+            self._next_poll_ms = request.now_ms + self._interval_ms
+            self._drain_polled = request.drain
+
+    def _discover(self) -> None:
+        found = {file.path: file for path in self._paths for file in list_files(path)}
+        new = [file for file in found.values() if file.path not in self._seen]
+        if self._interval_ms is None:
+            new.sort(key=lambda file: file.path)
+        else:
+            new = [file for file in new if not file.path.endswith(_UNFINISHED_SUFFIXES)]
+            new.sort(key=lambda file: (file.modified_ns, file.path))
+        self._waiting.extend(new)
+        for file in new:
+            self._seen.add(file.path)
+            self._order[file.path] = self._next_number
+            self._next_number += 1
+
+    def _assign(self, budget_bytes: int) -> None:
+        """Hand out waiting files until every subtask has enough for the epoch."""
+        loads = [sum(file.size_bytes for file in files.values()) for files in self._assigned]
+        hungry = [
+            subtask
+            for subtask, files in enumerate(self._assigned)
+            if not files or loads[subtask] < budget_bytes
+        ]
+        while self._waiting and hungry:
+            subtask = min(hungry, key=lambda index: (len(self._assigned[index]), index))
+            file = self._waiting.popleft()
+            self._assigned[subtask][file.path] = file
+            loads[subtask] += file.size_bytes
+            if loads[subtask] >= budget_bytes or len(self._assigned[subtask]) >= _MAX_FILES_PLANNED:
+                hungry.remove(subtask)

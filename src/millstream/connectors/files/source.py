@@ -1,0 +1,179 @@
+"""The file source (PyFlink's `FileSource`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from millstream.common.errors import ConfigurationError, NotSupportedError
+from millstream.common.time import Duration, to_milliseconds
+from millstream.connectors.files.enumerator import FileEnumerator, FileSplit
+from millstream.connectors.files.paths import open_file
+from millstream.spi.formats import BulkFormat, FileFormat, FileRecords, StreamFileFormat
+from millstream.spi.source import (
+    Boundedness,
+    EmitBatch,
+    RangeEnd,
+    Source,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
+
+__all__ = ["FileSource", "FileSourceBuilder"]
+
+_BATCH_RECORDS = 20_000
+
+
+class FileSource(Source):
+    """Records in files; a path may be a file or a directory, which is searched with all below it.
+
+    Names that begin with `.` or `_` are left out. A static set of files is read by path, and the source ends.
+    A followed directory (`monitor_continuously`) is read by time of change, and names that end in `.tmp` or
+    `.inprogress` are left out too. A file is read once, as it is: move finished files into a followed
+    directory; what is added to a file later is not read. The names of files read are kept for the job's life.
+    """
+
+    def __init__(
+        self, file_format: FileFormat, paths: tuple[str, ...], discovery_interval_ms: int | None = None
+    ) -> None:
+        self._format = file_format
+        self._paths = paths
+        self._interval_ms = discovery_interval_ms
+
+    @staticmethod
+    def for_record_stream_format(stream_format: StreamFileFormat, *paths: str) -> FileSourceBuilder:
+        """Read files record by record (text lines, CSV).
+
+        Raises:
+            ConfigurationError: If it is no such format, or there is no path.
+        """
+        return FileSourceBuilder(_check_format(stream_format, StreamFileFormat, "stream"), paths)
+
+    @staticmethod
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
+        """Read files in larger pieces (Parquet).
+
+        Raises:
+            ConfigurationError: If it is no such format, or there is no path.
+        """
+        return FileSourceBuilder(_check_format(bulk_format, BulkFormat, "bulk"), paths)
+
+    def get_boundedness(self) -> Boundedness:
+        """Return whether the set of files is static."""
+        return Boundedness.BOUNDED if self._interval_ms is None else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
+        """List the files.
+
+        Raises:
+            SourceError: If there is nothing at a path.
+        """
+        return FileEnumerator(self._paths, parallelism, interval_ms=self._interval_ms, restored=restored)
+
+    def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
+        """Make the reader of one subtask."""
+        return _FileReader(self._format)
+
+
+class FileSourceBuilder:
+    """Builds a `FileSource`; each method returns the builder."""
+
+    def __init__(self, file_format: FileFormat, paths: tuple[str, ...]) -> None:
+        if not paths:
+            raise ConfigurationError("file source has no path", hint="Give at least one file or directory.")
+        self._format = file_format
+        self._paths = tuple(map(str, paths))
+        self._interval_ms: int | None = None
+
+    def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
+        """Follow the paths: look for new files each `discovery_interval`, without end.
+
+        Raises:
+            ConfigurationError: If the interval is not positive.
+        """
+        interval_ms = to_milliseconds(discovery_interval)
+        if interval_ms <= 0:
+            raise ConfigurationError(f"discovery interval is {interval_ms} ms, must be positive")
+        self._interval_ms = interval_ms
+        return self
+
+    def process_static_file_set(self) -> FileSourceBuilder:
+        """Read the files that are there when the job starts; the default."""
+        self._interval_ms = None
+        return self
+
+    def set_file_enumerator(self, file_enumerator: object) -> FileSourceBuilder:
+        """Choose how files are found; not built.
+
+        Raises:
+            NotSupportedError: Always.
+        """
+        raise NotSupportedError("FileSourceBuilder.set_file_enumerator is not supported")
+
+    def set_split_assigner(self, split_assigner: object) -> FileSourceBuilder:
+        """Choose who reads which file; not built.
+
+        Raises:
+            NotSupportedError: Always.
+        """
+        raise NotSupportedError("FileSourceBuilder.set_split_assigner is not supported")
+
+    def build(self) -> FileSource:
+        """Return the source."""
+        return FileSource(self._format, self._paths, self._interval_ms)
+
+
+class _FileReader(SourceReader):
+    """Reads the files of one subtask, one after the other; keeps the one it is in open between epochs."""
+
+    def __init__(self, file_format: FileFormat) -> None:
+        self._format = file_format
+        self._path: str | None = None
+        self._records: FileRecords | None = None
+        self._turn = -1
+        self._budget = 0
+
+    def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
+        """Read a file until its end or until the turn's budget is spent."""
+        split: FileSplit = split_range.split
+        if split.turn != self._turn:
+            self._turn, self._budget = split.turn, split_range.max_records
+        if self._budget <= 0:  # an earlier file of this turn took it all
+            return RangeEnd(split_range.split_id, split_range.start, False, 0)
+        records = self._open(split.path, split_range.start)
+        count = 0
+        while self._budget > 0 and not records.exhausted:
+            values = records.read(min(self._budget, _BATCH_RECORDS))
+            count += len(values)
+            self._budget -= len(values)
+            if values:
+                emit(values, None)
+        end = RangeEnd(split_range.split_id, records.position, records.exhausted, count)
+        if end.finished:
+            self.close()
+        return end
+
+    def close(self) -> None:
+        """Close the open file."""
+        if self._records is not None:
+            self._records.close()
+        self._path = self._records = None
+
+    def _open(self, path: str, position: Any) -> FileRecords:
+        if self._records is not None and self._path == path and self._records.position == position:
+            return self._records
+        self.close()
+        file = open_file(path, decompress=self._format.decompress)
+        try:
+            self._records = self._format.open(file, path, position)
+        except BaseException:
+            file.close()
+            raise
+        self._path = path
+        return self._records
+
+
+def _check_format(file_format: Any, kind: type[FileFormat], name: str) -> FileFormat:
+    if not isinstance(file_format, kind):
+        raise ConfigurationError(f"{type(file_format).__name__} is no {name} format of files")
+    return file_format

@@ -1,0 +1,198 @@
+"""Sources whose records have an index: a split is a Python `range` of indices, a position an offset in it.
+
+What is read in an epoch is known exactly beforehand, so the plan can tell at once when a subtask is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from millstream.common.time import MAX_TIMESTAMP
+from millstream.spi.source import (
+    EmitBatch,
+    PlanRequest,
+    RangeEnd,
+    SourcePlan,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
+
+__all__ = ["BATCH_RECORDS", "IndexEnumerator", "IndexReader", "cut", "length", "strides"]
+
+BATCH_RECORDS = 50_000
+"""Records in one batch that a reader emits."""
+
+Remaining = tuple[str, range, int]
+"""A split's id, its indices, and how many of them were read."""
+
+
+def length(indices: range) -> int:
+    """Return how many indices there are; `len` overflows beyond 2**63."""
+    return max(0, -((indices.start - indices.stop) // indices.step))
+
+
+def cut(start: int, stop: int, parts: int) -> list[range]:
+    """Cut `[start, stop)` into at most `parts` ranges of nearly equal length, none empty.
+
+    >>> cut(0, 10, 3)
+    [range(0, 3), range(3, 6), range(6, 10)]
+    """
+    total = stop - start
+    bounds = [start + total * part // parts for part in range(parts + 1)]
+    return [range(low, high) for low, high in zip(bounds, bounds[1:], strict=False) if low < high]
+
+
+def strides(parts: int) -> list[range]:
+    """Share out all indices from 0 on, for ever.
+
+    >>> strides(2)
+    [range(0, 9223372036854775807, 2), range(1, 9223372036854775807, 2)]
+    """
+    return [range(part, MAX_TIMESTAMP, parts) for part in range(parts)]
+
+
+class IndexEnumerator(SplitEnumerator):
+    """Gives every subtask the next indices of its splits, as many as the budget or a rate allows."""
+
+    def __init__(
+        self,
+        splits: Sequence[range],
+        parallelism: int,
+        restored: Sequence[Remaining] | None,
+        *,
+        bounded: bool = True,
+        per_second: float | None = None,
+    ) -> None:
+        """Begin, or go on from a snapshot.
+
+        Args:
+            splits: What is to be read, if nothing was restored.
+            parallelism: Number of subtasks; split i belongs to subtask i modulo it.
+            restored: A snapshot, also of another parallelism.
+            bounded: Whether the source ends when its splits do; else it ends when it is drained.
+            per_second: Records a second over all subtasks; None for no limit.
+        """
+        remaining = (
+            restored if restored is not None else [(str(i), indices, 0) for i, indices in enumerate(splits)]
+        )
+        self._splits: dict[str, tuple[range, int]] = {
+            split_id: (indices, done) for split_id, indices, done in remaining if done < length(indices)
+        }
+        self._bounded = bounded
+        self._rate = None if per_second is None else _Credit(per_second)
+        self._owned: list[list[str]] = [[] for _ in range(parallelism)]
+        for number, split_id in enumerate(self._splits):
+            self._owned[number % parallelism].append(split_id)
+        self._turn = 0
+
+    def plan(self, request: PlanRequest) -> SourcePlan:
+        """Plan the next indices of every subtask."""
+        subtasks = range(len(self._owned))
+        if request.drain and not self._bounded:
+            return SourcePlan(finished=frozenset(subtasks))
+        pending = [
+            sum(length(self._splits[i][0]) - self._splits[i][1] for i in owned) for owned in self._owned
+        ]
+        wanted = [min(request.max_records, count) for count in pending]
+        shares = wanted if self._rate is None else self._limited(wanted, request.now_ms)
+        ranges = {subtask: self._ranges(subtask, shares[subtask]) for subtask in subtasks if shares[subtask]}
+        finished = frozenset(subtask for subtask in subtasks if shares[subtask] == pending[subtask])
+        more = len(finished) < len(subtasks)
+        if self._rate is None:
+            return SourcePlan(ranges=ranges, finished=finished, backlog=more)
+        next_ms = self._rate.next_ms(request.now_ms) if more else None
+        return SourcePlan(
+            ranges=ranges, finished=finished, backlog=more and self._rate.whole() > 0, next_ms=next_ms
+        )
+
+    def advance(self, ends: Sequence[RangeEnd]) -> None:
+        """Take note of the offsets reached."""
+        for end in ends:
+            indices, _ = self._splits[end.split_id]
+            self._splits[end.split_id] = (indices, end.position)
+            if end.finished:
+                del self._splits[end.split_id]
+                for owned in self._owned:
+                    if end.split_id in owned:
+                        owned.remove(end.split_id)
+
+    def snapshot(self) -> list[Remaining]:
+        """Return what remains."""
+        return [(split_id, indices, done) for split_id, (indices, done) in self._splits.items()]
+
+    def _ranges(self, subtask: int, records: int) -> list[SplitRange]:
+        planned = []
+        for split_id in self._owned[subtask]:
+            indices, done = self._splits[split_id]
+            count = min(records, length(indices) - done)
+            if count:
+                planned.append(SplitRange(split_id, indices, done, done + count, count))
+            records -= count
+        return planned
+
+    def _limited(self, wanted: list[int], now_ms: int) -> list[int]:
+        """Share out what the rate allows, a different subtask being the first each time."""
+        assert self._rate is not None
+        self._turn += 1
+        available = self._rate.accrue(now_ms)
+        shares = [0] * len(wanted)
+        open_subtasks = [i for i, want in enumerate(wanted) if want]
+        while available and open_subtasks:
+            start = self._turn % len(open_subtasks)
+            order = open_subtasks[start:] + open_subtasks[:start]
+            each, extra = divmod(available, len(order))
+            for place, subtask in enumerate(order):
+                more = min(each + (place < extra), wanted[subtask] - shares[subtask])
+                shares[subtask] += more
+                available -= more
+            open_subtasks = [i for i in open_subtasks if shares[i] < wanted[i]]
+        self._rate.spend(sum(shares))
+        return shares
+
+
+class _Credit:
+    """Records that a rate allows: one at first, then more with time, never more than a second's worth."""
+
+    def __init__(self, per_second: float) -> None:
+        self._per_second = per_second
+        self._most = max(per_second, 1.0)
+        self._credit = 1.0
+        self._last_ms: int | None = None
+
+    def accrue(self, now_ms: int) -> int:
+        """Add what the time since the last call is worth; return the whole records."""
+        if self._last_ms is not None and now_ms > self._last_ms:
+            self._credit = min(self._most, self._credit + self._per_second * (now_ms - self._last_ms) / 1000)
+        if self._last_ms is None or now_ms > self._last_ms:
+            self._last_ms = now_ms
+        return self.whole()
+
+    def whole(self) -> int:
+        """Return the whole records; float sums a hair below one count as one."""
+        return int(self._credit + 1e-9)
+
+    def spend(self, records: int) -> None:
+        """Take records off."""
+        self._credit -= records
+
+    def next_ms(self, now_ms: int) -> int:
+        """Return when the next record is due, not sooner than in 10 ms."""
+        missing_ms = (1.0 - self._credit) * 1000 / self._per_second
+        return now_ms + max(10, -int(-missing_ms // 1))
+
+
+class IndexReader(SourceReader):
+    """Reads ranges of indices; `values` turns indices into records."""
+
+    def __init__(self, values: Callable[[range], list[Any]] = list) -> None:
+        self._values = values
+
+    def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
+        """Emit the records of a range."""
+        indices: range = split_range.split
+        start, stop = split_range.start, split_range.stop
+        for low in range(start, stop, BATCH_RECORDS):
+            emit(self._values(indices[low : min(low + BATCH_RECORDS, stop)]), None)
+        return RangeEnd(split_range.split_id, stop, stop >= length(indices), stop - start)

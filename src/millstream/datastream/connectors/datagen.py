@@ -1,0 +1,5 @@
+"""Generated records (Java's `DataGeneratorSource`; PyFlink has none)."""
+
+from millstream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+
+__all__ = ["DataGeneratorSource", "RateLimiterStrategy"]

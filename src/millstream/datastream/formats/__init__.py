@@ -1,0 +1,1 @@
+"""File formats (PyFlink's `pyflink.datastream.formats`)."""

@@ -1,0 +1,5 @@
+"""Parquet files (PyFlink's `pyflink.datastream.formats.parquet`)."""
+
+from millstream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
+
+__all__ = ["ParquetBulkWriters", "ParquetColumnarRowInputFormat"]

@@ -1,0 +1,311 @@
+"""Parquet files as rows, both ways; needs pyarrow (the extra `parquet`), loaded when it is used."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, BinaryIO
+
+from millstream.common import datatypes as types
+from millstream.common.errors import ConfigurationError, SourceError, TypeMismatchError, shorten
+from millstream.common.serialization import BulkWriter, BulkWriterFactory
+from millstream.common.types import Row
+from millstream.formats.rows import Tabulator
+from millstream.spi.formats import BulkFormat, FileRecords
+
+__all__ = ["ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
+
+_ROW_GROUP_ROWS = 100_000
+
+
+class ParquetColumnarRowInputFormat(BulkFormat):
+    """Rows of Parquet files, the columns of `row_type` by name; a position is the number of rows before it.
+
+    Timestamps come as naive datetimes. Those that the file marks as UTC (and the old INT96 ones) are given in
+    UTC if `is_utc_timestamp`, else in the machine's local zone.
+    """
+
+    def __init__(
+        self,
+        row_type: types.RowType,
+        hadoop_config: object | None = None,
+        batch_size: int = 2048,
+        is_utc_timestamp: bool = False,
+        is_case_sensitive: bool = True,
+    ) -> None:
+        if batch_size < 1:
+            raise ConfigurationError(f"batch_size is {batch_size}, must be at least 1")
+        _arrow()
+        self._row_type = row_type
+        self._batch_size = batch_size
+        self._utc = is_utc_timestamp
+        self._case_sensitive = is_case_sensitive
+
+    def open(self, file: BinaryIO, path: str, position: Any) -> FileRecords:
+        """Read rows from a position on.
+
+        Raises:
+            SourceError: If it is no Parquet file, or a column is missing.
+        """
+        pa, pq = _arrow()
+        try:
+            parquet = pq.ParquetFile(file)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise SourceError(f"file {path!r} is no Parquet file", detail=str(error)) from error
+        names = self._file_columns(parquet, path)
+        return _ParquetRows(
+            parquet, file, path, names, self._row_type, self._batch_size, self._utc, position or 0
+        )
+
+    def _file_columns(self, parquet: Any, path: str) -> list[str]:
+        present = list(parquet.schema_arrow.names)
+        by_name = {name if self._case_sensitive else name.lower(): name for name in present}
+        wanted = self._row_type.field_names()
+        keys = wanted if self._case_sensitive else [name.lower() for name in wanted]
+        missing = [name for name, key in zip(wanted, keys, strict=True) if key not in by_name]
+        if missing:
+            raise SourceError(
+                f"file {path!r} has no column {missing[0]!r}",
+                detail=f"Its columns: {shorten(present, 1000)}.",
+                hint="Name the file's columns in the row type.",
+            )
+        return [by_name[key] for key in keys]
+
+
+class _ParquetRows(FileRecords):
+    def __init__(
+        self,
+        parquet: Any,
+        file: BinaryIO,
+        path: str,
+        names: list[str],
+        row_type: types.RowType,
+        batch_size: int,
+        utc: bool,
+        position: int,
+    ) -> None:
+        self._parquet = parquet
+        self._file = file
+        self._path = path
+        self._names = names
+        self._fields = tuple(row_type.field_names())
+        self._arrow_types = [_arrow_type(field.data_type) for field in row_type]
+        self._utc = utc
+        self._position = position
+        self._total = parquet.metadata.num_rows
+        self._int96 = _int96_columns(parquet)
+        groups = [parquet.metadata.row_group(index).num_rows for index in range(parquet.num_row_groups)]
+        ends = list(accumulate(groups))
+        first = next((index for index, end in enumerate(ends) if end > position), len(groups))
+        self._skip = position - (ends[first - 1] if first else 0)
+        self._batches = parquet.iter_batches(
+            batch_size=batch_size, row_groups=list(range(first, len(groups))), columns=names
+        )
+        self._rows: list[Row] = []  # read, not yet given
+        self._next = 0
+
+    def read(self, max_records: int) -> list[Any]:
+        rows = self._rows[self._next : self._next + max_records]
+        self._next += len(rows)
+        while len(rows) < max_records:
+            more = self._next_batch()
+            if more is None:
+                break
+            take = max_records - len(rows)
+            rows += more[:take]
+            self._rows, self._next = more, min(take, len(more))
+        self._position += len(rows)
+        return rows
+
+    @property
+    def position(self) -> int:
+        return self._position
+
+    @property
+    def exhausted(self) -> bool:
+        return bool(self._position >= self._total)
+
+    def close(self) -> None:
+        self._parquet.close()
+        self._file.close()
+
+    def _next_batch(self) -> list[Row] | None:
+        pa, _ = _arrow()
+        try:
+            batch = next(self._batches, None)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise SourceError(f"file {self._path!r} does not read as Parquet", detail=str(error)) from error
+        if batch is None:
+            return None
+        if self._skip:
+            skipped = min(self._skip, batch.num_rows)
+            batch = batch.slice(skipped)
+            self._skip -= skipped
+        columns = [
+            self._values(batch.column(batch.schema.get_field_index(name)), name, arrow_type)
+            for name, arrow_type in zip(self._names, self._arrow_types, strict=True)
+        ]
+        fields, make = self._fields, Row.of
+        return [make(fields, list(values)) for values in zip(*columns, strict=True)]
+
+    def _values(self, column: Any, name: str, arrow_type: Any) -> list[Any]:
+        pa, _ = _arrow()
+        zoned = pa.types.is_timestamp(column.type) and (column.type.tz is not None or name in self._int96)
+        try:
+            if zoned:
+                values = column.cast(pa.timestamp("us", "UTC"), safe=False).to_pylist()
+                return [None if value is None else self._naive(value) for value in values]
+            safe = not pa.types.is_timestamp(column.type)  # nanoseconds are cut
+            return list(column.cast(arrow_type, safe=safe).to_pylist())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise SourceError(
+                f"file {self._path!r}, column {name!r}: type {column.type} does not fit the declared {arrow_type}",
+                detail=str(error),
+                hint="Declare the file's type in the row type.",
+            ) from error
+
+    def _naive(self, value: datetime.datetime) -> datetime.datetime:
+        return value.replace(tzinfo=None) if self._utc else value.astimezone().replace(tzinfo=None)
+
+
+class ParquetBulkWriters:
+    """Makes writers of Parquet files for `FileSink.for_bulk_format`."""
+
+    @staticmethod
+    def for_row_type(
+        row_type: types.RowType, hadoop_config: object | None = None, utc_timestamp: bool = False
+    ) -> BulkWriterFactory:
+        """Write rows, tuples, lists or dicts of the row type.
+
+        Timestamps are written as they are, without zone; `hadoop_config` has no meaning here.
+
+        Raises:
+            ConfigurationError: If pyarrow is not installed, or a type cannot be written.
+        """
+        for field in row_type:
+            _arrow_type(field.data_type)
+        return _ParquetWriterFactory(row_type)
+
+
+class _ParquetWriterFactory(BulkWriterFactory):
+    def __init__(self, row_type: types.RowType) -> None:
+        self._row_type = row_type
+
+    def create(self, file: BinaryIO) -> BulkWriter:
+        return _ParquetWriter(file, self._row_type)
+
+
+class _ParquetWriter(BulkWriter):
+    """Collects rows and writes them as row groups."""
+
+    def __init__(self, file: BinaryIO, row_type: types.RowType) -> None:
+        pa, pq = _arrow()
+        self._row_type = row_type
+        self._tabulator = Tabulator(tuple(row_type.field_names()))
+        self._schema = pa.schema(
+            [
+                pa.field(field.name, _arrow_type(field.data_type), field.data_type.nullable)
+                for field in row_type
+            ]
+        )
+        self._writer = pq.ParquetWriter(file, self._schema)
+        self._batches: list[Any] = []
+        self._count = 0
+
+    def add_elements(self, elements: Sequence[Any]) -> None:
+        # Converted at once: a record that does not fit fails in the epoch it came in, and the user may reuse it.
+        pa, _ = _arrow()
+        columns = self._tabulator.columns(elements)
+        arrays = [self._array(field, values) for field, values in zip(self._row_type, columns, strict=True)]
+        self._batches.append(pa.record_batch(arrays, schema=self._schema))
+        self._count += len(elements)
+        if self._count >= _ROW_GROUP_ROWS:
+            self._write_group()
+
+    def finish(self) -> None:
+        self._write_group()
+        self._writer.close()
+
+    def _write_group(self) -> None:
+        pa, _ = _arrow()
+        if self._count:
+            self._writer.write_table(pa.Table.from_batches(self._batches, self._schema).combine_chunks())
+        self._batches, self._count = [], 0
+
+    def _array(self, field: types.RowField, values: Sequence[Any]) -> Any:
+        pa, _ = _arrow()
+        if not field.data_type.nullable and None in values:
+            raise TypeMismatchError(f"column {field.name!r}: value None does not fit type {field.data_type}")
+        try:
+            return pa.array(values, _arrow_type(field.data_type))
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            for value in values:
+                _check_value(field, value)
+            raise TypeMismatchError(
+                f"column {field.name!r}: values do not fit type {field.data_type}", detail=str(error)
+            ) from error
+
+
+def _check_value(field: types.RowField, value: Any) -> None:
+    try:
+        field.data_type.check(value)
+    except TypeMismatchError as error:
+        raise TypeMismatchError(f"column {field.name!r}: {error.message}") from error
+
+
+def _arrow() -> tuple[Any, Any]:
+    """Return pyarrow and pyarrow.parquet."""
+    try:
+        import pyarrow  # optional: the extra `parquet`
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ConfigurationError(
+            "Parquet files need the package pyarrow, which is not installed",
+            hint='Install the extra: pip install "millstream[parquet]".',
+        ) from error
+    return pyarrow, pyarrow.parquet
+
+
+def _int96_columns(parquet: Any) -> set[str]:
+    schema = parquet.schema
+    return {
+        schema.column(index).name
+        for index in range(len(schema))
+        if schema.column(index).physical_type == "INT96"
+    }
+
+
+def _arrow_type(data_type: types.DataType) -> Any:
+    """Return the Arrow type of a SQL type.
+
+    Raises:
+        ConfigurationError: If there is none.
+    """
+    pa, _ = _arrow()
+    if isinstance(data_type, types.ArrayType):
+        return pa.list_(_arrow_type(data_type.element_type))
+    if isinstance(data_type, types.RowType):
+        return pa.struct([pa.field(field.name, _arrow_type(field.data_type)) for field in data_type])
+    if isinstance(data_type, types.DecimalType):
+        return pa.decimal128(data_type.precision, data_type.scale)
+    make = _ARROW_TYPES.get(type(data_type))
+    if make is None:
+        raise ConfigurationError(f"type {data_type} cannot be stored in Parquet files")
+    return getattr(pa, make[0])(*make[1:])
+
+
+_ARROW_TYPES: dict[type[types.DataType], tuple[str, ...]] = {
+    types.VarCharType: ("string",),
+    types.VarBinaryType: ("binary",),
+    types.BooleanType: ("bool_",),
+    types.TinyIntType: ("int8",),
+    types.SmallIntType: ("int16",),
+    types.IntType: ("int32",),
+    types.BigIntType: ("int64",),
+    types.FloatType: ("float32",),
+    types.DoubleType: ("float64",),
+    types.DateType: ("date32",),
+    types.TimeType: ("time64", "us"),
+    types.TimestampType: ("timestamp", "us"),
+}

@@ -1,0 +1,67 @@
+"""From records to columns, as writers of tables need them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from millstream.common.errors import TypeMismatchError, shorten
+from millstream.common.types import Row
+
+__all__ = ["Tabulator"]
+
+
+class Tabulator:
+    """Turns rows, tuples, lists or dicts into columns.
+
+    Fields are taken by position; of a named row that has the same names in another order, and of a dict, by name.
+
+    >>> Tabulator(("a", "b")).columns([Row(1, 2), Row(b=4, a=3), (5, 6)])
+    [(1, 3, 5), (2, 4, 6)]
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+        self._orders: dict[tuple[str, ...], Callable[[Any], Any] | None] = {names: None}
+
+    def columns(self, elements: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Return one tuple of values for each column.
+
+        Raises:
+            TypeMismatchError: If an element is no row of as many fields.
+        """
+        if not elements:
+            return [()] * len(self._names)
+        rows = [self._values(element) for element in elements]
+        width = len(self._names)
+        for row, element in zip(rows, elements, strict=True):
+            if len(row) != width:
+                raise TypeMismatchError(
+                    f"record {shorten(element)} has {len(row)} fields, the file has {width} columns",
+                    detail=f"Columns: {', '.join(self._names)}.",
+                )
+        return list(zip(*rows, strict=True))
+
+    def _values(self, element: Any) -> Sequence[Any]:
+        if type(element) is Row:
+            fields = element._fields
+            if fields is None or fields == self._names:
+                return element._values
+            return self._reordered(fields, element._values)
+        if isinstance(element, (tuple, list)):
+            return element
+        if isinstance(element, dict) and element.keys() == set(self._names):
+            return [element[name] for name in self._names]
+        raise TypeMismatchError(
+            f"record {shorten(element)} of type {type(element).__name__} is no row",
+            detail=f"Columns: {', '.join(self._names)}.",
+            hint="Map the records to Row, tuple, list or dict before the sink.",
+        )
+
+    def _reordered(self, fields: tuple[str, ...], values: list[Any]) -> Sequence[Any]:
+        if fields not in self._orders:
+            same = len(fields) > 1 and sorted(fields) == sorted(self._names)
+            self._orders[fields] = itemgetter(*map(fields.index, self._names)) if same else None
+        pick = self._orders[fields]
+        return values if pick is None else pick(values)  # type: ignore[no-any-return]

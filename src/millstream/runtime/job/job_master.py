@@ -1,0 +1,237 @@
+"""The job master: deploys an attempt and drives its epochs until the end.
+
+One epoch::
+
+    plan     sources' enumerators hand out ranges within the budget
+    run      the executor runs all levels on all slots
+    report   one report for each slot: positions, committables, lines, timers
+    commit   positions to the enumerators, committables to the committers, then the next epoch
+
+An epoch without input, due timer or end is not run at all.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from millstream.common.clock import Clock
+from millstream.common.errors import JobExecutionError
+from millstream.graph.launcher import EpochProgress
+from millstream.operators.base import OperatorReport
+from millstream.runtime.job.console import JobOutput
+from millstream.runtime.job.executor import Executor
+from millstream.runtime.job.pacing import EpochSizer
+from millstream.runtime.job.settings import JobSettings
+from millstream.runtime.job.sinks import SinkCoordinator
+from millstream.runtime.job.sources import EpochWork, SourceCoordinator
+from millstream.runtime.task.deployment import Deployment
+from millstream.runtime.task.report import EpochHeader, SlotReport
+
+__all__ = ["JobControl", "JobMaster"]
+
+_POLL_MS = 1_000
+
+
+@dataclass(slots=True)
+class JobControl:
+    """How others steer a running job: threads set events, the job master looks at them between epochs.
+
+    Attributes:
+        cancel: Stop at once; what is staged is removed.
+        stop: Read no more, finish what is there.
+        wake: Set with either of the others, to end a wait.
+    """
+
+    cancel: threading.Event = field(default_factory=threading.Event)
+    stop: threading.Event = field(default_factory=threading.Event)
+    wake: threading.Event = field(default_factory=threading.Event)
+
+
+class JobMaster:
+    """Drives one attempt; everything happens on the thread that calls `run`.
+
+    Args:
+        deployment: The attempt.
+        settings: Options.
+        executor: Where the slots run.
+        clock: Time.
+        output: Takes lines and collected records.
+        control: How others steer the job.
+        on_progress: Told after each epoch.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        settings: JobSettings,
+        *,
+        executor: Executor,
+        clock: Clock,
+        output: JobOutput,
+        control: JobControl,
+        on_progress: Callable[[EpochProgress], None] | None,
+    ) -> None:
+        self._deployment = deployment
+        self._settings = settings
+        self._executor = executor
+        self._clock = clock
+        self._output = output
+        self._control = control
+        self._on_progress = on_progress
+        self._names = {
+            node.id: node.name for vertex in deployment.plan.job_graph.vertices for node in vertex.nodes
+        }
+        self._sources = SourceCoordinator(deployment.plan.job_graph)
+        self._sinks = SinkCoordinator(deployment.plan.job_graph)
+        self._sizer = EpochSizer(
+            settings.epoch_target_ms,
+            settings.epoch_min_records,
+            settings.epoch_max_records,
+            settings.epoch_fixed_records,
+        )
+        self._totals = _Totals()
+        self._epoch = 0
+        self._next_timer_ms: int | None = None
+        self._last_input = self._last_checkpoint = clock.monotonic()
+        self.progress: EpochProgress | None = None
+
+    def run(self) -> None:
+        """Run the attempt to its end.
+
+        Raises:
+            MillstreamError: Why it failed; what was staged has been removed.
+            JobExecutionError: If it was cancelled.
+        """
+        try:
+            self._executor.deploy(self._deployment)
+            self._started = self._clock.monotonic()
+            while not self._turn():
+                pass
+            self._executor.finish()
+        except BaseException:
+            self._executor.abort()
+            self._sinks.abort()
+            raise
+        finally:
+            self._sources.close()
+            self._sinks.close()
+
+    def release(self) -> None:
+        """Give back what the executor holds; called once, after `run`."""
+        self._executor.release()
+
+    def _turn(self) -> bool:
+        """Run an epoch if there is anything to do, else wait; return whether the job has ended."""
+        if self._control.cancel.is_set():
+            raise JobExecutionError("the job was cancelled")
+        now_ms = self._clock.now_ms()
+        work = self._sources.plan(max_records=self._sizer.budget, now_ms=now_ms, drain=self._draining())
+        timer_due = self._next_timer_ms is not None and self._next_timer_ms <= now_ms
+        if not (work.has_ranges or work.newly_finished or timer_due):
+            self._wait(work, now_ms)
+            return False
+        began = self._clock.monotonic()
+        if work.has_ranges:
+            self._last_input = began
+        self._run_epoch(work, now_ms)
+        took_ms = (self._clock.monotonic() - began) * 1000
+        self._sizer.observe(took_ms=took_ms, backlog=work.backlog)
+        self._tell_progress(took_ms / 1000)
+        return work.all_finished
+
+    def _draining(self) -> bool:
+        settings = self._settings
+        if self._control.stop.is_set():
+            return True
+        if settings.max_epochs is not None and self._epoch >= settings.max_epochs:
+            return True
+        idle_ms = (self._clock.monotonic() - self._last_input) * 1000
+        return settings.stop_when_idle_ms is not None and idle_ms >= settings.stop_when_idle_ms
+
+    def _wait(self, work: EpochWork, now_ms: int) -> None:
+        candidates = [now_ms + _POLL_MS, now_ms + self._settings.slot_lease_ms // 3]
+        candidates += [time for time in (work.next_ms, self._next_timer_ms) if time is not None]
+        if self._settings.stop_when_idle_ms is not None:
+            candidates.append(now_ms + max(self._settings.stop_when_idle_ms // 4, 1))
+        self._clock.wait(max(min(candidates) - now_ms, 1) / 1000, self._control.wake)
+        self._executor.keep_alive()
+
+    def _run_epoch(self, work: EpochWork, now_ms: int) -> None:
+        self._epoch += 1
+        checkpoint = self._checkpoint_due() or work.all_finished
+        headers = {
+            slot: EpochHeader(
+                attempt=self._deployment.attempt,
+                epoch=self._epoch,
+                committed=self._epoch - 1,
+                now_ms=now_ms,
+                checkpoint=checkpoint,
+                end_of_input=work.all_finished,
+                sources=work.by_slot.get(slot, {}),
+            )
+            for slot in range(self._deployment.plan.slots)
+        }
+        reports = self._executor.run_epoch(headers)
+        self._record(reports)
+        self._sinks.commit()
+
+    def _checkpoint_due(self) -> bool:
+        interval_ms = self._settings.checkpoint_interval_ms
+        now = self._clock.monotonic()
+        if interval_ms is None or (now - self._last_checkpoint) * 1000 < interval_ms:
+            return False
+        self._last_checkpoint = now
+        return True
+
+    def _record(self, reports: Sequence[SlotReport]) -> None:
+        for report in sorted(reports, key=lambda report: report.slot):
+            self._output.logs(report.logs)
+            for node_id, operator in report.operators:
+                self._record_operator(node_id, operator)
+        timers = [report.next_timer_ms for report in reports if report.next_timer_ms is not None]
+        self._next_timer_ms = min(timers, default=None)
+        marks = [report.watermark_ms for report in reports if report.watermark_ms is not None]
+        self._totals.watermark_ms = min(marks, default=self._totals.watermark_ms)
+
+    def _record_operator(self, node_id: int, report: OperatorReport) -> None:
+        totals = self._totals
+        if report.range_ends:
+            self._sources.advance(node_id, report.range_ends)
+            totals.records_in += sum(end.records for end in report.range_ends)
+        if report.max_timestamp_ms is not None:
+            totals.event_time_ms = max(
+                totals.event_time_ms or report.max_timestamp_ms, report.max_timestamp_ms
+            )
+        if report.committables:
+            self._sinks.stage(node_id, report.committables)
+        if report.lines:
+            self._output.lines(report.lines, stderr=report.stderr)
+        if report.collected:
+            self._output.collected(node_id, report.collected)
+        for name, count in report.counters.items():
+            key = (self._names[node_id], name)
+            totals.counters[key] = totals.counters.get(key, 0) + count
+
+    def _tell_progress(self, epoch_s: float) -> None:
+        totals = self._totals
+        self.progress = EpochProgress(
+            epoch=self._epoch,
+            records_in=totals.records_in,
+            event_time_ms=totals.event_time_ms,
+            watermark_ms=totals.watermark_ms,
+            elapsed_s=self._clock.monotonic() - self._started,
+            epoch_s=epoch_s,
+            counters=dict(totals.counters),
+        )
+        if self._on_progress is not None:
+            self._on_progress(self.progress)
+
+
+@dataclass(slots=True)
+class _Totals:
+    records_in: int = 0
+    event_time_ms: int | None = None
+    watermark_ms: int | None = None
+    counters: dict[tuple[str, str], int] = field(default_factory=dict)

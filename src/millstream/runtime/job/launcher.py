@@ -1,0 +1,189 @@
+"""The runtime's entry point: checks a submission, chooses an executor, starts the job on a thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+from millstream.common import options
+from millstream.common.clock import Clock, SystemClock
+from millstream.common.configuration import Configuration
+from millstream.common.errors import JobDefinitionError, JobExecutionError, MillstreamError
+from millstream.graph.epoch_plan import EpochPlan, build_epoch_plan
+from millstream.graph.job_graph import build_job_graph
+from millstream.graph.launcher import (
+    JobLauncher,
+    JobResult,
+    JobSubmission,
+    RunningJob,
+)
+from millstream.graph.stream_graph import build_stream_graph
+from millstream.operators.sink import CollectSpec
+from millstream.runtime.job.console import JobOutput
+from millstream.runtime.job.executor import Executor
+from millstream.runtime.job.job_master import JobControl, JobMaster
+from millstream.runtime.job.settings import JobSettings
+from millstream.runtime.local.executor import LocalExecutor
+from millstream.runtime.task.deployment import Deployment
+
+__all__ = ["DefaultLauncher"]
+
+
+class DefaultLauncher(JobLauncher):
+    """Runs jobs in this process (`execution.target` "local") or on Spark (any Spark master)."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+
+    def launch(self, submission: JobSubmission) -> RunningJob:
+        """Check the job and start it."""
+        configuration = submission.configuration
+        target = configuration.get(options.TARGET)
+        plan = _build_plan(submission, _default_parallelism(configuration, target))
+        job = _Job(submission, plan, self._clock)
+        if configuration.get(options.DEBUG):
+            job.run()
+        else:
+            job.start()
+        return job
+
+
+def _build_plan(submission: JobSubmission, parallelism: int) -> EpochPlan:
+    configuration = submission.configuration
+    stream_graph = build_stream_graph(
+        submission.transformations,
+        parallelism=parallelism,
+        max_parallelism=configuration.get(options.MAX_PARALLELISM),
+    )
+    if not stream_graph.nodes:
+        raise JobDefinitionError("the job has no operators", hint="Build a stream that ends in a sink.")
+    chaining = configuration.get(options.OPERATOR_CHAINING)
+    return build_epoch_plan(build_job_graph(stream_graph, chaining=chaining))
+
+
+def _default_parallelism(configuration: Configuration, target: str) -> int:
+    parallelism: int | None = configuration.get(options.DEFAULT_PARALLELISM)
+    if parallelism is not None:
+        return parallelism
+    return 1 if target == "local" else _cores(target)
+
+
+def _cores(master: str) -> int:
+    """Return the parallelism that a Spark master suggests.
+
+    >>> _cores("local[3]"), _cores("local-cluster[2,2,1024]")
+    (3, 4)
+    """
+    inside = master.partition("[")[2].rstrip("]")
+    if master.startswith("local-cluster"):
+        workers, cores, _ = inside.split(",")
+        return int(workers) * int(cores)
+    if inside.isdigit():
+        return int(inside)
+    return os.cpu_count() or 1
+
+
+def _build_executor(configuration: Configuration, output: JobOutput) -> Executor:
+    target = configuration.get(options.TARGET)
+    if target == "local" or configuration.get(options.DEBUG):
+        return LocalExecutor()
+    # Only here, so that local jobs and the command line never load pyspark.
+    module = import_module("millstream.runtime.spark.executor")
+    executor: Executor = module.SparkExecutor(configuration, output.logs)
+    return executor
+
+
+class _Job(RunningJob):
+    """A job on a thread of its own."""
+
+    def __init__(self, submission: JobSubmission, plan: EpochPlan, clock: Clock) -> None:
+        self.job_id = uuid.uuid4().hex
+        self._submission = submission
+        self._clock = clock
+        self._control = JobControl()
+        self._status = "CREATED"
+        self._failure: BaseException | None = None
+        self._started_ms = self._ended_ms = clock.now_ms()
+        collectors = {
+            node.id: node.spec.collect_id
+            for vertex in plan.job_graph.vertices
+            for node in vertex.nodes
+            if isinstance(node.spec, CollectSpec)
+        }
+        self._output = JobOutput(collectors)
+        configuration = submission.configuration
+        self._master = JobMaster(
+            Deployment(
+                job_id=self.job_id,
+                attempt=0,
+                plan=plan,
+                job_parameters=configuration.get(options.GLOBAL_JOB_PARAMETERS) or {},
+                now_ms=self._started_ms,
+            ),
+            JobSettings.of(configuration),
+            executor=_build_executor(configuration, self._output),
+            clock=clock,
+            output=self._output,
+            control=self._control,
+            on_progress=submission.on_progress,
+        )
+        self._thread = threading.Thread(target=self.run, name=f"job-{self.job_id[:8]}", daemon=True)
+
+    def start(self) -> None:
+        """Run on the job's own thread."""
+        self._thread.start()
+
+    def run(self) -> None:
+        """Run to the end and keep what became of it."""
+        self._status = "RUNNING"
+        try:
+            self._master.run()
+            self._status = "FINISHED"
+        except BaseException as error:  # noqa: BLE001 - kept, and raised again by wait()
+            self._failure = error
+            self._status = "CANCELED" if self._control.cancel.is_set() else "FAILED"
+        finally:
+            self._ended_ms = self._clock.now_ms()
+            self._master.release()
+            self._output.end()
+
+    def wait(self, timeout_s: float | None = None) -> JobResult:
+        """Wait for the end."""
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+            if self._thread.is_alive():
+                raise TimeoutError(f"job {self.job_id} still runs after {timeout_s} s")
+        if self._failure is not None:
+            if isinstance(self._failure, JobExecutionError):
+                raise self._failure
+            raise _job_failed(self._submission.name, self._failure) from self._failure
+        return JobResult(self.job_id, self._ended_ms - self._started_ms, self._master.progress)
+
+    def cancel(self) -> None:
+        """Ask the job to stop at once."""
+        self._control.cancel.set()
+        self._control.wake.set()
+
+    def stop(self) -> None:
+        """Ask the job to read no more and end well."""
+        self._control.stop.set()
+        self._control.wake.set()
+
+    def collected(self, collect_id: str) -> Iterator[Any]:
+        """Iterate over collected records."""
+        yield from self._output.read(collect_id)
+        self.wait()
+
+    def status(self) -> str:
+        """Return a Flink job status."""
+        return self._status
+
+
+def _job_failed(name: str, cause: BaseException) -> JobExecutionError:
+    if isinstance(cause, MillstreamError):
+        return JobExecutionError(f'job "{name}" failed', detail=f"[{cause.code}] {cause.message}")
+    return JobExecutionError(f'job "{name}" failed: {type(cause).__name__}: {cause}')

@@ -1,0 +1,50 @@
+"""The options that the job master obeys, read once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millstream.common import options
+from millstream.common.configuration import Configuration
+
+__all__ = ["JobSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """Options of one job.
+
+    Attributes:
+        epoch_target_ms: How long an epoch shall take under backlog.
+        epoch_min_records: Smallest budget of a source subtask.
+        epoch_max_records: Largest budget of a source subtask.
+        epoch_fixed_records: The budget exactly, if set.
+        max_epochs: End well after so many epochs, if set.
+        stop_when_idle_ms: End well when sources gave nothing for so long, if set.
+        checkpoint_interval_ms: Time between checkpoints, if set.
+        slot_lease_ms: A slot ends itself when nobody asks for so long.
+    """
+
+    epoch_target_ms: int
+    epoch_min_records: int
+    epoch_max_records: int
+    epoch_fixed_records: int | None
+    max_epochs: int | None
+    stop_when_idle_ms: int | None
+    checkpoint_interval_ms: int | None
+    slot_lease_ms: int
+
+    @staticmethod
+    def of(configuration: Configuration) -> JobSettings:
+        """Read the options."""
+        get = configuration.get
+        return JobSettings(
+            epoch_target_ms=get(options.EPOCH_TARGET_DURATION),
+            epoch_min_records=get(options.EPOCH_MIN_RECORDS),
+            epoch_max_records=get(options.EPOCH_MAX_RECORDS),
+            epoch_fixed_records=get(options.EPOCH_FIXED_RECORDS),
+            max_epochs=get(options.MAX_EPOCHS),
+            stop_when_idle_ms=get(options.STOP_WHEN_IDLE),
+            checkpoint_interval_ms=get(options.CHECKPOINT_INTERVAL),
+            slot_lease_ms=get(options.SLOT_LEASE),
+        )

@@ -1,0 +1,94 @@
+"""Driver's side of a job's sources: asks the enumerators, epoch by epoch, and tells them where ranges ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from millstream.graph.job_graph import JobGraph
+from millstream.graph.stream_graph import StreamNode
+from millstream.operators.source import SourceSpec
+from millstream.runtime.task.report import SourceWork
+from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator
+
+__all__ = ["EpochWork", "SourceCoordinator"]
+
+
+@dataclass(slots=True)
+class EpochWork:
+    """What all sources do in one epoch.
+
+    Attributes:
+        by_slot: Slot -> node id -> work.
+        has_ranges: Whether anything is read.
+        newly_finished: Whether a source subtask learns that nothing follows.
+        all_finished: Whether every source subtask has learnt that by the end of this epoch.
+        backlog: Whether more could have been read.
+        next_ms: When it is worth asking again, epoch milliseconds.
+    """
+
+    by_slot: dict[int, dict[int, SourceWork]] = field(default_factory=dict)
+    has_ranges: bool = False
+    newly_finished: bool = False
+    all_finished: bool = True
+    backlog: bool = False
+    next_ms: int | None = None
+
+
+class SourceCoordinator:
+    """The enumerators of one attempt; the job master's thread calls it.
+
+    Raises:
+        SourceError: From the constructor, if a source is not there.
+    """
+
+    def __init__(self, job_graph: JobGraph) -> None:
+        self._sources: list[_CoordinatedSource] = []
+        for vertex in job_graph.vertices:
+            if vertex.is_source:
+                self._sources.append(_CoordinatedSource(vertex.head))
+
+    def plan(self, *, max_records: int, now_ms: int, drain: bool) -> EpochWork:
+        """Plan one epoch of all sources; with `drain` nothing more is read and all sources finish."""
+        work = EpochWork()
+        for source in self._sources:
+            source.plan_into(work, max_records=max_records, now_ms=now_ms, drain=drain)
+        return work
+
+    def advance(self, node_id: int, ends: Sequence[RangeEnd]) -> None:
+        """Tell a source's enumerator where its ranges were left."""
+        next(source for source in self._sources if source.node.id == node_id).enumerator.advance(ends)
+
+    def close(self) -> None:
+        """Close the enumerators."""
+        for source in self._sources:
+            source.enumerator.close()
+
+
+class _CoordinatedSource:
+    def __init__(self, node: StreamNode) -> None:
+        assert isinstance(node.spec, SourceSpec)
+        self.node = node
+        self.enumerator: SplitEnumerator = node.spec.source.build_enumerator(node.parallelism, None)
+        self._finished: set[int] = set()
+
+    def plan_into(self, work: EpochWork, *, max_records: int, now_ms: int, drain: bool) -> None:
+        node, subtasks = self.node, range(self.node.parallelism)
+        if len(self._finished) == node.parallelism:
+            plan = SourcePlan()
+        elif drain:
+            plan = SourcePlan(finished=frozenset(subtasks))
+        else:
+            plan = self.enumerator.plan(PlanRequest(node.parallelism, max_records, now_ms))
+        for subtask in subtasks:
+            ranges = plan.ranges.get(subtask, ())
+            finishes = subtask in plan.finished and subtask not in self._finished
+            if ranges or finishes:
+                work.by_slot.setdefault(subtask, {})[node.id] = SourceWork(ranges, subtask in plan.finished)
+                work.has_ranges = work.has_ranges or bool(ranges)
+                work.newly_finished = work.newly_finished or finishes
+        self._finished |= plan.finished
+        work.all_finished = work.all_finished and len(self._finished) == node.parallelism
+        work.backlog = work.backlog or plan.backlog
+        if plan.next_ms is not None:
+            work.next_ms = plan.next_ms if work.next_ms is None else min(work.next_ms, plan.next_ms)

@@ -1,0 +1,128 @@
+"""What a slot answers: a machine of requests, without sockets, threads or a clock.
+
+A slot runs each (epoch, level) once, in order, and keeps the output until the epoch is committed, so a repeated
+request - a retried or speculative Spark task, a stage run again after a lost shuffle file - gets the same bytes::
+
+    epoch 7:  level 0 ─► level 1 ─► … ─► last level = report
+              └── kept, given again to whoever asks again ──┘  until a request says "committed: 7"
+
+A request with another attempt's number is refused. After a failure every request gets the same failure.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+
+from millstream.common.errors import MillstreamError, StaleAttemptError
+from millstream.runtime.slot.tasks import SlotTasks
+from millstream.runtime.task.blocks import Block
+from millstream.runtime.task.report import EpochHeader, LogLine
+
+__all__ = ["LevelOutput", "SlotCore", "pack_bundle", "unpack_bundle"]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelOutput:
+    """What one level gives.
+
+    Attributes:
+        bundles: Blocks for other slots, packed, by slot.
+        report: The slot's pickled report; after the last level only.
+    """
+
+    bundles: dict[int, bytes] = field(default_factory=dict)
+    report: bytes | None = None
+
+
+def pack_bundle(blocks: list[Block]) -> bytes:
+    """Pack blocks for one slot."""
+    return pickle.dumps(
+        [(block.edge_id, block.sender, block.target, block.payload) for block in blocks], protocol=5
+    )
+
+
+def unpack_bundle(bundle: bytes) -> list[Block]:
+    """Unpack what `pack_bundle` gave."""
+    return [Block(*fields) for fields in pickle.loads(bundle)]
+
+
+class SlotCore:
+    """Answers requests for one slot in one attempt; the slot's thread calls it.
+
+    Args:
+        tasks: The slot's subtasks, opened.
+        attempt: Number of the attempt.
+    """
+
+    def __init__(self, tasks: SlotTasks, attempt: int) -> None:
+        self._tasks = tasks
+        self._attempt = attempt
+        self._kept: dict[tuple[int, int], LevelOutput] = {}
+        self._next = (1, 0)
+        self._failure: MillstreamError | None = None
+
+    def run_level(
+        self, header: EpochHeader, level: int, bundles: list[bytes], logs: list[LogLine]
+    ) -> LevelOutput:
+        """Run a level, or give its output again.
+
+        Args:
+            header: The epoch.
+            level: The level.
+            bundles: What other slots sent.
+            logs: What user code printed; filled by the slot while the level runs, put into the report.
+
+        Raises:
+            StaleAttemptError: If the request is of another attempt, or neither the next level nor one kept.
+            MillstreamError: What a subtask raised, now or before.
+        """
+        if header.attempt != self._attempt:
+            raise StaleAttemptError(
+                f"slot {self._tasks.slot} of attempt {self._attempt} was asked for attempt {header.attempt}"
+            )
+        if self._failure is not None:
+            raise self._failure
+        self._drop_committed(header.committed)
+        kept = self._kept.get((header.epoch, level))
+        if kept is not None:
+            return kept
+        if (header.epoch, level) != self._next:
+            raise StaleAttemptError(
+                f"slot {self._tasks.slot} was asked for level {level} of epoch {header.epoch}",
+                detail=f"Its next is level {self._next[1]} of epoch {self._next[0]}.",
+            )
+        try:
+            output = self._run(header, level, bundles, logs)
+        except MillstreamError as error:
+            self._failure = error
+            raise
+        self._kept[header.epoch, level] = output
+        self._next = (header.epoch + 1, 0) if output.report is not None else (header.epoch, level + 1)
+        return output
+
+    def _run(self, header: EpochHeader, level: int, bundles: list[bytes], logs: list[LogLine]) -> LevelOutput:
+        blocks = [block for bundle in bundles for block in unpack_bundle(bundle)]
+        leaving: dict[int, list[Block]] = {}
+        for block in self._tasks.run_level(header, level, blocks):
+            leaving.setdefault(block.target, []).append(block)
+        packed = {slot: pack_bundle(blocks) for slot, blocks in leaving.items()}
+        if level + 1 < self._tasks.level_count:
+            return LevelOutput(packed)
+        report = self._tasks.report(header)
+        report.logs, logs[:] = list(logs), []
+        return LevelOutput(packed, pickle_report(report))
+
+    def _drop_committed(self, committed: int) -> None:
+        for key in [key for key in self._kept if key[0] <= committed]:
+            del self._kept[key]
+
+
+def pickle_report(report: object) -> bytes:
+    """Pickle a report; cloudpickle where collected records are of classes of the main module."""
+    try:
+        return pickle.dumps(report, protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        import cloudpickle
+
+        return bytes(cloudpickle.dumps(report, protocol=5))

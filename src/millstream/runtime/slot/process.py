@@ -1,0 +1,260 @@
+"""The resident process of a slot: started beside a Spark executor, lives as long as the attempt.
+
+Threads: the main thread runs the operators and nothing else does; one thread accepts connections; one thread for
+each open connection reads a request, has the main thread run it or answers it itself (ping, stack, kill), and sends
+the answer; the watch thread ends the process when the executor's JVM is gone or the lease has run out.
+
+The process is started with its `SlotBoot` pickled on standard input and answers with one line on standard output:
+its address, pickled and in hexadecimal digits, or what went wrong.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import queue
+import secrets
+import select
+import socket
+import sys
+import threading
+import traceback
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Listener
+from typing import Any
+
+from millstream.common.clock import SystemClock
+from millstream.common.errors import MillstreamError
+from millstream.runtime.slot.capture import capture_output
+from millstream.runtime.slot.core import SlotCore
+from millstream.runtime.slot.tasks import SlotTasks
+from millstream.runtime.slot.wire import Answer, Request, SlotAddress, receive, send
+from millstream.runtime.task.deployment import load_deployment
+from millstream.runtime.task.failures import describe_failure
+from millstream.runtime.task.report import LogLine
+
+__all__ = ["SlotBoot", "main"]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotBoot:
+    """What a slot is started with.
+
+    Attributes:
+        slot: Its index.
+        attempt: Number of the attempt.
+        secret: Of the attempt.
+        lease_s: It ends itself when nobody asks for so long.
+        jvm_pid: The executor's JVM, with which it ends.
+        host: Name of this host.
+        tcp: Whether other hosts will ask.
+        deployment: The pickled deployment.
+        python_path: Where modules are looked for.
+    """
+
+    slot: int
+    attempt: int
+    secret: bytes
+    lease_s: float
+    jvm_pid: int
+    host: str
+    tcp: bool
+    deployment: bytes
+    python_path: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Work:
+    request: Request
+    bundles: list[bytes]
+    done: queue.SimpleQueue[Answer]
+
+
+class _Process:
+    """One slot, from start to end."""
+
+    def __init__(self, boot: SlotBoot) -> None:
+        self._boot = boot
+        self._clock = SystemClock()
+        self._work: queue.SimpleQueue[_Work] = queue.SimpleQueue()
+        self._last_asked = self._clock.monotonic()
+        self._busy = False
+        self._logs: list[LogLine] = []
+
+    def start(self) -> SlotAddress:
+        """Listen; the operators are built later, by the first request."""
+        boot = self._boot
+        unix = f"\0millstream-{os.getpid()}-{secrets.token_hex(8)}"
+        self._listen(Listener(unix, family="AF_UNIX", backlog=64, authkey=boot.secret))
+        tcp = None
+        if boot.tcp:
+            listener = Listener(("", 0), family="AF_INET", backlog=64, authkey=boot.secret)
+            tcp = (boot.host, listener.address[1])
+            self._listen(listener)
+        threading.Thread(target=self._watch, name="watch", daemon=True).start()
+        return SlotAddress(boot.slot, boot.host, os.getpid(), unix, tcp)
+
+    def run(self) -> None:
+        """Build and open the operators, then serve until the attempt ends."""
+        self._logs = capture_output(self._boot.slot)
+        work = self._work.get()
+        try:
+            tasks = SlotTasks(load_deployment(self._boot.deployment), self._boot.slot)
+            core = SlotCore(tasks, self._boot.attempt)
+            tasks.open()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the driver is told
+            work.done.put(self._failed(error))
+            self._serve_end_only()
+            return
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(200_000, 20, 50)
+        work.done.put(Answer(logs=self._take_logs()))
+        self._serve(tasks, core)
+
+    def _serve(self, tasks: SlotTasks, core: SlotCore) -> None:
+        while True:
+            work = self._work.get()
+            self._busy = True
+            kind = work.request.kind
+            try:
+                if kind == "level":
+                    assert work.request.header is not None
+                    output = core.run_level(work.request.header, work.request.level, work.bundles, self._logs)
+                    answer = Answer(output=output)
+                elif kind == "abort":
+                    tasks.abort()
+                    tasks.close()
+                    answer = Answer(logs=self._take_logs())
+                else:
+                    tasks.close()
+                    answer = Answer(logs=self._take_logs())
+            except Exception as error:  # noqa: BLE001 - whatever it is, the driver is told
+                answer = self._failed(error)
+            self._busy = False
+            work.done.put(answer)
+            if kind != "level":
+                return
+
+    def _serve_end_only(self) -> None:
+        while True:
+            work = self._work.get()
+            work.done.put(Answer())
+            if work.request.kind != "level":
+                return
+
+    def _failed(self, error: Exception) -> Answer:
+        described = error if isinstance(error, MillstreamError) else describe_failure(error, self._boot.slot)
+        return Answer(error=described, logs=self._take_logs())
+
+    def _take_logs(self) -> list[LogLine]:
+        taken, self._logs[:] = list(self._logs), []
+        return taken
+
+    def _listen(self, listener: Listener) -> None:
+        threading.Thread(target=self._accept, args=(listener,), name="accept", daemon=True).start()
+
+    def _accept(self, listener: Listener) -> None:
+        while True:
+            try:
+                connection = listener.accept()
+            except Exception:  # noqa: BLE001 - a peer that fails the challenge is turned away, no more
+                continue
+            threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
+
+    def _converse(self, connection: Connection) -> None:
+        with connection:
+            try:
+                request, bundles = receive(connection)
+                self._last_asked = self._clock.monotonic()
+                answer = self._answer(request, bundles)
+                send(connection, answer)
+            except (OSError, EOFError):
+                return  # the one who asked has gone; whoever asks again gets the same answer
+        if request.kind in ("close", "abort"):
+            os._exit(0)
+
+    def _answer(self, request: Request, bundles: list[bytes]) -> Answer:
+        if request.kind == "ping":
+            return Answer(text="pong")
+        if request.kind == "stack":
+            return Answer(text=_stacks())
+        if request.kind == "kill":
+            os._exit(1)
+        work = _Work(request, bundles, queue.SimpleQueue())
+        self._work.put(work)
+        return work.done.get()
+
+    def _watch(self) -> None:
+        jvm = _pidfd(self._boot.jvm_pid)
+        while True:
+            if jvm is None:
+                self._clock.wait(1.0)
+                gone = not _is_alive(self._boot.jvm_pid)
+            else:
+                gone = bool(select.select([jvm], [], [], 1.0)[0])
+            idle_s = self._clock.monotonic() - self._last_asked
+            if gone or (idle_s > self._boot.lease_s and not self._busy):
+                os._exit(3)
+
+
+def _pidfd(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except AttributeError:
+        return None  # not Linux: the watch thread asks for the process every second
+    except ProcessLookupError:
+        os._exit(3)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _stacks() -> str:
+    frames = sys._current_frames()
+    parts = []
+    for thread in threading.enumerate():
+        frame = frames.get(thread.ident or 0)
+        if frame is not None:
+            parts.append(f"{thread.name}\n{''.join(traceback.format_stack(frame))}")
+    return "\n".join(parts)
+
+
+def main() -> None:
+    """Start a slot: leave the process that started it, tell the address, serve."""
+    boot: SlotBoot = pickle.load(sys.stdin.buffer)
+    if os.fork():
+        os._exit(0)  # so that the slot is nobody's child and leaves no zombie
+    for entry in boot.python_path:
+        if entry not in sys.path:
+            sys.path.append(entry)
+    process = _Process(boot)
+    address = process.start()
+    os.write(1, pickle.dumps(address).hex().encode() + b"\n")
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    process.run()
+    # The connection's thread sends the last answer and then ends the process; wait for it, but not for ever.
+    SystemClock().wait(5.0)
+    os._exit(0)
+
+
+def host_name() -> str:
+    """Return the name under which this host is known."""
+    return socket.gethostname()
+
+
+def unpickle_address(line: bytes) -> Any:
+    """Return the address from the line that a slot printed."""
+    return pickle.loads(bytes.fromhex(line.decode().strip()))
+
+
+if __name__ == "__main__":
+    main()

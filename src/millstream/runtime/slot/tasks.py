@@ -1,0 +1,107 @@
+"""The subtasks of one slot and the blocks that wait in it; the slot's one thread calls it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from millstream.operators.base import EpochTime, OperatorReport
+from millstream.runtime.task.blocks import Block
+from millstream.runtime.task.deployment import Deployment
+from millstream.runtime.task.report import EpochHeader, SlotReport
+from millstream.runtime.task.subtask import Subtask
+
+__all__ = ["SlotTasks"]
+
+
+class SlotTasks:
+    """Subtask `slot` of every vertex, by level.
+
+    Args:
+        deployment: The attempt.
+        slot: The slot's index.
+    """
+
+    def __init__(self, deployment: Deployment, slot: int) -> None:
+        self.slot = slot
+        self._time = EpochTime(deployment.now_ms)
+        job_graph = deployment.plan.job_graph
+        self._levels = [
+            [
+                Subtask(deployment, vertex, slot, self._time)
+                for vertex_id in level
+                if slot < (vertex := job_graph.vertex(vertex_id)).parallelism
+            ]
+            for level in deployment.plan.levels
+        ]
+        self._target_vertex = {edge.id: edge.target_vertex for edge in job_graph.edges}
+        self._inbox: dict[int, list[Block]] = defaultdict(list)
+        self._reports: list[tuple[int, OperatorReport]] = []
+
+    @property
+    def level_count(self) -> int:
+        """How many levels an epoch has."""
+        return len(self._levels)
+
+    def open(self) -> None:
+        """Open every subtask, the last level first."""
+        for level in reversed(self._levels):
+            for subtask in level:
+                subtask.open()
+
+    def run_level(self, header: EpochHeader, level: int, blocks: list[Block]) -> list[Block]:
+        """Run one level of an epoch.
+
+        Args:
+            header: The epoch.
+            level: The level, from 0; levels come in order.
+            blocks: What other slots sent to this one on the level before, for this or a later level.
+
+        Returns:
+            Blocks for other slots; those for this slot wait in it.
+
+        Raises:
+            MillstreamError: What a subtask raised.
+        """
+        if level == 0:
+            self._time.now_ms = header.now_ms
+            self._reports = []
+        self._deliver(blocks)
+        leaving: list[Block] = []
+        for subtask in self._levels[level]:
+            subtask.run(header, self._inbox.pop(subtask.vertex.id, []))
+            sent, reports = subtask.end_epoch(header)
+            self._reports += reports
+            leaving += [block for block in sent if block.target != self.slot]
+            self._deliver([block for block in sent if block.target == self.slot])
+        return leaving
+
+    def report(self, header: EpochHeader) -> SlotReport:
+        """Return the epoch's report; called once, after the last level."""
+        subtasks = [subtask for level in self._levels for subtask in level]
+        timers = [subtask.next_processing_time() for subtask in subtasks]
+        return SlotReport(
+            slot=self.slot,
+            epoch=header.epoch,
+            operators=[(node, report) for node, report in self._reports if report != _EMPTY],
+            watermark_ms=min((subtask.watermark_ms for subtask in self._levels[-1]), default=None),
+            next_timer_ms=min((time for time in timers if time is not None), default=None),
+        )
+
+    def abort(self) -> None:
+        """Remove what was staged outside; the attempt failed."""
+        for level in self._levels:
+            for subtask in level:
+                subtask.abort()
+
+    def close(self) -> None:
+        """Close every subtask, the first level first."""
+        for level in self._levels:
+            for subtask in level:
+                subtask.close()
+
+    def _deliver(self, blocks: list[Block]) -> None:
+        for block in blocks:
+            self._inbox[self._target_vertex[block.edge_id]].append(block)
+
+
+_EMPTY = OperatorReport()

@@ -1,0 +1,142 @@
+"""How a slot is talked to: messages over an authenticated connection.
+
+`multiprocessing.connection` frames the messages and proves, by challenge and HMAC with the attempt's secret, that
+both sides know it, before anything is unpickled. A request is a pickled `Request` and its bundles; an answer is a
+pickled `Answer` and its bundles.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Client, Connection
+from typing import Any
+
+from millstream.common.errors import MillstreamError, SlotLostError
+from millstream.runtime.slot.core import LevelOutput
+from millstream.runtime.task.report import EpochHeader, LogLine
+
+__all__ = ["Answer", "Request", "SlotAddress", "ask", "receive", "send"]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotAddress:
+    """Where a slot lives.
+
+    Attributes:
+        slot: Its index.
+        host: Name of the host.
+        pid: Its process.
+        unix: Unix socket, on its host.
+        tcp: Host and port for other hosts; None if all slots are on one.
+    """
+
+    slot: int
+    host: str
+    pid: int
+    unix: str
+    tcp: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a slot is asked.
+
+    Attributes:
+        kind: "open" first, then "level", at last "close" or "abort"; at any time "ping", "stack", "kill".
+        header: The epoch, for a level.
+        level: The level.
+    """
+
+    kind: str
+    header: EpochHeader | None = None
+    level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a slot answers.
+
+    Attributes:
+        output: Of a level.
+        text: Of a control request.
+        error: What went wrong.
+        logs: What user code printed and logged, when it is not in a report.
+    """
+
+    output: LevelOutput | None = None
+    text: str = ""
+    error: MillstreamError | None = None
+    logs: list[LogLine] = field(default_factory=list)
+
+
+def send(connection: Connection, message: Any, bundles: Sequence[bytes] = ()) -> None:
+    """Send a message and its bundles."""
+    connection.send_bytes(pickle.dumps((message, len(bundles)), protocol=5))
+    for bundle in bundles:
+        connection.send_bytes(bundle)
+
+
+def receive(connection: Connection) -> tuple[Any, list[bytes]]:
+    """Receive a message and its bundles."""
+    message, count = pickle.loads(connection.recv_bytes())
+    return message, [connection.recv_bytes() for _ in range(count)]
+
+
+def ask(
+    address: SlotAddress,
+    secret: bytes,
+    request: Request,
+    bundles: Sequence[bytes] = (),
+    *,
+    here: str,
+    timeout_s: float,
+) -> Answer:
+    """Ask a slot and wait for its answer.
+
+    A slow answer is waited for as long as the slot answers pings; a slot that does not is lost.
+
+    Args:
+        address: The slot.
+        secret: Of the attempt.
+        request: What to ask.
+        bundles: Of a level.
+        here: Name of this host.
+        timeout_s: How long a slot may be silent.
+
+    Raises:
+        SlotLostError: If the slot is gone or silent.
+    """
+    try:
+        with _connect(address, secret, here) as connection:
+            send(connection, request, bundles)
+            while not connection.poll(timeout_s):
+                if request.kind == "ping" or not _answers_ping(address, secret, here, timeout_s):
+                    raise _lost(address, f"it was silent for {timeout_s:g} s")
+            answer, _ = receive(connection)
+    except (OSError, EOFError) as error:
+        raise _lost(address, f"{type(error).__name__}: {error}") from error
+    assert isinstance(answer, Answer)
+    return answer
+
+
+def _connect(address: SlotAddress, secret: bytes, here: str) -> Connection:
+    if address.host == here or address.tcp is None:
+        return Client(address.unix, family="AF_UNIX", authkey=secret)
+    return Client(address.tcp, family="AF_INET", authkey=secret)
+
+
+def _answers_ping(address: SlotAddress, secret: bytes, here: str, timeout_s: float) -> bool:
+    try:
+        ask(address, secret, Request("ping"), here=here, timeout_s=timeout_s)
+    except SlotLostError:
+        return False
+    return True
+
+
+def _lost(address: SlotAddress, reason: str) -> SlotLostError:
+    return SlotLostError(
+        f"slot {address.slot} (process {address.pid} on {address.host}) is lost: {reason}",
+        hint="Look for a crash of the process: memory, signals, native code in user functions.",
+    )

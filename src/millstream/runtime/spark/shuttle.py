@@ -1,0 +1,204 @@
+"""Spark's tasks: they start slots, and carry blocks between Spark's shuffles and the slots. They hold no logic.
+
+What travels through a shuffle are frames of bytes, one letter and a payload:
+
+=====  ==========================================================
+``B``  blocks for the receiving slot
+``E``  a pickled error: passed on instead of running further levels
+``R``  a slot's pickled report; the last level's result
+=====  ==========================================================
+
+No task ever fails because of a job's own error, so Spark retries only what it lost itself.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from millstream.common.errors import MillstreamError, SlotLostError
+from millstream.runtime.slot.process import SlotBoot, host_name, unpickle_address
+from millstream.runtime.slot.wire import Request, SlotAddress, ask
+from millstream.runtime.task.report import EpochHeader
+
+__all__ = ["LevelShuttle", "SlotStarter"]
+
+_frozen = False
+
+
+def _freeze_once() -> None:
+    """Keep what a fresh worker has out of every collection: Spark collects garbage after each task."""
+    global _frozen
+    if not _frozen:
+        gc.collect()
+        gc.freeze()
+        _frozen = True
+
+
+@dataclass(frozen=True)
+class SlotStarter:
+    """Starts one slot for each partition and yields its pickled address, or an error.
+
+    Attributes:
+        deployment: Broadcast of the pickled deployment.
+        attempt: Number of the attempt.
+        secret: Of the attempt.
+        lease_s: Of the slots.
+        tcp: Whether other hosts will ask.
+        python_path: Where modules are looked for.
+    """
+
+    deployment: Any
+    attempt: int
+    secret: bytes
+    lease_s: float
+    tcp: bool
+    python_path: tuple[str, ...]
+
+    def __call__(self, slot: int, items: Iterator[Any]) -> Iterator[bytes]:
+        """Run in Spark's Python worker."""
+        for _ in items:
+            pass
+        boot = SlotBoot(
+            slot=slot,
+            attempt=self.attempt,
+            secret=self.secret,
+            lease_s=self.lease_s,
+            jvm_pid=_grandparent(),
+            host=host_name(),
+            tcp=self.tcp,
+            deployment=self.deployment.value,
+            python_path=self.python_path,
+        )
+        yield pickle.dumps(start_slot(boot))
+
+
+def start_slot(boot: SlotBoot) -> SlotAddress | SlotLostError:
+    """Start a slot process in a session of its own and wait for its address."""
+    environment = dict(os.environ)
+    source = str(Path(__file__).parents[3])
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [source, environment.get("PYTHONPATH")]))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "millstream.runtime.slot.process"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env=environment,
+    )
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    try:
+        process.stdin.write(pickle.dumps(boot))
+        process.stdin.close()
+    except BrokenPipeError:
+        pass  # it ended before it read everything: standard error tells why, below
+    line = process.stdout.readline()
+    process.stdout.close()
+    if line:
+        process.stderr.close()
+        process.wait()
+        address: SlotAddress = unpickle_address(line)
+        return address
+    complaint = process.stderr.read().decode(errors="replace").strip()
+    process.wait()
+    return SlotLostError(
+        f"slot {boot.slot} did not start on {boot.host}",
+        detail=complaint or f"The process ended with code {process.returncode} and said nothing.",
+        hint="Check that millstream is installed in the Python that Spark's workers run.",
+    )
+
+
+def _grandparent() -> int:
+    """Return the executor's JVM: the parent of the daemon that forked this worker."""
+    status = Path(f"/proc/{os.getppid()}/stat")
+    if status.exists():
+        return int(status.read_text().rpartition(")")[2].split()[1])
+    return os.getppid()
+
+
+@dataclass(frozen=True)
+class LevelShuttle:
+    """Has slot i run one level of an epoch, for partition i, and yields what comes back.
+
+    Between levels it yields target and frame in turn, as Spark's pairwise shuffle wants them.
+
+    Attributes:
+        level: The level, from 0.
+        is_last: Whether the result goes to the driver.
+        headers: By slot.
+        addresses: By slot.
+        secret: Of the attempt.
+        timeout_s: How long a slot may be silent.
+    """
+
+    level: int
+    is_last: bool
+    headers: Mapping[int, EpochHeader]
+    addresses: Mapping[int, SlotAddress]
+    secret: bytes
+    timeout_s: float
+
+    def __call__(self, slot: int, frames: Iterator[bytes]) -> Iterator[bytes]:
+        """Run in Spark's Python worker; the input is always drained, or Spark would discard the worker."""
+        _freeze_once()
+        bundles, error = _sort(frames)
+        if error is None and slot in self.addresses:
+            try:
+                request = Request("level", self.headers[slot], self.level)
+                answer = ask(
+                    self.addresses[slot],
+                    self.secret,
+                    request,
+                    bundles,
+                    here=host_name(),
+                    timeout_s=self.timeout_s,
+                )
+                if answer.error is None and answer.output is not None:
+                    output = answer.output
+                    return self._results(output.bundles, output.report)
+                error = pickle.dumps((answer.error, answer.logs))
+            except MillstreamError as lost:
+                error = pickle.dumps((lost, []))
+        return self._failures(error)
+
+    def _results(self, bundles: Mapping[int, bytes], report: bytes | None) -> Iterator[bytes]:
+        if self.is_last:
+            assert report is not None
+            yield b"R" + report
+            return
+        for target, bundle in bundles.items():
+            yield pack_target(target)
+            yield b"B" + bundle
+
+    def _failures(self, error: bytes | None) -> Iterator[bytes]:
+        if error is None:
+            return
+        if self.is_last:
+            yield b"E" + error
+            return
+        for target in self.addresses:
+            yield pack_target(target)
+            yield b"E" + error
+
+
+def pack_target(slot: int) -> bytes:
+    """Return a shuffle key: eight bytes, as Spark's `PythonPartitioner` reads them."""
+    return slot.to_bytes(8, "big")
+
+
+def _sort(frames: Iterator[bytes]) -> tuple[list[bytes], bytes | None]:
+    bundles: list[bytes] = []
+    error: bytes | None = None
+    for frame in frames:
+        if frame[:1] == b"B":
+            bundles.append(frame[1:])
+        elif frame[:1] == b"E":
+            error = error or frame[1:]
+    return bundles, error

@@ -1,0 +1,68 @@
+"""What went wrong in a subtask, in the user's words: operator, subtask, element, the user's own traceback."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from millstream.common.errors import MillstreamError, UserFunctionError
+from millstream.operators.user_code import attached_element
+from millstream.runtime.task.origin import ORIGIN
+
+__all__ = ["describe_failure", "guarded"]
+
+_OPERATOR = "__millstream_operator__"
+_PACKAGE = str(Path(__file__).parents[2])
+_NOT_OURS = (str(Path(_PACKAGE, "examples")), str(Path(_PACKAGE, "testing")))
+
+
+def guarded(handler: Callable[..., Any], operator: str) -> Callable[..., Any]:
+    """Return `handler` with the operator's name noted on whatever it raises, prints and logs.
+
+    Of nested operators the innermost is noted.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        outer = ORIGIN.operator
+        ORIGIN.operator = operator
+        try:
+            return handler(*args, **kwargs)
+        except BaseException as error:
+            if not hasattr(error, _OPERATOR):
+                setattr(error, _OPERATOR, operator)
+            raise
+        finally:
+            ORIGIN.operator = outer
+
+    return call
+
+
+def describe_failure(error: BaseException, subtask: int) -> MillstreamError:
+    """Return the error to report for what was raised in a subtask."""
+    operator = getattr(error, _OPERATOR, "?")
+    if isinstance(error, MillstreamError):
+        return error.at(operator, subtask)
+    return UserFunctionError(
+        f"{type(error).__name__} was raised",
+        user_traceback=_user_traceback(error),
+        element=attached_element(error),
+    ).at(operator, subtask)
+
+
+def _user_traceback(error: BaseException) -> str:
+    described = traceback.TracebackException.from_exception(error)
+    pending: list[traceback.TracebackException | None] = [described]
+    while pending:
+        one = pending.pop()
+        if one is not None:
+            kept = [frame for frame in one.stack if not _is_ours(frame.filename)]
+            if kept:
+                one.stack = traceback.StackSummary.from_list(kept)
+            pending += [one.__cause__, one.__context__]
+    return "".join(described.format())
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith(_PACKAGE) and not filename.startswith(_NOT_OURS)

@@ -1,0 +1,22 @@
+"""Which operator's code is running in this slot's thread: for tagging what it prints and logs."""
+
+from __future__ import annotations
+
+__all__ = ["ORIGIN", "Origin"]
+
+
+class Origin:
+    """The innermost operator that is running; written by the slot's thread only.
+
+    Attributes:
+        operator: Its name; empty between operators.
+    """
+
+    __slots__ = ("operator",)
+
+    def __init__(self) -> None:
+        self.operator = ""
+
+
+ORIGIN = Origin()
+"""One for each process: a slot has one thread that runs operators."""

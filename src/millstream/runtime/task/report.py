@@ -1,0 +1,85 @@
+"""What a slot tells the driver at the end of an epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from millstream.operators.base import OperatorReport
+
+__all__ = ["EpochHeader", "LogLine", "SlotReport", "SourceWork"]
+
+from collections.abc import Mapping, Sequence
+
+from millstream.spi.source import SplitRange
+
+
+@dataclass(frozen=True, slots=True)
+class SourceWork:
+    """What one source subtask does in an epoch.
+
+    Attributes:
+        ranges: To be read, in order.
+        finished: Whether nothing follows.
+    """
+
+    ranges: Sequence[SplitRange]
+    finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EpochHeader:
+    """What the driver tells one slot about an epoch.
+
+    Attributes:
+        attempt: Number of the attempt.
+        epoch: Number of the epoch, from 1.
+        committed: The last epoch that is committed: what was kept of it may go.
+        now_ms: The epoch's processing time, epoch milliseconds.
+        checkpoint: Whether a checkpoint ends with it.
+        end_of_input: Whether nothing follows in any source: the job's last epoch.
+        sources: Work of this slot's source subtasks, by node id.
+    """
+
+    attempt: int
+    epoch: int
+    committed: int
+    now_ms: int
+    checkpoint: bool
+    end_of_input: bool
+    sources: Mapping[int, SourceWork]
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line that user code printed or logged.
+
+    Attributes:
+        origin: Operator name and subtask.
+        text: The line.
+        level: A level of `logging`; None for print.
+    """
+
+    origin: str
+    text: str
+    level: int | None = None
+
+
+@dataclass(slots=True)
+class SlotReport:
+    """The end of one epoch in one slot.
+
+    Attributes:
+        slot: Index of the slot.
+        epoch: Number of the epoch.
+        operators: Node id and report of every operator with something to tell.
+        watermark_ms: Lowest watermark of the slot's subtasks on the last level; None if there are none.
+        next_timer_ms: When the next processing-time timer is due; None if there is none.
+        logs: What user code printed and logged.
+    """
+
+    slot: int
+    epoch: int
+    operators: list[tuple[int, OperatorReport]] = field(default_factory=list)
+    watermark_ms: int | None = None
+    next_timer_ms: int | None = None
+    logs: list[LogLine] = field(default_factory=list)

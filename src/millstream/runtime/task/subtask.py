@@ -1,0 +1,200 @@
+"""One subtask: one parallel instance of a chain, driven for one epoch at a time by its slot's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from millstream.common.batch import Element
+from millstream.common.time import MIN_TIMESTAMP
+from millstream.graph.job_graph import JobEdge, JobGraph, JobVertex
+from millstream.graph.stream_graph import StreamNode
+from millstream.operators.base import EpochTime, Operator, OperatorContext, OperatorReport
+from millstream.operators.source import SourceOperator
+from millstream.runtime.task.blocks import Block
+from millstream.runtime.task.channels import ChannelId, ChannelMerger
+from millstream.runtime.task.deployment import Deployment
+from millstream.runtime.task.failures import describe_failure, guarded
+from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
+from millstream.runtime.task.report import EpochHeader, SourceWork
+from millstream.state.keyed import HeapKeyedStateBackend
+
+__all__ = ["Subtask"]
+
+
+class Subtask:
+    """Operators of one chain, wired up; lives as long as the attempt.
+
+    Args:
+        deployment: The attempt.
+        vertex: The chain.
+        index: Subtask index.
+        time: The slot's processing time.
+    """
+
+    def __init__(self, deployment: Deployment, vertex: JobVertex, index: int, time: EpochTime) -> None:
+        self.vertex = vertex
+        self.index = index
+        self._deployment = deployment
+        self._time = time
+        self._operators: list[tuple[StreamNode, Operator]] = []
+        self._opened: list[tuple[StreamNode, Operator]] = []
+        self._exchanges: list[ExchangeWriter] = []
+        self._build(deployment.plan.job_graph)
+        self._merger = self._build_merger(deployment.plan.job_graph)
+
+    def _build(self, job_graph: JobGraph) -> None:
+        outputs: dict[int, ChainOutput] = {}
+        operators: dict[int, Operator] = {}
+        sides: dict[int, set[str]] = {node.id: set() for node in self.vertex.nodes}
+        for node in self.vertex.nodes:
+            operators[node.id] = node.spec.build()
+            outputs[node.id] = ChainOutput()
+            self._operators.append((node, operators[node.id]))
+        for edge in self.vertex.chained:
+            name = next(node.name for node in self.vertex.nodes if node.id == edge.target)
+            outputs[edge.source].add_operator(operators[edge.target], name, edge.side_output)
+            if edge.side_output is not None:
+                sides[edge.source].add(edge.side_output)
+        for exchange in job_graph.edges:
+            if exchange.source_vertex == self.vertex.id:
+                writer = ExchangeWriter(exchange, self.index)
+                self._exchanges.append(writer)
+                outputs[exchange.edge.source].add_exchange(writer, exchange.edge.side_output)
+                if exchange.edge.side_output is not None:
+                    sides[exchange.edge.source].add(exchange.edge.side_output)
+        for node, operator in self._operators:
+            operator.setup(self._context(node, frozenset(sides[node.id])), outputs[node.id])
+
+    def _context(self, node: StreamNode, side_outputs: frozenset[str]) -> OperatorContext:
+        deployment = self._deployment
+        return OperatorContext(
+            job_id=deployment.job_id,
+            name=node.name,
+            operator_id=node.operator_id,
+            subtask_index=self.index,
+            parallelism=node.parallelism,
+            max_parallelism=node.max_parallelism,
+            attempt=deployment.attempt,
+            time=self._time,
+            keyed_state=HeapKeyedStateBackend() if node.spec.is_keyed else None,
+            job_parameters=deployment.job_parameters,
+            side_outputs=side_outputs,
+        )
+
+    def _build_merger(self, job_graph: JobGraph) -> ChannelMerger | None:
+        if self.vertex.is_source:
+            return None
+        node, head = self._operators[0]
+        handlers = [guarded(handler, node.name) for handler in head.batch_handlers()]
+        channels = {
+            ChannelId(exchange.id, sender): exchange.edge.input_index
+            for exchange in job_graph.edges
+            if exchange.target_vertex == self.vertex.id
+            for sender in self._senders(exchange)
+        }
+        return ChannelMerger(
+            channels,
+            handlers,
+            guarded(head.process_watermark, node.name),
+            guarded(head.process_status, node.name),
+        )
+
+    def _senders(self, exchange: JobEdge) -> list[int]:
+        targets = exchange.edge.partitioning.targets
+        return [
+            sender
+            for sender in range(exchange.senders)
+            if self.index in targets(sender, exchange.senders, exchange.receivers)
+        ]
+
+    @property
+    def watermark_ms(self) -> int:
+        """The head operator's watermark."""
+        return self._operators[0][1].watermark_ms if self._operators else MIN_TIMESTAMP
+
+    def open(self) -> None:
+        """Open the operators, the last of the chain first, so that each can emit as soon as it is open.
+
+        Raises:
+            MillstreamError: What a user's `open` raised, with its traceback.
+        """
+        for node, operator in reversed(self._operators):
+            self._opened.append((node, operator))
+            self._call(node, operator.open)
+
+    def run(self, header: EpochHeader, blocks: list[Block]) -> None:
+        """Process one epoch's input.
+
+        Raises:
+            MillstreamError: What went wrong, with operator and subtask.
+        """
+        try:
+            for node, operator in self._operators:
+                guarded(operator.on_processing_time, node.name)()
+            self._process(header, blocks)
+        except Exception as error:
+            raise describe_failure(error, self.index) from error
+
+    def _process(self, header: EpochHeader, blocks: list[Block]) -> None:
+        if self._merger is not None:
+            inputs: dict[ChannelId, list[Element]] = {
+                ChannelId(block.edge_id, block.sender): block.elements() for block in blocks
+            }
+            self._merger.run(inputs)
+            return
+        node, source = self._operators[0]
+        assert isinstance(source, SourceOperator)
+        work = header.sources.get(node.id, SourceWork((), False))
+        guarded(source.read_ranges, node.name)(work.ranges, finished=work.finished)
+
+    def end_epoch(self, header: EpochHeader) -> tuple[list[Block], list[tuple[int, OperatorReport]]]:
+        """End the epoch in every operator, in order; return blocks for other subtasks, and reports.
+
+        Raises:
+            MillstreamError: What went wrong, with operator and subtask.
+        """
+        reports: list[tuple[int, OperatorReport]] = []
+        try:
+            for node, operator in self._operators:
+                if header.end_of_input:
+                    guarded(operator.end_input, node.name)()
+                report = OperatorReport()
+                guarded(operator.end_epoch, node.name)(report, checkpoint=header.checkpoint)
+                reports.append((node.id, report))
+            blocks = [block for exchange in self._exchanges for block in exchange.flush()]
+        except Exception as error:
+            raise describe_failure(error, self.index) from error
+        return blocks, reports
+
+    def next_processing_time(self) -> int | None:
+        """Return when the next processing-time timer of any operator is due."""
+        times = [operator.next_processing_time() for _, operator in self._operators]
+        return min((time for time in times if time is not None), default=None)
+
+    def abort(self) -> None:
+        """Remove what was staged outside; the attempt failed."""
+        for _, operator in self._opened:
+            operator.abort()
+
+    def close(self) -> None:
+        """Close every operator that was opened, first to last; the first error is raised when all are closed.
+
+        Raises:
+            MillstreamError: What a user's `close` raised.
+        """
+        failure: BaseException | None = None
+        while self._opened:
+            node, operator = self._opened.pop()
+            try:
+                self._call(node, operator.close)
+            except Exception as error:  # noqa: BLE001 - the others have to be closed as well
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def _call(self, node: StreamNode, action: Callable[[], Any]) -> None:
+        try:
+            guarded(action, node.name)()
+        except Exception as error:
+            raise describe_failure(error, self.index) from error
