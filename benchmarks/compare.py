@@ -342,7 +342,7 @@ def outcome(found: Measurements, skipped: set[str]) -> str:
         return "Failures:\n\n```\n" + "\n".join(found.failures) + "\n```\n"
     if skipped:
         return f"Not run: {', '.join(sorted(skipped))}. All results of the others equal the oracle's.\n"
-    return "All results equal the oracle's, at every size; at the common size the systems' equal each other.\n"
+    return "All results equal the oracle's at every size, and each other's at the common size.\n"
 
 
 def machine(command: str, rounds: int) -> str:

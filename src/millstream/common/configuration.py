@@ -7,6 +7,7 @@ Values lie in layers, and where each came from is remembered::
 
 from __future__ import annotations
 
+import builtins
 import json
 from collections.abc import Mapping
 from enum import Enum
@@ -163,7 +164,7 @@ class Configuration:
         """Set bytes."""
         return self.set(key, bytearray(value))
 
-    def key_set(self) -> set[str]:
+    def key_set(self) -> builtins.set[str]:
         """Return the keys that are set."""
         return set(self._values)
 

@@ -423,7 +423,8 @@ class RowType(DataType):
 class DataTypes:
     """Makes types by their SQL names.
 
-    >>> DataTypes.ROW([DataTypes.FIELD("id", DataTypes.INT()), DataTypes.FIELD("tags", DataTypes.ARRAY(DataTypes.STRING()))])
+    >>> tags = DataTypes.ARRAY(DataTypes.STRING())
+    >>> DataTypes.ROW([DataTypes.FIELD("id", DataTypes.INT()), DataTypes.FIELD("tags", tags)])
     ROW<id INT, tags ARRAY<STRING>>
     """
 

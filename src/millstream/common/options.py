@@ -1,8 +1,8 @@
 """Every option: key, type, default and meaning.
 
 A key is Flink's where Flink has one, `millstream.…` otherwise. `ALL_OPTIONS` lists them in the order in which
-`millstream config` and the documentation show them. Keys that begin with `spark.` are not here: they are handed
-to Spark as they are.
+`millstream config` and the documentation show them. Keys that begin with `spark.` are not here: they go to
+Spark as they are.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ AUTO_WATERMARK_INTERVAL: Final = ConfigOption(
     "pipeline.auto-watermark-interval",
     OptionType.DURATION,
     200,
-    "Accepted for compatibility: periodic watermarks are emitted at the end of each source range of an epoch.",
+    "Accepted for compatibility: periodic watermarks come at the end of each source range of an epoch.",
 )
 RUNTIME_MODE: Final = ConfigOption(
     "execution.runtime-mode",

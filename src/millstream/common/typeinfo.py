@@ -1,7 +1,7 @@
 """Types of records (PyFlink's `pyflink.common.typeinfo`).
 
 A declared type is checked where the value is produced, a whole batch at once: a batch of `INT` costs one pass
-of `type(v) is int` and a `min`/`max`, a batch of rows is turned into columns and each column checked likewise.
+over the types of the values and a `min`/`max`, a batch of rows is turned into columns, each checked likewise.
 
 **None.** Strings, big numbers, dates and times take None anywhere. Numbers, booleans and characters take it
 only where Flink's types are nullable: in fields of a `ROW`, in `BASIC_ARRAY` and `OBJECT_ARRAY`, and as the
@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from numbers import Integral, Real
+from types import NoneType
 from typing import Any, Final
 
 from millstream.common.errors import ConfigurationError
@@ -75,7 +76,7 @@ class TypeInformation(ABC):
             values: A batch.
             nullable: Whether None fits although the type by itself does not take it (fields of rows).
         """
-        if None not in map(_none_or_marker, values):
+        if NoneType not in map(type, values):
             return self._misfit(values)
         if not (nullable or self.takes_none):
             first = next(position for position, value in enumerate(values) if value is None)
@@ -98,18 +99,13 @@ class TypeInformation(ABC):
         return values
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._identity() == other._identity()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
         return hash((type(self), self._identity()))
 
     def __repr__(self) -> str:
         return self.describe()
-
-
-def _none_or_marker(value: object) -> bool | None:
-    # `None in values` would call the __eq__ of every value, which numpy arrays answer with an array.
-    return None if value is None else True
 
 
 def _find(values: Iterable[Any], fits: Callable[[Any], bool]) -> int | None:
@@ -386,18 +382,16 @@ class _FieldsTypeInfo(TypeInformation):
 
     def _conform_columns(self, values: list[Any]) -> list[tuple[Any, ...]] | None:
         """Return the fields of each value, adapted; None if no field changed."""
-        before = self._columns(values)
-        after = [
-            kind.conform(list(column)) if kind.adapts() else column
-            for kind, column in zip(self._field_types, before, strict=True)
-        ]
-        if all(_same(new, old) for new, old in zip(after, before, strict=True)):
-            return None
-        return list(zip(*after, strict=True))
-
-
-def _same(new: Sequence[Any], old: Sequence[Any]) -> bool:
-    return new is old or all(one is other for one, other in zip(new, old, strict=True))
+        columns = self._columns(values)
+        changed = False
+        for position, kind in enumerate(self._field_types):
+            if kind.adapts():
+                before = list(columns[position])
+                after = kind.conform(before)
+                if after is not before:
+                    columns[position] = tuple(after)
+                    changed = True
+        return list(zip(*columns, strict=True)) if changed else None
 
 
 def _checked(word: str, field_types: Sequence[TypeInformation]) -> tuple[TypeInformation, ...]:
@@ -480,7 +474,7 @@ class RowTypeInfo(_FieldsTypeInfo):
         names = self._field_names
         present = (
             [value for value in values if value is not None]
-            if None in map(_none_or_marker, values)
+            if NoneType in map(type, values)
             else values
         )
         if not present:

@@ -6,6 +6,7 @@ What is read in an epoch is known exactly beforehand, so the plan can tell at on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from millstream.common.time import MAX_TIMESTAMP
@@ -41,7 +42,7 @@ def cut(start: int, stop: int, parts: int) -> list[range]:
     """
     total = stop - start
     bounds = [start + total * part // parts for part in range(parts + 1)]
-    return [range(low, high) for low, high in zip(bounds, bounds[1:], strict=False) if low < high]
+    return [range(low, high) for low, high in pairwise(bounds) if low < high]
 
 
 def strides(parts: int) -> list[range]:

@@ -194,7 +194,7 @@ class _CsvRows(FileRecords):
                 raise MalformedRecordError(
                     f"file {self._path!r}, line {line}: CSV does not parse: {error}",
                     detail=f"Seen: {self._line_text(line)}",
-                    hint="Check the quotes of this line; a quote that is never closed runs on to the end of the file.",
+                    hint="Check the quotes of this line; one that is never closed runs on to the file's end.",
                 ) from error
             except UnicodeDecodeError as error:
                 raise MalformedRecordError(
@@ -224,7 +224,7 @@ class _CsvRows(FileRecords):
                     f"file {self._path!r}, line {line}, column {index} ({column.name!r}): "
                     f"{shorten(text)} is no {column.data_type}",
                     detail=str(error),
-                    hint="Correct the file, or declare another type; set_null_value names a text that means None.",
+                    hint="Correct the file or declare another type; set_null_value names a text for None.",
                 ) from error
 
     def _line_text(self, line: int) -> str:

@@ -121,7 +121,7 @@ class CsvSchemaBuilder:
         """Return the schema.
 
         Raises:
-            ConfigurationError: If two columns have the same name, or two kinds of punctuation the same character.
+            ConfigurationError: If two columns share a name, or two kinds of punctuation a character.
         """
         schema = replace(self._settings, columns=tuple(self._columns))
         _ = schema.row_type  # checks the names
@@ -145,7 +145,7 @@ class CsvSchemaBuilder:
         if number_type is not None and not isinstance(number_type, NumericType):
             raise ConfigurationError(
                 f"column {name!r} is a number column, its type {number_type} is none",
-                hint="Use add_column for other types, or add_string_column, add_boolean_column, add_array_column.",
+                hint="Use add_column for types that are no numbers.",
             )
         return self._add(CsvColumn(name, number_type or DataTypes.BIGINT()))
 
@@ -160,7 +160,7 @@ class CsvSchemaBuilder:
         return self._add(CsvColumn(name, DataTypes.ARRAY(element_type or DataTypes.STRING()), separator))
 
     def add_column(self, name: str, data_type: DataType) -> CsvSchemaBuilder:
-        """Add a column of any type that has a text form (millstream's own, for DATE, TIMESTAMP and the like)."""
+        """Add a column of any type with a text form, such as DATE (millstream's own)."""
         return self._add(CsvColumn(name, data_type))
 
     def add_columns_from(self, schema: CsvSchema) -> CsvSchemaBuilder:

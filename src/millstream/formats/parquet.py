@@ -160,7 +160,7 @@ class _ParquetRows(FileRecords):
             return list(column.cast(arrow_type, safe=safe).to_pylist())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SourceError(
-                f"file {self._path!r}, column {name!r}: type {column.type} does not fit the declared {arrow_type}",
+                f"file {self._path!r}, column {name!r}: type {column.type} does not fit {arrow_type}",
                 detail=str(error),
                 hint="Declare the file's type in the row type.",
             ) from error
@@ -214,7 +214,7 @@ class _ParquetWriter(BulkWriter):
         self._count = 0
 
     def add_elements(self, elements: Sequence[Any]) -> None:
-        # Converted at once: a record that does not fit fails in the epoch it came in, and the user may reuse it.
+        # Converted at once: a record that does not fit fails in the epoch it came in.
         pa, _ = _arrow()
         columns = self._tabulator.columns(elements)
         arrays = [self._array(field, values) for field, values in zip(self._row_type, columns, strict=True)]

@@ -15,7 +15,7 @@ __all__ = ["Tabulator"]
 class Tabulator:
     """Turns rows, tuples, lists or dicts into columns.
 
-    Fields are taken by position; of a named row that has the same names in another order, and of a dict, by name.
+    Fields are taken by position; those of a dict, and of a row with the same names in another order, by name.
 
     >>> Tabulator(("a", "b")).columns([Row(1, 2), Row(b=4, a=3), (5, 6)])
     [(1, 3, 5), (2, 4, 6)]
@@ -64,4 +64,4 @@ class Tabulator:
             same = len(fields) > 1 and sorted(fields) == sorted(self._names)
             self._orders[fields] = itemgetter(*map(fields.index, self._names)) if same else None
         pick = self._orders[fields]
-        return values if pick is None else pick(values)  # type: ignore[no-any-return]
+        return values if pick is None else pick(values)

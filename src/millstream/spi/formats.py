@@ -44,7 +44,7 @@ class FileFormat(ABC):
     """What a file is made of: small, immutable, picklable.
 
     Attributes:
-        decompress: Whether files named .gz, .bz2, .xz or .deflate are to be decompressed before they are read.
+        decompress: Whether files named .gz, .bz2, .xz or .deflate are decompressed for it.
     """
 
     decompress: bool = False

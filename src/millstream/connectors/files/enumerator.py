@@ -2,9 +2,9 @@
 
 One file is one split. Files wait in a queue, in an order that depends on the files only; a file goes to the
 subtask with the fewest, stays there until it is finished, and a subtask reads its files one after the other.
-Where a file ends is found out by reading, so a plan names the file being read and some that follow; they share
-one budget, and the reader starts the next only when the one before is finished. `FileSplit.turn` tells it which
-ranges belong together::
+Where a file ends is found out by reading, so a plan names the file being read and some that follow; they
+share one budget, and the reader starts the next only when the one before is finished. `FileSplit.turn` tells
+it which ranges belong together::
 
     plan 7, subtask 0   [a from 900, b, c]   budget 1000
     read                 a ──► end (300)   b ──► end (50)   c ──► 650, not finished

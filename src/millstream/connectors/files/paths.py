@@ -28,7 +28,7 @@ class FoundFile:
     Attributes:
         path: As it is opened.
         size_bytes: Its size.
-        modified_ns: When it was changed last, nanoseconds since the epoch; 0 if the file system does not tell.
+        modified_ns: When it was changed last, epoch nanoseconds; 0 if the file system does not tell.
     """
 
     path: str

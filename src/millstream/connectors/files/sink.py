@@ -41,10 +41,12 @@ class FileCommittable:
     Attributes:
         staged_path: Where it is.
         final_path: Where it will be.
+        in_bucket: Whether its directory is a bucket below the base path.
     """
 
     staged_path: str
     final_path: str
+    in_bucket: bool = False
 
 
 @dataclass(frozen=True)
@@ -326,7 +328,8 @@ class _FileWriter(SinkWriter):
             return [(whole, values)]
         context = BucketAssignerContext(now_ms, watermark_ms)
         groups: dict[str, list[Any]] = {}
-        for value, timestamp in zip(values, timestamps or [None] * len(values), strict=True):
+        stamps: Iterable[int | None] = [None] * len(values) if timestamps is None else timestamps
+        for value, timestamp in zip(values, stamps, strict=True):
             context.set_timestamp(timestamp)
             bucket_id = assigner.get_bucket_id(value, context)
             group = groups.get(bucket_id)
@@ -346,7 +349,9 @@ class _FileWriter(SinkWriter):
         self._counter += 1
         staged = os.path.join(directory, f".{name}.inprogress.{uuid.uuid4().hex[:8]}")
         part = _PartFile(
-            FileCommittable(staged, os.path.join(directory, name)), self._settings.output, now_ms
+            FileCommittable(staged, os.path.join(directory, name), in_bucket=bucket_id != ""),
+            self._settings.output,
+            now_ms,
         )
         self._open[bucket_id] = part
         return part
@@ -397,8 +402,9 @@ class _FileCommitter(Committer):
         """Remove finished files that will never be published."""
         for committable in committables:
             _remove(committable.staged_path)
-            with contextlib.suppress(OSError):  # a bucket that holds nothing else
-                os.rmdir(os.path.dirname(committable.staged_path))
+            if committable.in_bucket:
+                with contextlib.suppress(OSError):  # it may hold other files
+                    os.rmdir(os.path.dirname(committable.staged_path))
 
     def _publish(self, committable: FileCommittable) -> None:
         try:

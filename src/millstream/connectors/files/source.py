@@ -173,7 +173,7 @@ class _FileReader(SourceReader):
         return self._records
 
 
-def _check_format(file_format: Any, kind: type[FileFormat], name: str) -> FileFormat:
+def _check_format(file_format: Any, kind: type, name: str) -> Any:
     if not isinstance(file_format, kind):
         raise ConfigurationError(f"{type(file_format).__name__} is no {name} format of files")
     return file_format

@@ -147,15 +147,11 @@ class SparkExecutor(Executor):
                 _log.debug("the JVM is gone, and the broadcast with it")
 
     def _session_config(self) -> SessionConfig:
-        conf = {
-            key: str(value)
-            for key, value in self._configuration.to_dict().items()
-            if key.startswith("spark.")
-        }
         return SessionConfig(
             master=self._configuration.get(options.TARGET),
-            app_name=self._configuration.get(options.PIPELINE_NAME) or "millstream",
-            conf=conf,
+            app_name=self._configuration.get(options.JOB_NAME) or "millstream",
+            conf=self._configuration.spark_settings(),
+            verbose=self._configuration.get(options.VERBOSE),
         )
 
     def _exchange(self, rdd: RDD[Any]) -> RDD[Any]:

@@ -145,7 +145,7 @@ class LevelShuttle:
     secret: bytes
     timeout_s: float
 
-    def __call__(self, slot: int, frames: Iterator[bytes]) -> Iterator[bytes]:
+    def __call__(self, slot: int, frames: Iterator[Any]) -> Iterator[bytes]:
         """Run in Spark's Python worker; the input is always drained, or Spark would discard the worker."""
         _freeze_once()
         bundles, error = _sort(frames)
@@ -193,10 +193,12 @@ def pack_target(slot: int) -> bytes:
     return slot.to_bytes(8, "big")
 
 
-def _sort(frames: Iterator[bytes]) -> tuple[list[bytes], bytes | None]:
+def _sort(frames: Iterator[Any]) -> tuple[list[bytes], bytes | None]:
     bundles: list[bytes] = []
     error: bytes | None = None
     for frame in frames:
+        if not isinstance(frame, bytes):
+            continue  # the anchor's own items, at level 0
         if frame[:1] == b"B":
             bundles.append(frame[1:])
         elif frame[:1] == b"E":

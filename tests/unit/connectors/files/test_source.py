@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from millstream.common.errors import SourceError
+from millstream.common.time import Duration
+from millstream.connectors.files.source import FileSource
+from millstream.formats.text import StreamFormat
+
+
+def lines_of(*paths, follow_ms=None):
+    builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), *map(str, paths))
+    return (builder.monitor_continuously(Duration.of_millis(follow_ms)) if follow_ms else builder).build()
+
+
+def write(path, *lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    sizes=st.lists(st.integers(0, 12), min_size=1, max_size=9),
+    parallelism=st.integers(1, 4),
+    budget=st.integers(1, 9),
+    stop_after=st.integers(0, 4),
+    parallelism_after=st.integers(1, 4),
+)
+def test_every_line_is_read_once_on_any_parallelism_and_across_a_restart(
+    driver, tmp_path_factory, sizes, parallelism, budget, stop_after, parallelism_after
+):
+    folder = tmp_path_factory.mktemp("lines")
+    for number, size in enumerate(sizes):
+        write(folder / f"f{number}", *(f"{number}.{i}" for i in range(size)))
+    first = driver(lines_of(folder), parallelism, budget=budget)
+    for _ in range(stop_after):
+        if len(first.finished) < parallelism:
+            first.epoch()
+    second = driver(lines_of(folder), parallelism_after, budget=budget, restored=first.enumerator.snapshot())
+    read = [line for lines in first.read for line in lines] + second.run()
+    assert sorted(read) == sorted(f"{n}.{i}" for n, size in enumerate(sizes) for i in range(size))
+
+
+def test_one_subtask_reads_the_files_by_path_one_after_the_other(driver, tmp_path):
+    write(tmp_path / "b", "b1", "b2")
+    write(tmp_path / "a" / "z", "z1", "z2", "z3")
+    assert driver(lines_of(tmp_path), 1, budget=2).run() == ["z1", "z2", "z3", "b1", "b2"]
+
+
+def test_file_stays_with_its_subtask_and_files_are_shared_out_evenly(driver, tmp_path):
+    for number in range(4):
+        write(tmp_path / str(number), *(f"{number}.{i}" for i in range(5)))
+    run = driver(lines_of(tmp_path), 2, budget=2)
+    run.run()
+    assert run.read == [[f"{n}.{i}" for n in (k, k + 2) for i in range(5)] for k in (0, 1)]
+
+
+def test_many_tiny_files_need_few_epochs(driver, tmp_path):
+    for number in range(200):
+        write(tmp_path / f"{number:03}", number)
+    run = driver(lines_of(tmp_path), 2, budget=1_000)
+    assert len(run.run()) == 200
+    assert run.epochs <= 3
+
+
+def test_hidden_files_and_directories_are_left_out(driver, tmp_path):
+    write(tmp_path / ".hidden", "no")
+    write(tmp_path / "_SUCCESS", "no")
+    write(tmp_path / ".git" / "x", "no")
+    write(tmp_path / "day=1" / "x", "yes")
+    assert driver(lines_of(tmp_path), 1, budget=9).run() == ["yes"]
+
+
+def test_empty_file_and_empty_directory_are_fine(driver, tmp_path):
+    assert driver(lines_of(tmp_path), 2, budget=9).run() == []
+    write(tmp_path / "empty")
+    assert driver(lines_of(tmp_path), 2, budget=9).run() == []
+
+
+def test_missing_path_is_named_before_the_job_starts(tmp_path):
+    with pytest.raises(SourceError, match=r"(?s)no file or directory '.*nowhere'.*Hint: Check the path"):
+        lines_of(tmp_path / "nowhere").build_enumerator(1, None)
+
+
+def test_file_uri_is_a_local_path(driver, tmp_path):
+    file = write(tmp_path / "with space", "x")
+    assert driver(lines_of(file.as_uri()), 1, budget=9).run() == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"), [(".gz", gzip.compress), (".deflate", zlib.compress)], ids=["gz", "deflate"]
+)
+def test_compressed_file_is_read_through_any_number_of_epochs_and_readers(driver, tmp_path, suffix, compress):
+    expected = [f"line {i}" for i in range(500)]
+    (tmp_path / f"x{suffix}").write_bytes(compress("\n".join(expected).encode()))
+    first = driver(lines_of(tmp_path), 1, budget=120)
+    first.epoch()
+    first.epoch()
+    second = driver(lines_of(tmp_path), 1, budget=77, restored=first.enumerator.snapshot())
+    assert first.read[0] + second.run() == expected
+
+
+def test_followed_directory_finds_new_files_at_the_interval_in_order_of_change(driver, tmp_path):
+    write(tmp_path / "z", "z1")
+    run = driver(lines_of(tmp_path, follow_ms=100), 1, budget=9)
+    assert run.epoch(0).next_ms == 100
+    for age, name in ((3, "b"), (9, "a"), (1, "c.tmp"), (1, "c.inprogress")):
+        os.utime(write(tmp_path / name, name), (1_000_000 + age, 1_000_000 + age))
+    assert run.epoch(99).ranges == {}
+    assert run.epoch(100).next_ms == 200
+    assert run.read[0] == ["z1", "b", "a"]
+    assert not run.finished
+
+
+def test_followed_directory_is_drained_of_what_is_there_and_ends(driver, tmp_path):
+    run = driver(lines_of(tmp_path, follow_ms=100_000), 2, budget=1)
+    run.epoch(0)
+    write(tmp_path / "a", "a1", "a2", "a3")
+    assert run.run(drain=True) == ["a1", "a2", "a3"]
+
+
+def test_followed_directory_reads_no_file_twice_after_a_restart(driver, tmp_path):
+    write(tmp_path / "a", "a")
+    source = lines_of(tmp_path, follow_ms=100)
+    first = driver(source, 1, budget=9)
+    first.epoch(0)
+    write(tmp_path / "b", "b")
+    second = driver(source, 2, budget=9, restored=first.enumerator.snapshot())
+    assert second.run(drain=True) == ["b"]

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.common.errors import (
+    ConfigurationError,
+    MalformedRecordError,
+    NotSupportedError,
+    TypeMismatchError,
+)
+from millstream.common.types import Row
+from millstream.formats.csv_reader import CsvReaderFormat
+from millstream.formats.csv_schema import CsvSchema
+from millstream.formats.csv_writer import CsvBulkWriters
+from millstream.table import DataTypes
+
+
+def records(fmt, data, position=None):
+    return fmt.open(io.BufferedReader(io.BytesIO(data)), "/data/x.csv", position)
+
+
+def read_all(fmt, data):
+    opened, rows = records(fmt, data), []
+    while not opened.exhausted:
+        rows += opened.read(1_000)
+    return rows
+
+
+def people(**settings_):
+    builder = CsvSchema.builder().add_string_column("name").add_number_column("age", DataTypes.SMALLINT())
+    for name, value in settings_.items():
+        getattr(builder, f"set_{name}")(value)
+    return CsvReaderFormat.for_schema(builder.build())
+
+
+TEXT = st.text(st.sampled_from("ab,\"\n\r é'#"), max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    table=st.lists(st.tuples(TEXT, TEXT, TEXT), max_size=12),
+    pieces=st.lists(st.integers(1, 4), min_size=1, max_size=12),
+    line_end=st.sampled_from(["\n", "\r\n"]),
+    header=st.booleans(),
+)
+def test_reading_in_any_pieces_by_new_readers_equals_pythons_csv_module(table, pieces, line_end, header):
+    text = io.StringIO(newline="")
+    # A lone \r outside of quotes ends a row for Python's csv module only.
+    quoting = csv.QUOTE_ALL if any("\r" in value for row in table for value in row) else csv.QUOTE_MINIMAL
+    csv.writer(text, lineterminator=line_end, quoting=quoting).writerows([("a", "b", "c")] * header + table)
+    data = text.getvalue().encode()
+    expected = list(csv.reader(io.StringIO(text.getvalue(), newline="")))[header:]
+    builder = CsvSchema.builder().add_string_column("a").add_string_column("b").add_string_column("c")
+    fmt = CsvReaderFormat.for_schema(builder.set_use_header(header).build())
+    assert [list(row) for row in read_all(fmt, data)] == expected
+    rows, position = [], None
+    for turn in range(100):
+        opened = records(fmt, data, position)  # a new reader each time
+        piece = opened.read(pieces[turn % len(pieces)])
+        assert len(piece) <= pieces[turn % len(pieces)]
+        rows += [list(row) for row in piece]
+        position = opened.position
+        if opened.exhausted:
+            break
+    assert rows == expected
+
+
+def test_values_have_the_declared_types_and_rows_have_names():
+    schema = (
+        CsvSchema.builder()
+        .add_string_column("s")
+        .add_number_column("n")
+        .add_number_column("d", DataTypes.DOUBLE())
+        .add_number_column("m", DataTypes.DECIMAL(6, 2))
+        .add_boolean_column("b")
+        .add_array_column("l", "|", DataTypes.INT())
+        .add_column("t", DataTypes.TIMESTAMP())
+        .build()
+    )
+    (row, empty) = read_all(
+        CsvReaderFormat.for_schema(schema), b"x,7,1.5,2.345,TRUE,1|2,2013-01-01 05:15:00\n,,,,,,\n"
+    )
+    at = datetime.datetime(2013, 1, 1, 5, 15)
+    assert row == Row(s="x", n=7, d=1.5, m=Decimal("2.35"), b=True, l=[1, 2], t=at)
+    assert empty == Row(s="", n=None, d=None, m=None, b=None, l=[], t=None)
+
+
+def test_null_value_is_none_in_any_column():
+    fmt = people(null_value="NA")
+    assert read_all(fmt, b"NA,NA\nx,1\n") == [Row(name=None, age=None), Row(name="x", age=1)]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"ann,1\nbob,two\n", r"line 2, column 2 \('age'\): 'two' is no SMALLINT"),
+        (b"ann,1\nbob,99999\n", r"line 2, column 2 \('age'\): '99999' is no SMALLINT"),
+        (b"ann,1\nbob,1_0\n", r"line 2, column 2 \('age'\): '1_0' is no SMALLINT"),
+        (b"ann,1\n\nbob\n", "line 3: row has 1 values, the schema has 2 columns"),
+        (b"ann,1\nbob,2,3\n", "line 2: row has 3 values"),
+        (b'"a\nb",1\nbob,x\n', r"line 3, column 2 .*'x' is no SMALLINT"),
+        (b'ann,1\n"bob,2\ncid,3\n', "line 2: CSV does not parse"),
+        (b'ann,1\n"bob"y,2\n', r"line 2: CSV does not parse[^$]*Seen: '\"bob\"y,2'"),
+        (b"ann,1\nb\xffb,2\n", "line 2, column 2: bytes are no UTF-8 text"),
+    ],
+)
+def test_malformed_line_is_named_with_file_line_and_column(data, message):
+    with pytest.raises(MalformedRecordError, match=r"file '/data/x.csv', " + message):
+        read_all(people(), data)
+
+
+def test_line_number_is_right_after_resuming_behind_quoted_newlines():
+    data = b'"a\n\nb",1\nc,2\nd,x\n'
+    first = records(people(), data)
+    first.read(1)
+    with pytest.raises(MalformedRecordError, match="line 5, column 2"):
+        records(people(), data, first.position).read(10)
+
+
+def test_rows_before_a_malformed_one_can_be_read_up_to_it():
+    opened = records(people(), b"ann,1\nbob,two\n")
+    assert opened.read(1) == [Row(name="ann", age=1)]
+    with pytest.raises(MalformedRecordError, match="line 2"):
+        opened.read(1)
+
+
+def test_header_is_left_out_checked_or_used_to_find_columns():
+    data = b"age,name\n1,ann\n"
+    assert read_all(people(use_header=True), b"x,y\nann,1\n") == [Row(name="ann", age=1)]
+    with pytest.raises(MalformedRecordError, match=r"line 1: header names the columns \['age', 'name'\]"):
+        read_all(people(use_header=True, strict_headers=True), data)
+    assert read_all(people(use_header=True, reorder_columns=True), data) == [Row(name="ann", age=1)]
+
+
+def test_header_still_tells_the_order_after_resuming():
+    fmt = people(use_header=True, reorder_columns=True)
+    data = b"age,name\n1,ann\n2,bob\n"
+    first = records(fmt, data)
+    first.read(1)
+    assert records(fmt, data, first.position).read(9) == [Row(name="bob", age=2)]
+
+
+def test_columns_from_the_header_are_strings():
+    assert read_all(CsvReaderFormat.for_header(";"), b"\xef\xbb\xbfa;b\n1;2\n") == [Row(a="1", b="2")]
+
+
+def test_first_data_row_is_skipped_once():
+    assert read_all(people(skip_first_data_row=True), b"what,ever\nann,1\n") == [Row(name="ann", age=1)]
+
+
+def test_what_is_not_built_says_so():
+    with pytest.raises(NotSupportedError, match="set_allow_comments"):
+        CsvSchema.builder().set_allow_comments()
+    with pytest.raises(ConfigurationError, match="must be a single ASCII character"):
+        CsvSchema.builder().set_column_separator("||")
+
+
+def written(schema, *batches):
+    file = io.BytesIO()
+    writer = CsvBulkWriters.for_schema(schema).create(file)
+    for batch in batches:
+        writer.add_elements(batch)
+    writer.finish()
+    return file.getvalue()
+
+
+def test_written_rows_are_read_back():
+    builder = CsvSchema.builder().add_string_column("s").add_boolean_column("b").set_null_value("NULL")
+    schema = (
+        builder.add_array_column("l", ";", DataTypes.INT()).set_use_header().set_column_separator("|").build()
+    )
+    rows = [Row(s='a|"b"\nc', b=True, l=[1, 2]), Row(s=None, b=None, l=[])]
+    data = written(schema, rows[:1], rows[1:])
+    assert data.startswith(b"s|b|l\n")
+    assert read_all(CsvReaderFormat.for_schema(schema), data) == rows
+
+
+def test_value_of_another_type_is_not_written():
+    schema = CsvSchema.builder().add_number_column("n").build()
+    with pytest.raises(TypeMismatchError, match="column 'n': value 'x' of type str does not fit type BIGINT"):
+        written(schema, [Row(n="x")])

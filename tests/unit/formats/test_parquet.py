@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import datetime
+import io
+import sys
+from decimal import Decimal
+
+import pytest
+
+from millstream.common.errors import ConfigurationError, SourceError, TypeMismatchError
+from millstream.common.types import Row
+from millstream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
+from millstream.table import DataTypes
+
+ROW = DataTypes.ROW(
+    [
+        DataTypes.FIELD("id", DataTypes.INT()),
+        DataTypes.FIELD("name", DataTypes.STRING()),
+        DataTypes.FIELD("price", DataTypes.DECIMAL(8, 2)),
+        DataTypes.FIELD("at", DataTypes.TIMESTAMP()),
+        DataTypes.FIELD("tags", DataTypes.ARRAY(DataTypes.STRING())),
+    ]
+)
+
+
+def row(i):
+    at = datetime.datetime(2013, 1, 1, 0, 0, i)
+    return Row(id=i, name=None if i % 3 == 0 else f"n{i}", price=Decimal("1.25"), at=at, tags=["a"] * (i % 2))
+
+
+def written(row_type, *batches):
+    file = io.BytesIO()
+    writer = ParquetBulkWriters.for_row_type(row_type).create(file)
+    for batch in batches:
+        writer.add_elements(batch)
+    writer.finish()
+    return file.getvalue()
+
+
+def records(data, row_type=ROW, position=None, **options):
+    fmt = ParquetColumnarRowInputFormat(row_type, batch_size=4, **options)
+    return fmt.open(io.BytesIO(data), "x.parquet", position)
+
+
+@pytest.mark.parametrize("piece", [1, 3, 4, 5, 100])
+@pytest.mark.parametrize("fresh", [True, False])
+def test_rows_in_any_pieces_are_all_rows(piece, fresh, monkeypatch):
+    monkeypatch.setattr("millstream.formats.parquet._ROW_GROUP_ROWS", 5)
+    rows = [row(i) for i in range(23)]
+    data = written(ROW, rows[:3], rows[3:12], rows[12:])
+    read, opened = [], records(data)
+    while not opened.exhausted:
+        read += opened.read(piece)
+        if fresh:
+            opened = records(data, position=opened.position)
+    assert read == rows
+
+
+def test_columns_are_chosen_by_name_and_case_may_be_ignored():
+    some = DataTypes.ROW(
+        [DataTypes.FIELD("NAME", DataTypes.STRING()), DataTypes.FIELD("ID", DataTypes.BIGINT())]
+    )
+    data = written(ROW, [row(1)])
+    assert records(data, some, is_case_sensitive=False).read(9) == [Row(NAME="n1", ID=1)]
+    with pytest.raises(SourceError, match=r"(?s)file 'x.parquet' has no column 'NAME'.*'name'"):
+        records(data, some)
+
+
+def test_type_that_does_not_fit_is_named():
+    wrong = DataTypes.ROW([DataTypes.FIELD("name", DataTypes.INT())])
+    with pytest.raises(SourceError, match="column 'name': type string does not fit int32"):
+        records(written(ROW, [row(1)]), wrong).read(9)
+
+
+def test_file_that_is_no_parquet_is_named():
+    with pytest.raises(SourceError, match=r"'x\.parquet' is no Parquet file"):
+        records(b"hello, this is text")
+
+
+def test_empty_file_has_no_rows():
+    opened = records(written(ROW))
+    assert opened.exhausted
+    assert opened.read(5) == []
+
+
+def test_value_that_does_not_fit_is_named_with_its_column():
+    small = DataTypes.ROW([DataTypes.FIELD("n", DataTypes.TINYINT())])
+    with pytest.raises(
+        TypeMismatchError, match="column 'n': value 300 of type int does not fit type TINYINT"
+    ):
+        written(small, [Row(n=1), Row(n=300)])
+    with pytest.raises(TypeMismatchError, match="2 fields, the file has 1 columns"):
+        written(small, [(1, 2)])
+
+
+def test_zoned_timestamps_come_in_utc_if_asked():
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    moment = datetime.datetime(2013, 1, 1, 12, tzinfo=datetime.UTC)
+    file = io.BytesIO()
+    pq.write_table(pa.table({"at": pa.array([moment], pa.timestamp("ms", "UTC"))}), file)
+    only = DataTypes.ROW([DataTypes.FIELD("at", DataTypes.TIMESTAMP())])
+    assert records(file.getvalue(), only, is_utc_timestamp=True).read(1) == [
+        Row(at=moment.replace(tzinfo=None))
+    ]
+
+
+def test_without_pyarrow_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ConfigurationError, match=r"millstream\[parquet\]"):
+        ParquetBulkWriters.for_row_type(ROW)
