@@ -118,8 +118,8 @@ class BoundedOutOfOrderness(WatermarkGenerator):
     """Lets event time trail the latest scheduled departure by a bound.
 
     `WatermarkStrategy.for_bounded_out_of_orderness` emits from time to time; this one emits at the record
-    that makes time advance. So which flights are late depends on their order alone, and the totals are the same
-    however the stream is cut and on however many machines it runs.
+    that makes time advance. So which flights are late depends on their order alone, and the totals are the
+    same however the stream is cut and on however many machines it runs.
     """
 
     def __init__(self) -> None:

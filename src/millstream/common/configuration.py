@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import builtins
 import json
+import os
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
 from millstream.common.errors import ConfigurationError
-from millstream.common.options import SPARK_PREFIX, ConfigOption, OptionType, find_option
+from millstream.common.options import (
+    DEFAULT_PARALLELISM,
+    SPARK_PREFIX,
+    TARGET,
+    ConfigOption,
+    OptionType,
+    find_option,
+)
 
 __all__ = ["CONFIG_VARIABLE", "ConfigSource", "Configuration"]
 
@@ -190,6 +198,26 @@ class Configuration:
     def to_dict(self) -> dict[str, str]:
         """Return all values that are set, as strings."""
         return {key: _as_string(value) for key, value in self._values.items()}
+
+    def default_parallelism(self) -> int:
+        """Return the parallelism of operators that have none of their own.
+
+        It is `parallelism.default`, else the cores of the Spark master in `execution.target`: 1 on the local
+        executor, this machine's cores for a master that does not tell.
+
+        >>> Configuration.from_dict({"execution.target": "local-cluster[2,2,1024]"}).default_parallelism()
+        4
+        """
+        parallelism: int | None = self.get(DEFAULT_PARALLELISM)
+        if parallelism is not None:
+            return parallelism
+        target: str = self.get(TARGET)
+        if target == "local":
+            return 1
+        numbers = [int(part) for part in target.partition("[")[2].rstrip("]").split(",") if part.strip().isdigit()]
+        if target.startswith("local-cluster") and len(numbers) == 3:
+            return numbers[0] * numbers[1]
+        return numbers[0] if numbers and target.startswith("local") else os.cpu_count() or 1
 
     def spark_settings(self) -> dict[str, str]:
         """Return the settings that go to Spark: those whose key begins with `spark.`."""

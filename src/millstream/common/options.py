@@ -209,7 +209,7 @@ OPERATOR_CHAINING: Final = ConfigOption(
     True,
     "Whether operators that could hand records on directly do so.",
 )
-JOB_NAME: Final = ConfigOption(
+PIPELINE_NAME: Final = ConfigOption(
     "pipeline.name", OptionType.STRING, None, "Name of the job, if execute() gives none."
 )
 GLOBAL_JOB_PARAMETERS: Final = ConfigOption(
@@ -253,7 +253,7 @@ BUFFER_TIMEOUT: Final = ConfigOption(
 EPOCH_TARGET_DURATION: Final = ConfigOption(
     "millstream.epoch.target-duration",
     OptionType.DURATION,
-    200,
+    1000,
     "How long an epoch shall take under backlog; budgets adapt to it.",
 )
 EPOCH_MAX_RECORDS: Final = ConfigOption(
@@ -315,7 +315,7 @@ ALL_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     DEFAULT_PARALLELISM,
     MAX_PARALLELISM,
     OPERATOR_CHAINING,
-    JOB_NAME,
+    PIPELINE_NAME,
     GLOBAL_JOB_PARAMETERS,
     AUTO_WATERMARK_INTERVAL,
     RUNTIME_MODE,

@@ -294,7 +294,7 @@ class _FloatTypeInfo(BasicTypeInfo):
 
     def conform(self, values: list[Any]) -> list[Any]:
         """Return floats."""
-        if set(map(type, values)) <= {float}:
+        if set(map(type, values)) <= {float, NoneType}:
             return values
         return [None if value is None else float(value) for value in values]
 

@@ -37,7 +37,7 @@ def test_sequence_goes_on_from_a_snapshot_at_another_parallelism(driver):
     first = driver(NumberSequenceSource(1, 20), 2, budget=3)
     first.epoch()
     second = driver(NumberSequenceSource(1, 20), 3, budget=4, restored=first.enumerator.snapshot())
-    assert sorted([*first.read[0], *first.read[1]] + second.run()) == list(range(1, 21))
+    assert sorted([*first.read[0], *first.read[1], *second.run()]) == list(range(1, 21))
 
 
 def test_last_range_ends_the_subtask_in_the_same_plan(driver):

@@ -1,0 +1,79 @@
+"""Results to come (PyFlink's `pyflink.common.completable_future`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from threading import Lock
+from typing import Generic, TypeVar
+
+__all__ = ["CompletableFuture"]
+
+T = TypeVar("T")
+
+
+class CompletableFuture(Generic[T]):
+    """A result that may still have to be waited for; any thread may ask.
+
+    Args:
+        wait: Waits for the result and returns it, or raises; called once, by whoever asks first.
+        is_ready: Tells without waiting whether `wait` would return at once.
+    """
+
+    def __init__(self, wait: Callable[[], T], is_ready: Callable[[], bool] = lambda: True) -> None:
+        self._wait = wait
+        self._is_ready = is_ready
+        self._lock = Lock()
+        self._outcome: tuple[T] | None = None
+        self._error: BaseException | None = None
+        self._cancelled = False
+
+    @staticmethod
+    def completed(value: T) -> CompletableFuture[T]:
+        """Make a future whose result is there."""
+        return CompletableFuture(lambda: value)
+
+    def cancel(self) -> bool:
+        """Give up waiting; what is waited for goes on. Returns whether there was no result yet."""
+        if not self.done():
+            self._cancelled = True
+        return self._cancelled
+
+    def cancelled(self) -> bool:
+        """Return whether it was cancelled."""
+        return self._cancelled
+
+    def done(self) -> bool:
+        """Return whether asking for the result returns at once."""
+        return self._cancelled or self._outcome is not None or self._error is not None or self._is_ready()
+
+    def result(self) -> T:
+        """Wait for the result.
+
+        Raises:
+            CancelledError: If it was cancelled.
+            BaseException: What became of it instead of a result.
+        """
+        if self._cancelled:
+            raise CancelledError
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            if self._outcome is None:
+                try:
+                    self._outcome = (self._wait(),)
+                except Exception as error:
+                    self._error = error
+                    raise
+            return self._outcome[0]
+
+    def exception(self) -> BaseException | None:
+        """Wait for the end and return the error, None if there was none."""
+        try:
+            self.result()
+        except Exception as error:  # noqa: BLE001 - it is returned
+            return error
+        return None
+
+    def __str__(self) -> str:
+        return f"CompletableFuture({'done' if self.done() else 'pending'})"

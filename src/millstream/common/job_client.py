@@ -1,0 +1,89 @@
+"""What a program holds of a job it submitted (PyFlink's `pyflink.common.job_client`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from millstream.common.completable_future import CompletableFuture
+from millstream.common.errors import NotSupportedError
+from millstream.common.job_execution_result import JobExecutionResult
+from millstream.common.job_id import JobID
+from millstream.common.job_status import JobStatus
+
+__all__ = ["JobClient"]
+
+
+class _Job(Protocol):
+    """What is needed of a running job; `graph.launcher.RunningJob` has it."""
+
+    job_id: str
+
+    def status(self) -> str: ...
+
+    def cancel(self) -> None: ...
+
+
+class JobClient:
+    """A job that was submitted.
+
+    Args:
+        job: The running job.
+        wait: Waits for its end and returns how it ended.
+    """
+
+    def __init__(self, job: _Job, wait: Callable[[], JobExecutionResult]) -> None:
+        self._job = job
+        self._wait = wait
+
+    def get_job_id(self) -> JobID:
+        """Return the job's id."""
+        return JobID(self._job.job_id)
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        """Return what becomes of the job now."""
+        return CompletableFuture.completed(self._status())
+
+    def cancel(self) -> CompletableFuture[None]:
+        """Ask the job to stop at once; the future's result comes when it has ended."""
+        self._job.cancel()
+        return CompletableFuture(self._wait_for_end, self._has_ended)
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        """Stop with a savepoint.
+
+        Raises:
+            NotSupportedError: Always; savepoints come with a later release.
+        """
+        raise NotSupportedError("savepoints are not supported yet", detail="They come with a later release.")
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Take a savepoint.
+
+        Raises:
+            NotSupportedError: Always; savepoints come with a later release.
+        """
+        raise NotSupportedError("savepoints are not supported yet", detail="They come with a later release.")
+
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        """Return the accumulators; there are none yet."""
+        return CompletableFuture.completed({})
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """Return how the job ends; `result()` waits for it and raises what made it fail."""
+        return CompletableFuture(self._wait, self._has_ended)
+
+    def _status(self) -> JobStatus:
+        return JobStatus[self._job.status()]
+
+    def _has_ended(self) -> bool:
+        return self._status().is_terminal_state()
+
+    def _wait_for_end(self) -> None:
+        try:
+            self._wait()
+        except Exception:
+            if self._status() is not JobStatus.CANCELED:
+                raise
