@@ -132,13 +132,10 @@ class Summary:
         """Add an hour."""
         self.hours.append(hour)
         self.on_time += hour.flights
-        totals = (
-            self.by_carrier[hour.carrier],
-            self.by_hour_of_day[hour.hour.hour],
-            self.by_day[hour.hour.date()],
-        )
-        for total in (self.total, *totals):
-            total.add(hour)
+        self.total.add(hour)
+        self.by_carrier[hour.carrier].add(hour)
+        self.by_hour_of_day[hour.hour.hour].add(hour)
+        self.by_day[hour.hour.date()].add(hour)
 
     @property
     def counted(self) -> int:
@@ -166,9 +163,9 @@ def show(results: Results, summary: Summary, runtime_ms: int, *, whole_year: boo
     names = flights_data.carrier_names()
     results.page.write_text(render_page(summary, names), encoding="utf-8")
     totals = {"on_time": summary.on_time, "late": summary.late, "cancelled": summary.cancelled}
+    totals |= {"expected": summary.expected, "runtime_ms": runtime_ms, **asdict(summary.total)}
     (results.directory / "summary.json").write_text(
-        json.dumps(totals | {"expected": summary.expected, "runtime_ms": runtime_ms, **asdict(summary.total)})
-        + "\n",
+        json.dumps(totals) + "\n",
         encoding="utf-8",
     )
     console = Console()
@@ -223,16 +220,18 @@ def _files(directory: Path) -> Iterator[Path]:
 STYLE = """
 :root { color-scheme: light dark; --back: #fbfaf8; --card: #fff; --ink: #1d2530; --soft: #667282;
   --line: #e5e3de; --bar: #2f6fb3; --none: #efede8; --heat: 14 90 150; }
-@media (prefers-color-scheme: dark) { :root { --back: #12161c; --card: #1b2129; --ink: #e8ecf1; --soft: #93a0b0;
-  --line: #2c3540; --bar: #6aa9ea; --none: #232b35; --heat: 120 190 250; } }
+@media (prefers-color-scheme: dark) { :root { --back: #12161c; --card: #1b2129; --ink: #e8ecf1;
+  --soft: #93a0b0; --line: #2c3540; --bar: #6aa9ea; --none: #232b35; --heat: 120 190 250; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--back); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
 main { max-width: 60rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .3rem; letter-spacing: -.02em; }
 h2 { font-size: 1.05rem; margin: 0 0 .2rem; }
 p { margin: 0; color: var(--soft); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .8rem; margin: 1.6rem 0; }
-.card { background: var(--card); border: 1px solid var(--line); border-radius: 12px; padding: 1.1rem 1.25rem; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .8rem;
+  margin: 1.6rem 0; }
+.card { background: var(--card); border: 1px solid var(--line); border-radius: 12px;
+  padding: 1.1rem 1.25rem; }
 .tile b { display: block; font-size: 1.55rem; font-variant-numeric: tabular-nums; letter-spacing: -.02em; }
 section.card { margin-top: .8rem; overflow-x: auto; }
 svg { display: block; width: 100%; min-width: 38rem; height: auto; margin-top: .8rem; }
@@ -261,7 +260,7 @@ def render_page(summary: Summary, names: dict[str, str]) -> str:
         ("Mean delay by carrier", "Minutes, and the number of flights.", _carriers(summary, names)),
         (
             "Mean delay by day",
-            "The darker or brighter, the longer; thunderstorms in summer.",
+            "The stronger the colour, the longer.",
             _calendar(summary),
         ),
         ("The worst hours", f"Carriers with {FEWEST_FLIGHTS} flights or more.", _worst_html(summary, names)),
@@ -272,7 +271,7 @@ def render_page(summary: Summary, names: dict[str, str]) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>Flights that left New York in 2013</title><style>{STYLE}</style></head><body><main>",
             "<h1>Flights that left New York in 2013</h1>",
-            "<p>Read as a stream in the order in which they left, counted in the hour in which they should have.</p>",
+            "<p>Read in the order in which they left, counted in the hour in which they should have.</p>",
             '<div class="tiles">',
             *(f'<div class="card tile"><b>{escape(value)}</b>{escape(name)}</div>' for name, value in tiles),
             "</div>",
@@ -298,7 +297,7 @@ def _text(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "
 def _rectangle(box: tuple[float, float, float, float], kind: str, tip: str, extra: str = "") -> str:
     x, y, width, height = box
     return (
-        f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{max(height, 0):.1f}" rx="3"'
+        f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="3"'
         f"{extra}><title>{escape(tip)}</title></rect>"
     )
 

@@ -16,11 +16,19 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["CONFIG_VARIABLE", "JobOptions", "job_options", "parse_definitions"]
+__all__ = [
+    "CONFIG_VARIABLE",
+    "JobOptions",
+    "check_settings",
+    "inherited_settings",
+    "job_options",
+    "parse_definitions",
+]
 
 CONFIG_VARIABLE = "MILLSTREAM_CONFIG"
 PARALLELISM_KEY = "parallelism.default"
 TARGET_KEY = "execution.target"
+DEBUG_KEY = "millstream.debug"
 VERBOSE_KEY = "millstream.verbose"
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -51,10 +59,10 @@ class JobOptions:
         settings: dict[str, str] = {}
         if self.parallelism is not None:
             settings[PARALLELISM_KEY] = str(self.parallelism)
+        if self.debug:
+            settings |= {DEBUG_KEY: "true", TARGET_KEY: "local"}
         if self.target is not None:
             settings[TARGET_KEY] = self.target
-        if self.debug:
-            settings[TARGET_KEY] = "local"
         if self.verbose:
             settings[VERBOSE_KEY] = "true"
         return settings | self.definitions
@@ -63,9 +71,11 @@ class JobOptions:
         """Put the options into this process's environment, over those that are there.
 
         Raises:
-            click.UsageError: If the variable holds something else.
+            click.UsageError: If a value does not fit its option, or the variable holds something else.
         """
-        os.environ[CONFIG_VARIABLE] = json.dumps(inherited_settings() | self.settings())
+        settings = self.settings()
+        check_settings(settings)
+        os.environ[CONFIG_VARIABLE] = json.dumps(inherited_settings() | settings)
 
 
 def inherited_settings() -> dict[str, Any]:
@@ -82,6 +92,30 @@ def inherited_settings() -> dict[str, Any]:
     if not isinstance(settings, dict):
         raise click.UsageError(f"{CONFIG_VARIABLE} holds a JSON {type(settings).__name__}, not an object")
     return settings
+
+
+def check_settings(settings: dict[str, str]) -> None:
+    """Check values, and warn of keys that look mistyped; other keys may be a program's own.
+
+    Raises:
+        click.UsageError: If a value does not fit its option.
+    """
+    # Not needed to print help.
+    from difflib import get_close_matches
+
+    from millstream.common.errors import ConfigurationError
+    from millstream.common.options import ALL_OPTIONS, SPARK_PREFIX, find_option
+
+    keys = [option.key for option in ALL_OPTIONS]
+    for key, value in settings.items():
+        option = find_option(key)
+        if option is not None:
+            try:
+                option.convert(value)
+            except ConfigurationError as error:
+                raise click.UsageError(str(error)) from error
+        elif not key.startswith(SPARK_PREFIX) and (close := get_close_matches(key, keys, n=1, cutoff=0.85)):
+            click.echo(f'warning: no option is named "{key}"; did you mean "{close[0]}"?', err=True)
 
 
 def parse_definitions(

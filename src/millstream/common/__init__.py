@@ -1,1 +1,46 @@
-"""The vocabulary of millstream; imports nothing else of it."""
+"""Vocabulary of all layers, under PyFlink's names (`pyflink.common`)."""
+
+from millstream.common.completable_future import CompletableFuture
+from millstream.common.config_options import ConfigOption, ConfigOptions
+from millstream.common.configuration import Configuration
+from millstream.common.execution_config import ExecutionConfig
+from millstream.common.job_client import JobClient
+from millstream.common.job_execution_result import JobExecutionResult
+from millstream.common.job_id import JobID
+from millstream.common.job_status import JobStatus
+from millstream.common.serialization import (
+    ByteArraySchema,
+    DeserializationSchema,
+    Encoder,
+    SerializationSchema,
+    SimpleStringSchema,
+)
+from millstream.common.time import Duration, Instant, Time
+from millstream.common.typeinfo import TypeInformation, Types
+from millstream.common.types import Row, RowKind
+from millstream.common.watermark_strategy import WatermarkStrategy
+
+__all__ = [
+    "ByteArraySchema",
+    "CompletableFuture",
+    "ConfigOption",
+    "ConfigOptions",
+    "Configuration",
+    "DeserializationSchema",
+    "Duration",
+    "Encoder",
+    "ExecutionConfig",
+    "Instant",
+    "JobClient",
+    "JobExecutionResult",
+    "JobID",
+    "JobStatus",
+    "Row",
+    "RowKind",
+    "SerializationSchema",
+    "SimpleStringSchema",
+    "Time",
+    "TypeInformation",
+    "Types",
+    "WatermarkStrategy",
+]

@@ -214,7 +214,9 @@ class Configuration:
         target: str = self.get(TARGET)
         if target == "local":
             return 1
-        numbers = [int(part) for part in target.partition("[")[2].rstrip("]").split(",") if part.strip().isdigit()]
+        numbers = [
+            int(part) for part in target.partition("[")[2].rstrip("]").split(",") if part.strip().isdigit()
+        ]
         if target.startswith("local-cluster") and len(numbers) == 3:
             return numbers[0] * numbers[1]
         return numbers[0] if numbers and target.startswith("local") else os.cpu_count() or 1

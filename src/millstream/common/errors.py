@@ -102,7 +102,9 @@ class MillstreamError(Exception):
         return _restore_error, (type(self), self.args, self.__dict__)
 
 
-def _restore_error(kind: type[MillstreamError], args: tuple[Any, ...], state: dict[str, Any]) -> MillstreamError:
+def _restore_error(
+    kind: type[MillstreamError], args: tuple[Any, ...], state: dict[str, Any]
+) -> MillstreamError:
     error = kind.__new__(kind, *args)
     Exception.__init__(error, *args)
     error.__dict__.update(state)
@@ -155,7 +157,7 @@ class SourceError(MillstreamError, RuntimeError):
     """A source could not be read."""
 
     code = "SOURCE"
-    domain = "external"
+    domain: ClassVar[Domain] = "external"
 
 
 class MalformedRecordError(SourceError, ValueError):

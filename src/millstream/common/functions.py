@@ -163,7 +163,7 @@ class AggregateFunction(Function):
 
     @abstractmethod
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        """Return both accumulators combined; called for session windows only."""
+        """Return both accumulators combined; for session and sliding windows."""
 
 
 class TimerService(ABC):
@@ -274,7 +274,9 @@ class ProcessWindowFunction(Function):
             """Return state of this key over all windows."""
 
     @abstractmethod
-    def process(self, key: Any, context: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any] | None:
+    def process(
+        self, key: Any, context: ProcessWindowFunction.Context, elements: Iterable[Any]
+    ) -> Iterable[Any] | None:
         """Yield the results of one window of one key."""
 
     def clear(self, context: ProcessWindowFunction.Context) -> None:

@@ -12,7 +12,9 @@ __all__ = ["JobExecutionResult"]
 class JobExecutionResult:
     """The outcome of a job that ended well."""
 
-    def __init__(self, job_id: JobID, net_runtime_ms: int, accumulators: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, job_id: JobID, net_runtime_ms: int, accumulators: dict[str, Any] | None = None
+    ) -> None:
         self._job_id = job_id
         self._net_runtime_ms = net_runtime_ms
         self._accumulators = accumulators or {}

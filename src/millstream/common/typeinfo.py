@@ -473,9 +473,7 @@ class RowTypeInfo(_FieldsTypeInfo):
         """Return rows with the type's names, in its order."""
         names = self._field_names
         present = (
-            [value for value in values if value is not None]
-            if NoneType in map(type, values)
-            else values
+            [value for value in values if value is not None] if NoneType in map(type, values) else values
         )
         if not present:
             return values

@@ -43,21 +43,17 @@ class Row:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
             raise ValueError("a Row takes positional or named fields, not both")
-        if kwargs:
-            self._fields = tuple(kwargs)
-            self._values = list(kwargs.values())
-        else:
-            self._fields = None
-            self._values = list(args)
-        self._row_kind = RowKind.INSERT
+        _set_fields(self, tuple(kwargs) if kwargs else None)
+        _set_values(self, list(kwargs.values()) if kwargs else list(args))
+        _set_kind(self, RowKind.INSERT)
 
     @classmethod
     def of(cls, fields: tuple[str, ...] | None, values: list[Any], kind: RowKind = RowKind.INSERT) -> Row:
         """Make a row without checks; it keeps `values` itself."""
-        row = cls.__new__(cls)
-        row._fields = fields
-        row._values = values
-        row._row_kind = kind
+        row = _new(cls)
+        _set_fields(row, fields)
+        _set_values(row, values)
+        _set_kind(row, kind)
         return row
 
     def __call__(self, *args: Any) -> Row:
@@ -146,6 +142,13 @@ class Row:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _row, (self._fields, self._values, self._row_kind.value)
+
+
+# Row's own __setattr__ serves users' fields; making rows is hot and goes to the slots directly.
+_new = object.__new__
+_set_fields = Row.__dict__["_fields"].__set__
+_set_values = Row.__dict__["_values"].__set__
+_set_kind = Row.__dict__["_row_kind"].__set__
 
 
 def _row(fields: tuple[str, ...] | None, values: list[Any], kind: int) -> Row:

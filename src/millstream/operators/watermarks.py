@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import repeat
+from operator import length_hint
 from typing import Any
 
 from millstream.common.batch import ACTIVE, IDLE, StreamStatus
@@ -157,7 +158,7 @@ class SplitWatermarks(WatermarkOutput):
                 map(self._assigner.extract_timestamp, remaining, timestamps or repeat(MIN_TIMESTAMP))
             )
         except BaseException as error:
-            attach_element(error, values[len(values) - remaining.__length_hint__() - 1])
+            attach_element(error, values[len(values) - length_hint(remaining) - 1])
             raise
         if not all(type(stamp) is int for stamp in stamps):
             stamps = [_as_timestamp(stamp, value) for stamp, value in zip(stamps, values, strict=True)]

@@ -103,7 +103,12 @@ class FileEnumerator(SplitEnumerator):
         ranges = {
             subtask: [
                 SplitRange(
-                    path, FileSplit(path, self._turn), self._positions.get(path), None, request.max_records
+                    path,
+                    FileSplit(path, self._turn),
+                    self._positions.get(path),
+                    None,
+                    request.max_records,
+                    sequential=True,
                 )
                 for path in files
             ]

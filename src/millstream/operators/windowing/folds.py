@@ -161,6 +161,13 @@ class ReduceFold(Fold):
             first=_same, add=lambda value, so_far: reduce(so_far, value), merge=reduce, result=_same
         )
 
+    def can_merge(self) -> bool:
+        """Return False: a reduce function sees each record of a window once, in order, as in Flink.
+
+        `lambda a, b: (a[0], a[1] + 1)` is a fair reduce function that merging parts would make wrong.
+        """
+        return False
+
     def add_all(
         self,
         rows: Rows,

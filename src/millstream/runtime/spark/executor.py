@@ -71,7 +71,7 @@ class SparkExecutor(Executor):
             deployment.attempt,
             self._secret,
             self._lease_s,
-            tcp=not context.master.startswith("local"),
+            tcp=not str(context.master).startswith("local"),
             python_path=tuple(_user_path()),
         )
         found = [pickle.loads(raw) for raw in self._collect(self._anchor.mapPartitionsWithIndex(starter))]
@@ -149,7 +149,7 @@ class SparkExecutor(Executor):
     def _session_config(self) -> SessionConfig:
         return SessionConfig(
             master=self._configuration.get(options.TARGET),
-            app_name=self._configuration.get(options.JOB_NAME) or "millstream",
+            app_name=self._configuration.get(options.PIPELINE_NAME) or "millstream",
             conf=self._configuration.spark_settings(),
             verbose=self._configuration.get(options.VERBOSE),
         )

@@ -18,7 +18,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ class SlotStarter:
     tcp: bool
     python_path: tuple[str, ...]
 
-    def __call__(self, slot: int, items: Iterator[Any]) -> Iterator[bytes]:
+    def __call__(self, slot: int, items: Iterable[Any]) -> Iterator[bytes]:
         """Run in Spark's Python worker."""
         for _ in items:
             pass
@@ -145,7 +145,7 @@ class LevelShuttle:
     secret: bytes
     timeout_s: float
 
-    def __call__(self, slot: int, frames: Iterator[Any]) -> Iterator[bytes]:
+    def __call__(self, slot: int, frames: Iterable[Any]) -> Iterator[bytes]:
         """Run in Spark's Python worker; the input is always drained, or Spark would discard the worker."""
         _freeze_once()
         bundles, error = _sort(frames)
@@ -193,7 +193,7 @@ def pack_target(slot: int) -> bytes:
     return slot.to_bytes(8, "big")
 
 
-def _sort(frames: Iterator[Any]) -> tuple[list[bytes], bytes | None]:
+def _sort(frames: Iterable[Any]) -> tuple[list[bytes], bytes | None]:
     bundles: list[bytes] = []
     error: bytes | None = None
     for frame in frames:

@@ -1,0 +1,135 @@
+"""`millstream config`: every option with its value and where it comes from."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+
+import click
+
+from millstream.cli.options import CONFIG_VARIABLE, check_settings, inherited_settings, parse_definitions
+
+__all__ = ["OptionValue", "collect_values", "command"]
+
+
+@dataclass(frozen=True)
+class OptionValue:
+    """One option as it is shown.
+
+    Attributes:
+        key: Its key.
+        type: What it takes.
+        default: What holds when nobody sets it; None for no value.
+        value: What holds now.
+        source: Where the value comes from.
+        doc: What it does.
+    """
+
+    key: str
+    type: str
+    default: str | None
+    value: str | None
+    source: str
+    doc: str
+
+
+@click.command("config")
+@click.option(
+    "-D", "definitions", multiple=True, metavar="KEY=VALUE", callback=parse_definitions, help="Set an option."
+)
+@click.option("--json", "form", flag_value="json", help="Print JSON.")
+@click.option("--markdown", "form", flag_value="markdown", help="Print the reference page: without values.")
+@click.argument("prefix", default="", metavar="[PREFIX]")
+def command(definitions: dict[str, str], form: str | None, prefix: str) -> None:
+    """List the options whose key begins with PREFIX (all without it).
+
+    Each with its default, its value, and where that comes from: default, environment, command line. What
+    programs set themselves is not seen here.
+    """
+    check_settings(definitions)
+    values = [value for value in collect_values(definitions) if value.key.startswith(prefix)]
+    if not values:
+        raise click.UsageError(f'no option begins with "{prefix}"')
+    _FORMS[form](values)
+
+
+def collect_values(definitions: dict[str, str]) -> list[OptionValue]:
+    """Return all options, then further keys that are set, with values from the environment and `definitions`."""
+    from millstream.common.options import ALL_OPTIONS, ConfigOption, OptionType
+
+    inherited = inherited_settings()
+    check_settings({key: str(value) for key, value in inherited.items()})
+    known = {option.key: option for option in ALL_OPTIONS}
+    others = sorted((inherited.keys() | definitions.keys()) - known.keys())
+    options = [*ALL_OPTIONS, *(ConfigOption(key, OptionType.STRING, None, "") for key in others)]
+    values = []
+    for option in options:
+        value, source = option.default, "default"
+        if option.key in inherited:
+            value, source = option.convert(inherited[option.key]), f"environment {CONFIG_VARIABLE}"
+        if option.key in definitions:
+            value, source = option.convert(definitions[option.key]), "command line"
+        doc = (
+            option.doc
+            if option.key in known
+            else "Not an option of millstream; programs and Spark may read it."
+        )
+        default = _as_text(option, option.default)
+        values.append(
+            OptionValue(option.key, option.type.value, default, _as_text(option, value), source, doc)
+        )
+    return values
+
+
+def _as_text(option: object, value: object) -> str | None:
+    from millstream.common.options import ConfigOption, OptionType
+
+    if value is None:
+        return None
+    if isinstance(option, ConfigOption) and option.type is OptionType.DURATION:
+        return f"{value} ms"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value) if isinstance(value, dict) else str(value)
+
+
+def _print_json(values: list[OptionValue]) -> None:
+    click.echo(json.dumps([asdict(value) for value in values], indent=2, ensure_ascii=False))
+
+
+def _print_markdown(values: list[OptionValue]) -> None:
+    click.echo(
+        "# Options\n\nMade by `make docs` from the code.\n\n| key | default | meaning |\n|---|---|---|"
+    )
+    for value in values:
+        default = "" if value.default is None else f"`{value.default}`"
+        click.echo(f"| `{value.key}` | {default} | {value.doc} Takes {value.type}. |")
+
+
+def _print_table(values: list[OptionValue]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    width = None if os.environ.get("COLUMNS") else _table_width()
+    console = Console(width=width, highlight=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("option", "default", "value", "from"):
+        table.add_column(title, overflow="fold")
+    table.add_column("meaning", style="dim", overflow="fold", min_width=24)
+    for value in values:
+        style = None if value.source == "default" else "bold"
+        cells = (value.key, value.default or "-", value.value or "-", value.source, value.doc)
+        table.add_row(*cells, style=style)
+    console.print(table)
+
+
+def _table_width() -> int | None:
+    """Return the width for output that is not a terminal: enough for every key on one line."""
+    import sys
+
+    return None if sys.stdout.isatty() else 160
+
+
+_FORMS = {None: _print_table, "json": _print_json, "markdown": _print_markdown}

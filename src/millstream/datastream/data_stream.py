@@ -1,0 +1,677 @@
+"""Streams, keyed streams and sinks (PyFlink's `pyflink.datastream.data_stream`).
+
+A stream holds no data and no logic: it names the outputs of transformations that the next operator is to read,
+its **ports**. An operator's result has one port, a union several; `rebalance()`, `key_by()` and the like change
+how the ports' records are dealt::
+
+    map ──►  DataStream(port(map))  ── key_by ──►  KeyedStream(port(map, KeyGroups))  ── process ──►  Transformation
+                                                                       with Edge(map, KeyGroups)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from millstream.common.errors import (
+    ConfigurationError,
+    JobDefinitionError,
+    NotSupportedError,
+    TypeMismatchError,
+)
+from millstream.common.execution_config import ExecutionConfig
+from millstream.common.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ProcessFunction,
+    ReduceFunction,
+    SinkFunction,
+)
+from millstream.common.output_tag import OutputTag
+from millstream.common.typeinfo import TupleTypeInfo, TypeInformation, Types
+from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.datastream.slot_sharing_group import SlotSharingGroup
+from millstream.datastream.windowed_stream import WindowedStream
+from millstream.graph.launcher import RunningJob
+from millstream.graph.transformation import ChainingStrategy, Edge, Transformation
+from millstream.operators.base import OperatorSpec
+from millstream.operators.functions_adapter import (
+    as_filter,
+    as_flat_map,
+    as_key_selector,
+    as_keyed_process,
+    as_map,
+    as_reduce,
+)
+from millstream.operators.partitioners import (
+    Broadcast,
+    CustomPartitioning,
+    Forward,
+    Global,
+    KeyGroups,
+    Partitioning,
+    Rebalance,
+    Rescale,
+    Shuffle,
+)
+from millstream.operators.process import KeyedProcessSpec, ProcessSpec
+from millstream.operators.reduce import Aggregation, ReduceSpec, RollingAggregate
+from millstream.operators.simple import FilterSpec, FlatMapSpec, MapSpec
+from millstream.operators.sink import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
+from millstream.operators.watermarks import WatermarksSpec
+from millstream.operators.windowing.assigners import WindowAssigner
+from millstream.spi.sink import Sink
+
+if TYPE_CHECKING:
+    from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+__all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "KeyedStream", "WindowedStream"]
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An output that is read.
+
+    Attributes:
+        source: The transformation.
+        partitioning: How its records are dealt to the reader; None lets the graph choose.
+        side_output: Id of the side output; None for the main one.
+    """
+
+    source: Transformation
+    partitioning: Partitioning | None = None
+    side_output: str | None = None
+
+
+OperatorT = TypeVar("OperatorT", bound="_OperatorSettings")
+
+
+class _OperatorSettings:
+    """Setters of the operator behind a stream or sink; each returns itself."""
+
+    _ports: tuple[Port, ...]
+
+    @property
+    def _transformation(self) -> Transformation:
+        """The operator whose direct result this is.
+
+        Raises:
+            JobDefinitionError: If it is not one operator's direct result.
+        """
+        port = self._ports[0]
+        if len(self._ports) > 1 or port.partitioning is not None or port.side_output is not None:
+            raise JobDefinitionError(
+                "a setting of an operator was made on a stream that is not an operator's direct result",
+                detail="Streams made by union(), key_by(), rebalance(), get_side_output() and the like have no "
+                "operator of their own.",
+                hint="Make the setting right behind the operator it is meant for: stream.map(f).name(...).",
+            )
+        return port.source
+
+    def name(self: OperatorT, name: str) -> OperatorT:
+        """Set the operator's name, for plans, logs and errors."""
+        self._transformation.name = name
+        return self
+
+    def uid(self: OperatorT, uid: str) -> OperatorT:
+        """Set the stable name under which the operator's state is found again; unique within the job."""
+        self._transformation.uid = uid
+        return self
+
+    def set_uid_hash(self: OperatorT, uid_hash: str) -> OperatorT:
+        """Set the hash in place of the one made of the uid.
+
+        Raises:
+            ConfigurationError: If it is not 32 hexadecimal digits.
+        """
+        if len(uid_hash) != 32 or not set(uid_hash.lower()) <= set("0123456789abcdef"):
+            raise ConfigurationError(f"the uid hash is {uid_hash!r}", detail="It has 32 hexadecimal digits.")
+        self._transformation.uid_hash = uid_hash
+        return self
+
+    def set_description(self: OperatorT, description: str) -> OperatorT:
+        """Set a longer text for plans."""
+        self._transformation.description = description
+        return self
+
+    def set_parallelism(self: OperatorT, parallelism: int) -> OperatorT:
+        """Set the operator's parallelism.
+
+        Raises:
+            ConfigurationError: If it is not positive, or the operator cannot run in parallel.
+        """
+        transformation = self._transformation
+        _check_positive("parallelism", parallelism)
+        if transformation.fixed_parallelism and parallelism != transformation.parallelism:
+            raise ConfigurationError(
+                f'operator "{transformation.name}" was given parallelism {parallelism}',
+                detail=f"It runs with parallelism {transformation.parallelism} only.",
+                hint="Call rebalance() behind it, and set the parallelism of the next operator.",
+            )
+        transformation.parallelism = parallelism
+        return self
+
+    def set_max_parallelism(self: OperatorT, max_parallelism: int) -> OperatorT:
+        """Set the operator's number of key groups.
+
+        Raises:
+            ConfigurationError: If it is not positive.
+        """
+        _check_positive("maximum parallelism", max_parallelism)
+        self._transformation.max_parallelism = max_parallelism
+        return self
+
+    def disable_chaining(self: OperatorT) -> OperatorT:
+        """Chain the operator neither to the one before nor to those behind."""
+        self._transformation.chaining = ChainingStrategy.NEVER
+        return self
+
+    def slot_sharing_group(self: OperatorT, slot_sharing_group: str | SlotSharingGroup) -> OperatorT:
+        """Set the group's name, for plans."""
+        group = slot_sharing_group
+        self._transformation.slot_sharing_group = group if isinstance(group, str) else group.get_name()
+        return self
+
+
+def _check_positive(what: str, number: object) -> None:
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise ConfigurationError(f"the {what} is {number!r}", detail="It must be a positive integer.")
+
+
+def _check_type(output_type: TypeInformation | None) -> None:
+    if output_type is not None and not isinstance(output_type, TypeInformation):
+        raise TypeMismatchError(
+            f"output_type is {output_type!r}", hint="Give it a type, with brackets: Types.INT()."
+        )
+
+
+def _not_yet(what: str) -> NoReturn:
+    raise NotSupportedError(f"{what} is not supported yet", detail="It comes with a later release.")
+
+
+class DataStream(_OperatorSettings):
+    """A stream of records.
+
+    Args:
+        environment: The environment it belongs to.
+        ports: What it reads.
+        type_info: Type of its records; None if it was not declared.
+    """
+
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        ports: tuple[Port, ...],
+        type_info: TypeInformation | None = None,
+    ) -> None:
+        self._environment = environment
+        self._ports = ports
+        self._type_info = type_info
+
+    def get_name(self) -> str:
+        """Return the operator's name."""
+        return self._transformation.name
+
+    def get_type(self) -> TypeInformation:
+        """Return the type of the records; PICKLED_BYTE_ARRAY, anything, if none was declared."""
+        return self._type_info or Types.PICKLED_BYTE_ARRAY()
+
+    def get_parallelism(self) -> int:
+        """Return the operator's parallelism."""
+        own = self._transformation.parallelism
+        return self._environment.get_parallelism() if own is None else own
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """Return the environment the stream belongs to."""
+        return self._environment
+
+    def get_execution_config(self) -> ExecutionConfig:
+        """Return the environment's execution config."""
+        return self._environment.get_config()
+
+    def force_non_parallel(self) -> DataStream:
+        """Fix the operator's parallelism at 1."""
+        transformation = self._transformation
+        transformation.parallelism = transformation.max_parallelism = 1
+        transformation.fixed_parallelism = True
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
+        """Keep a timeout, accepted for compatibility: epochs decide how long records wait."""
+        self._transformation.buffer_timeout_ms = timeout_millis
+        return self
+
+    def start_new_chain(self) -> DataStream:
+        """Begin a chain with this operator: it is not chained to the one before."""
+        self._transformation.chaining = ChainingStrategy.HEAD
+        return self
+
+    # Operators
+
+    def map(
+        self, func: MapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Make one record of each.
+
+        Raises:
+            TypeMismatchError: If `func` is neither a MapFunction nor a callable.
+        """
+        as_map(func)
+        return self._transform("Map", MapSpec(func, output_type), output_type)
+
+    def flat_map(
+        self,
+        func: FlatMapFunction | Callable[[Any], Iterable[Any] | None],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Make any number of records of each.
+
+        Raises:
+            TypeMismatchError: If `func` is neither a FlatMapFunction nor a callable.
+        """
+        as_flat_map(func)
+        return self._transform("Flat Map", FlatMapSpec(func, output_type), output_type)
+
+    def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
+        """Keep the records that `func` is true for.
+
+        Raises:
+            TypeMismatchError: If `func` is neither a FilterFunction nor a callable.
+        """
+        as_filter(func)
+        return self._transform("Filter", FilterSpec(func), self._type_info)
+
+    def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """Process each record with access to time and side outputs.
+
+        Raises:
+            TypeMismatchError: If `func` is not a ProcessFunction.
+        """
+        if not isinstance(func, ProcessFunction):
+            hint = "Call key_by(...) before process(...)." if isinstance(func, KeyedProcessFunction) else None
+            raise TypeMismatchError(
+                f"process was given a {type(func).__name__}, not a ProcessFunction", hint=hint
+            )
+        return self._transform("Process", ProcessSpec(func, output_type), output_type)
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """Keep some fields of tuples, in the order given.
+
+        Raises:
+            ConfigurationError: If the stream is not declared to hold tuples, or has no such field.
+        """
+        declared = self._type_info
+        if not isinstance(declared, TupleTypeInfo):
+            raise ConfigurationError(
+                f"project was called on a stream of {self.get_type().describe()}",
+                hint="Declare tuples before it: map(f, Types.TUPLE([...])).",
+            )
+        fields = declared.get_field_types()
+        if not field_indexes or not all(0 <= index < len(fields) for index in field_indexes):
+            raise ConfigurationError(
+                f"project was given fields {list(field_indexes)}",
+                detail=f"The tuples have {len(fields)} fields.",
+            )
+        kind = Types.TUPLE([fields[index] for index in field_indexes])
+        return self._transform("Projection", MapSpec(_Projection(field_indexes), None), kind)
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        """Give records timestamps, and the stream watermarks.
+
+        Raises:
+            TypeMismatchError: If it is not a WatermarkStrategy.
+        """
+        check_strategy(watermark_strategy)
+        return self._transform("Timestamps/Watermarks", WatermarksSpec(watermark_strategy), self._type_info)
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """Return what the operator emits to a side output.
+
+        Raises:
+            TypeMismatchError: If it is not an OutputTag.
+        """
+        if not isinstance(output_tag, OutputTag):
+            raise TypeMismatchError(f"get_side_output was given {output_tag!r}, not an OutputTag")
+        port = Port(self._transformation, side_output=output_tag.tag_id)
+        return DataStream(self._environment, (port,), output_tag.type_info)
+
+    # Partitioning
+
+    def key_by(
+        self, key_selector: KeySelector | Callable[[Any], Any], key_type: TypeInformation | None = None
+    ) -> KeyedStream:
+        """Deal records by key: all of one key to the same subtask.
+
+        Raises:
+            TypeMismatchError: If it is neither a KeySelector nor a callable.
+        """
+        selector = as_key_selector(key_selector)
+        _check_type(key_type)
+        return KeyedStream(self._partition(KeyGroups(selector)), selector, key_type)
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """Return the records of this stream and others, of the same type.
+
+        Raises:
+            JobDefinitionError: If a stream belongs to another environment.
+        """
+        ports = list(self._ports)
+        for stream in streams:
+            if not isinstance(stream, DataStream):
+                raise TypeMismatchError(f"union was given a {type(stream).__name__}, not a DataStream")
+            if stream._environment is not self._environment:
+                raise JobDefinitionError("a union of streams of different environments is not possible")
+            ports.extend(stream._ports)
+        return DataStream(self._environment, tuple(ports), self._type_info)
+
+    def rebalance(self) -> DataStream:
+        """Deal records in turn to all subtasks of the next operator."""
+        return self._partition(Rebalance())
+
+    def rescale(self) -> DataStream:
+        """Deal records in turn to each sender's own share of the next operator's subtasks."""
+        return self._partition(Rescale())
+
+    def shuffle(self) -> DataStream:
+        """Deal records at random, evenly."""
+        return self._partition(Shuffle())
+
+    def forward(self) -> DataStream:
+        """Hand records to the subtask of the same index; both sides need the same parallelism."""
+        return self._partition(Forward())
+
+    def global_(self) -> DataStream:
+        """Hand all records to the first subtask."""
+        return self._partition(Global())
+
+    def broadcast(self, *broadcast_state_descriptors: Any) -> DataStream:
+        """Hand every record to every subtask.
+
+        Raises:
+            NotSupportedError: If a state descriptor is given; broadcast state comes with a later release.
+        """
+        if broadcast_state_descriptors:
+            _not_yet("broadcast state")
+        return self._partition(Broadcast())
+
+    def partition_custom(
+        self,
+        partitioner: Partitioner | Callable[[Any, int], int],
+        key_selector: KeySelector | Callable[[Any], Any],
+    ) -> DataStream:
+        """Have `partitioner` choose the subtask for each record's key.
+
+        Raises:
+            TypeMismatchError: If an argument is neither of its class nor a callable.
+        """
+        if not isinstance(partitioner, Partitioner) and (
+            isinstance(partitioner, Function) or not callable(partitioner)
+        ):
+            raise TypeMismatchError(f"a {type(partitioner).__name__} is not a Partitioner")
+        return self._partition(CustomPartitioning(partitioner, as_key_selector(key_selector)))
+
+    # Sinks
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Print each record to the driver's standard output.
+
+        Args:
+            sink_identifier: Put before each record.
+        """
+        return self._sink("Print to Std. Out", PrintSpec(sink_identifier))
+
+    def sink_to(self, sink: Sink) -> DataStreamSink:
+        """Write records to a sink.
+
+        Raises:
+            TypeMismatchError: If it is not a Sink.
+        """
+        if not isinstance(sink, Sink):
+            hint = "Use add_sink(...) for a SinkFunction." if isinstance(sink, SinkFunction) else None
+            raise TypeMismatchError(f"sink_to was given a {type(sink).__name__}, not a Sink", hint=hint)
+        return self._sink(type(sink).__name__, SinkSpec(sink))
+
+    def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
+        """Call a SinkFunction for each record.
+
+        Raises:
+            TypeMismatchError: If it is not a SinkFunction.
+        """
+        if not isinstance(sink_func, SinkFunction):
+            hint = "Use sink_to(...) for a Sink." if isinstance(sink_func, Sink) else None
+            raise TypeMismatchError(
+                f"add_sink was given a {type(sink_func).__name__}, not a SinkFunction", hint=hint
+            )
+        return self._sink(type(sink_func).__name__, SinkFunctionSpec(sink_func))
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator | list[Any]:
+        """Run the program and bring this stream's records here.
+
+        Args:
+            job_execution_name: Name of the job.
+            limit: Stop after so many records.
+
+        Returns:
+            An iterator over the records as they come, to be closed; with a limit, a list.
+        """
+        collect_id = self._environment._next_collect_id()
+        self._sink("Collect", CollectSpec(collect_id))
+        job = self._environment._launch(job_execution_name)
+        records = CloseableIterator(job, job.collected(collect_id))
+        if limit is None:
+            return records
+        with records:
+            return list(islice(records, limit))
+
+    # What comes later
+
+    def window_all(self, window_assigner: WindowAssigner) -> NoReturn:
+        """Windows over all records of a stream without keys come with a later release."""
+        _not_yet("window_all")
+
+    def connect(self, ds: Any) -> NoReturn:
+        """Connected streams come with a later release."""
+        _not_yet("connect")
+
+    def cache(self) -> NoReturn:
+        """Cached streams come with a later release."""
+        _not_yet("cache")
+
+    # Internals
+
+    def _transform(
+        self, name: str, spec: OperatorSpec, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Add an operator that reads this stream; returns its result."""
+        _check_type(output_type)
+        edges = [Edge(port.source, port.partitioning, port.side_output) for port in self._ports]
+        transformation = self._environment._add_transformation(name, spec, edges)
+        return DataStream(self._environment, (Port(transformation),), output_type)
+
+    def _partition(self, partitioning: Partitioning) -> DataStream:
+        ports = tuple(replace(port, partitioning=partitioning) for port in self._ports)
+        return DataStream(self._environment, ports, self._type_info)
+
+    def _sink(self, name: str, spec: OperatorSpec) -> DataStreamSink:
+        return DataStreamSink(self._transform(name, spec))
+
+
+class _Projection:
+    """Keeps some fields of a tuple."""
+
+    def __init__(self, indexes: tuple[int, ...]) -> None:
+        self._indexes = indexes
+        self._get = itemgetter(*indexes)
+
+    def __call__(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        return self._get(value) if len(self._indexes) > 1 else (self._get(value),)
+
+
+def check_strategy(watermark_strategy: object) -> None:
+    """Check an argument.
+
+    Raises:
+        TypeMismatchError: If it is not a WatermarkStrategy.
+    """
+    if not isinstance(watermark_strategy, WatermarkStrategy):
+        raise TypeMismatchError(
+            f"a {type(watermark_strategy).__name__} was given as watermark strategy",
+            hint="WatermarkStrategy.no_watermarks() gives none.",
+        )
+
+
+class KeyedStream(DataStream):
+    """A stream dealt by key; its operators have state for each key."""
+
+    def __init__(
+        self, stream: DataStream, key_selector: Callable[[Any], Any], key_type: TypeInformation | None
+    ) -> None:
+        super().__init__(stream._environment, stream._ports, stream._type_info)
+        self._key_selector = key_selector
+        self._key_type = key_type
+
+    def map(
+        self, func: MapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Make one record of each; a MapFunction may use keyed state."""
+        if isinstance(func, MapFunction):
+            return self._process("Map", as_keyed_process(func), output_type)
+        return super().map(func, output_type)
+
+    def flat_map(
+        self,
+        func: FlatMapFunction | Callable[[Any], Iterable[Any] | None],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Make any number of records of each; a FlatMapFunction may use keyed state."""
+        if isinstance(func, FlatMapFunction):
+            return self._process("Flat Map", as_keyed_process(func), output_type)
+        return super().flat_map(func, output_type)
+
+    def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
+        """Keep the records that `func` is true for; a FilterFunction may use keyed state."""
+        if isinstance(func, FilterFunction):
+            return self._process("Filter", as_keyed_process(func), self._type_info)
+        return super().filter(func)
+
+    def process(  # type: ignore[override]
+        self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Process each record with access to its key's state, time, timers and side outputs.
+
+        Raises:
+            TypeMismatchError: If `func` is not a KeyedProcessFunction.
+        """
+        if not isinstance(func, KeyedProcessFunction):
+            raise TypeMismatchError(
+                f"process was given a {type(func).__name__}, not a KeyedProcessFunction",
+                hint="On a keyed stream, derive the function from KeyedProcessFunction.",
+            )
+        return self._process("KeyedProcess", func, output_type)
+
+    def reduce(self, func: ReduceFunction | Callable[[Any, Any], Any]) -> DataStream:
+        """Combine the records of each key one by one; every record gives the result so far.
+
+        Raises:
+            TypeMismatchError: If `func` is neither a ReduceFunction nor a callable.
+        """
+        as_reduce(func)
+        return self._transform("Keyed Reduce", ReduceSpec(func, self._key_selector), self._type_info)
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """Add up a field of the records of each key; other fields stay those of the first record."""
+        return self._aggregate(Aggregation.SUM, position_to_sum)
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """Keep the least value of a field for each key; other fields stay those of the first record."""
+        return self._aggregate(Aggregation.MIN, position_to_min)
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """Keep the greatest value of a field for each key; other fields stay those of the first record."""
+        return self._aggregate(Aggregation.MAX, position_to_max)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        """Keep the record with the least value of a field for each key, the earlier one on ties."""
+        return self._aggregate(Aggregation.MIN_BY, position_to_min_by)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        """Keep the record with the greatest value of a field for each key, the earlier one on ties."""
+        return self._aggregate(Aggregation.MAX_BY, position_to_max_by)
+
+    def window(self, window_assigner: WindowAssigner) -> WindowedStream:
+        """Cut each key's records into windows."""
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> NoReturn:
+        """Count windows come with a later release."""
+        _not_yet("count_window")
+
+    def _process(
+        self, name: str, func: KeyedProcessFunction, output_type: TypeInformation | None
+    ) -> DataStream:
+        return self._transform(name, KeyedProcessSpec(func, self._key_selector, output_type), output_type)
+
+    def _aggregate(self, aggregation: Aggregation, position: int | str) -> DataStream:
+        function = RollingAggregate(aggregation, position)
+        return self._transform("Keyed Aggregation", ReduceSpec(function, self._key_selector), self._type_info)
+
+
+class DataStreamSink(_OperatorSettings):
+    """The end of a stream."""
+
+    def __init__(self, stream: DataStream) -> None:
+        self._ports = stream._ports
+
+
+class CloseableIterator:
+    """Records of a running job, as they come; closing it before its end cancels the job.
+
+    Iterating raises what made the job fail.
+    """
+
+    def __init__(self, job: RunningJob, records: Iterator[Any]) -> None:
+        self._job = job
+        self._records = records
+        self._ended = False
+
+    def __iter__(self) -> CloseableIterator:
+        return self
+
+    def __next__(self) -> Any:
+        if self._ended:
+            raise StopIteration
+        try:
+            return next(self._records)
+        except (StopIteration, Exception):
+            self._ended = True
+            raise
+
+    def next(self) -> Any:
+        """Return the next record.
+
+        Raises:
+            StopIteration: If there is none.
+        """
+        return next(self)
+
+    def close(self) -> None:
+        """Cancel the job unless it has ended."""
+        if not self._ended:
+            self._ended = True
+            self._job.cancel()
+
+    def __enter__(self) -> CloseableIterator:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

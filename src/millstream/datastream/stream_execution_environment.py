@@ -1,0 +1,317 @@
+"""Where programs begin and jobs are submitted (PyFlink's `StreamExecutionEnvironment`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, NoReturn
+
+from millstream.common import options
+from millstream.common.configuration import Configuration
+from millstream.common.errors import (
+    ConfigurationError,
+    JobDefinitionError,
+    NotSupportedError,
+    TypeMismatchError,
+)
+from millstream.common.execution_config import ExecutionConfig
+from millstream.common.job_client import JobClient
+from millstream.common.job_execution_result import JobExecutionResult
+from millstream.common.job_id import JobID
+from millstream.common.typeinfo import TypeInformation
+from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.connectors.collection import CollectionSource
+from millstream.datastream.data_stream import DataStream, Port, check_strategy
+from millstream.datastream.execution_mode import RuntimeExecutionMode
+from millstream.datastream.slot_sharing_group import SlotSharingGroup
+from millstream.graph.explain import execution_plan
+from millstream.graph.launcher import JobSubmission, RunningJob, find_launcher
+from millstream.graph.transformation import Edge, Transformation
+from millstream.operators.base import OperatorSpec
+from millstream.operators.functions_adapter import fit
+from millstream.operators.source import SourceSpec
+from millstream.spi.source import Boundedness, Source
+
+__all__ = ["StreamExecutionEnvironment"]
+
+DEFAULT_JOB_NAME = "Flink Streaming Job"
+
+
+class StreamExecutionEnvironment:
+    """The context of a program: makes streams, submits jobs.
+
+    Not to be shared by threads.
+
+    Attributes:
+        executed_jobs: How many jobs this process has submitted, over all environments.
+    """
+
+    executed_jobs: ClassVar[int] = 0
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = Configuration(configuration)
+        self._config = ExecutionConfig(self._configuration)
+        self._transformations: list[Transformation] = []
+        self._created = 0
+        self._collectors = 0
+
+    @staticmethod
+    def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
+        """Make an environment.
+
+        Args:
+            configuration: Options; they win over those given on the command line.
+        """
+        settings = Configuration.from_environment(os.environ)
+        return StreamExecutionEnvironment(settings.add_all(configuration) if configuration else settings)
+
+    # Options
+
+    def get_config(self) -> ExecutionConfig:
+        """Return the execution config; what is set there is set here."""
+        return self._config
+
+    def configure(self, configuration: Configuration) -> None:
+        """Set all options that `configuration` sets."""
+        self._configuration.add_all(configuration)
+
+    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
+        """Set the parallelism of the operators that follow and have none of their own.
+
+        Raises:
+            ConfigurationError: If it is not positive.
+        """
+        self._config.set_parallelism(parallelism)
+        return self
+
+    def get_parallelism(self) -> int:
+        """Return the parallelism of operators that have none of their own."""
+        return self._configuration.default_parallelism()
+
+    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
+        """Set the number of key groups, at most 32768.
+
+        Raises:
+            ConfigurationError: If it is not within 1 and 32768.
+        """
+        if isinstance(max_parallelism, int) and max_parallelism > 32_768:
+            raise ConfigurationError(
+                f"the maximum parallelism is {max_parallelism}", detail="It is at most 32768."
+            )
+        self._config.set_max_parallelism(max_parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """Return the number of key groups."""
+        return self._config.get_max_parallelism()
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        """Set when results are emitted."""
+        self._configuration.set(options.RUNTIME_MODE, execution_mode)
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
+        """Keep a timeout, accepted for compatibility: epochs decide how long records wait."""
+        self._configuration.set(options.BUFFER_TIMEOUT, max(timeout_millis, 0))
+        return self
+
+    def get_buffer_timeout(self) -> int:
+        """Return the timeout that was kept, in milliseconds."""
+        timeout_ms: int = self._configuration.get(options.BUFFER_TIMEOUT)
+        return timeout_ms
+
+    def disable_operator_chaining(self) -> StreamExecutionEnvironment:
+        """Chain no operators: each runs for itself, as a vertex of its own."""
+        self._configuration.set(options.OPERATOR_CHAINING, False)
+        return self
+
+    def is_chaining_enabled(self) -> bool:
+        """Return whether operators are chained."""
+        enabled: bool = self._configuration.get(options.OPERATOR_CHAINING)
+        return enabled
+
+    def enable_checkpointing(self, interval: int, mode: Any = None) -> StreamExecutionEnvironment:
+        """Set the time between checkpoints, in milliseconds; `mode` is accepted for compatibility."""
+        self._configuration.set(options.CHECKPOINT_INTERVAL, interval)
+        return self
+
+    def get_checkpoint_interval(self) -> int:
+        """Return the time between checkpoints in milliseconds, -1 if there are none."""
+        interval_ms: int = self._configuration.get(options.CHECKPOINT_INTERVAL, -1)
+        return interval_ms
+
+    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
+        """Accept a group; slots hold every vertex anyway."""
+        return self
+
+    # Sources
+
+    def from_collection(
+        self, collection: Iterable[Any], type_info: TypeInformation | None = None
+    ) -> DataStream:
+        """Make a stream of values; read by one subtask.
+
+        Args:
+            collection: The values; pickled now, so later changes to them do not show.
+            type_info: Type of the values, checked now.
+
+        Raises:
+            TypeMismatchError: If a value does not fit the type.
+        """
+        if isinstance(collection, (str, bytes, dict)):
+            raise TypeMismatchError(
+                f"from_collection was given a {type(collection).__name__}", hint="Give it a list of records."
+            )
+        values = list(collection)
+        _check_type_info(type_info)
+        return self._add_source(
+            "Collection Source",
+            CollectionSource(fit(values, type_info)),
+            WatermarkStrategy.no_watermarks(),
+            type_info,
+        )
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """Make a stream of a source.
+
+        Args:
+            source: What is read.
+            watermark_strategy: How records get timestamps, and the stream watermarks.
+            source_name: Name of the operator.
+            type_info: Type of the records, checked as they are read.
+
+        Raises:
+            TypeMismatchError: If an argument is not of its class.
+        """
+        if not isinstance(source, Source):
+            raise TypeMismatchError(f"from_source was given a {type(source).__name__}, not a Source")
+        check_strategy(watermark_strategy)
+        _check_type_info(type_info)
+        return self._add_source(source_name, source, watermark_strategy, type_info)
+
+    def add_source(
+        self, source_func: Any, source_name: str = "Custom Source", type_info: Any = None
+    ) -> NoReturn:
+        """Source functions come with a later release."""
+        raise NotSupportedError(
+            "add_source is not supported yet",
+            detail="Source functions come with a later release.",
+            hint="Use from_source(...) or from_collection(...).",
+        )
+
+    # Jobs
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run what was built since the last job, and wait for its end. Ctrl-C cancels the job.
+
+        Raises:
+            JobDefinitionError: If there is nothing to run, or it cannot run.
+            JobExecutionError: If the job fails; the cause is chained.
+        """
+        job = self._launch(job_name)
+        try:
+            return _wait(job)
+        except KeyboardInterrupt:
+            job.cancel()
+            raise
+
+    def execute_async(self, job_name: str | None = None) -> JobClient:
+        """Start what was built since the last job; returns at once.
+
+        Raises:
+            JobDefinitionError: If there is nothing to run, or it cannot run.
+        """
+        job = self._launch(job_name)
+        return JobClient(job, lambda: _wait(job))
+
+    def get_execution_plan(self) -> str:
+        """Return what would be run now, as JSON in Flink's format.
+
+        Raises:
+            JobDefinitionError: If there is nothing to run, or it cannot run.
+        """
+        return execution_plan(self._job_transformations(), self._configuration)
+
+    def close(self) -> None:
+        """Forget what was built and not run."""
+        self._transformations.clear()
+
+    # Internals
+
+    def _launch(self, job_name: str | None) -> RunningJob:
+        transformations = self._job_transformations()
+        submission = JobSubmission(
+            name=job_name or self._configuration.get(options.PIPELINE_NAME) or DEFAULT_JOB_NAME,
+            transformations=transformations,
+            configuration=Configuration(self._configuration),
+        )
+        self._transformations.clear()
+        StreamExecutionEnvironment.executed_jobs += 1
+        return find_launcher().launch(submission)
+
+    def _job_transformations(self) -> list[Transformation]:
+        """Return what was built since the last job and all that it reads, inputs first.
+
+        Sources that nobody reads are left out, as in Flink.
+        """
+        needed: dict[int, Transformation] = {}
+        waiting = [each for each in self._transformations if each.inputs]
+        while waiting:
+            transformation = waiting.pop()
+            if needed.setdefault(transformation.id, transformation) is transformation:
+                waiting.extend(edge.source for edge in transformation.inputs if edge.source.id not in needed)
+        if not needed:
+            raise JobDefinitionError(
+                "no operators defined in the streaming topology",
+                detail="Nothing was built since the last execute(), or only sources.",
+                hint="End a stream in a sink, such as print() or sink_to(...), before execute().",
+            )
+        return [needed[key] for key in sorted(needed)]
+
+    def _add_source(
+        self,
+        name: str,
+        source: Source,
+        strategy: WatermarkStrategy,
+        type_info: TypeInformation | None,
+    ) -> DataStream:
+        transformation = self._add_transformation(name, SourceSpec(source, strategy, type_info), [])
+        transformation.bounded = source.get_boundedness() is Boundedness.BOUNDED
+        if source.max_parallelism() == 1:
+            transformation.parallelism = 1
+            transformation.fixed_parallelism = True
+        return DataStream(self, (Port(transformation),), type_info)
+
+    def _add_transformation(self, name: str, spec: OperatorSpec, inputs: Sequence[Edge]) -> Transformation:
+        self._created += 1
+        transformation = Transformation(
+            id=self._created,
+            name=name,
+            spec=spec,
+            inputs=list(inputs),
+            parallelism=self._configuration.get(options.DEFAULT_PARALLELISM),
+        )
+        self._transformations.append(transformation)
+        return transformation
+
+    def _next_collect_id(self) -> str:
+        self._collectors += 1
+        return f"collect-{self._collectors}"
+
+
+def _wait(job: RunningJob) -> JobExecutionResult:
+    result = job.wait()
+    return JobExecutionResult(JobID(result.job_id), result.runtime_ms)
+
+
+def _check_type_info(type_info: object) -> None:
+    if type_info is not None and not isinstance(type_info, TypeInformation):
+        raise TypeMismatchError(
+            f"type_info is {type_info!r}", hint="Give it a type, with brackets: Types.INT()."
+        )

@@ -1,0 +1,217 @@
+"""Rolling reduce of keyed streams: one result for each record, what was reduced so far for its key."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from enum import Enum
+from types import NoneType
+from typing import Any
+
+from millstream.common.errors import TypeMismatchError, shorten
+from millstream.common.functions import ReduceFunction
+from millstream.common.typeinfo import TypeInformation
+from millstream.common.types import Row
+from millstream.operators.base import Operator, OperatorSpec
+from millstream.operators.functions_adapter import as_reduce, close_function, fit, open_function
+from millstream.operators.runtime_context import OperatorRuntimeContext
+from millstream.operators.user_code import attach_element
+
+__all__ = ["Aggregation", "ReduceSpec", "RollingAggregate"]
+
+_STATE = "reduced"
+
+
+@dataclass(frozen=True)
+class ReduceSpec(OperatorSpec):
+    """Declares a rolling reduce.
+
+    Attributes:
+        function: A ReduceFunction or a callable of what was reduced so far and the next record.
+        key_selector: Gives a record's key.
+        output_type: Checked for each result; None leaves results as they are.
+    """
+
+    function: ReduceFunction | Callable[[Any, Any], Any]
+    key_selector: Callable[[Any], Any]
+    output_type: TypeInformation | None = None
+    is_keyed = True
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return ReduceOperator(self)
+
+
+_IMMUTABLE = frozenset(
+    {
+        bool,
+        bytes,
+        complex,
+        datetime.date,
+        datetime.datetime,
+        datetime.time,
+        datetime.timedelta,
+        decimal.Decimal,
+        float,
+        frozenset,
+        int,
+        NoneType,
+        str,
+        tuple,
+    }
+)
+
+
+def _detach(result: Any) -> Any:
+    """Return a shallow copy of what may be changed in place, so that a function may return its first argument."""
+    kind = type(result)
+    if kind in _IMMUTABLE:
+        return result
+    if kind is Row:
+        return Row.of(result._fields, list(result._values), result._row_kind)
+    return copy(result)
+
+
+class ReduceOperator(Operator):
+    """Runs a rolling reduce; state is one value for each key."""
+
+    def __init__(self, spec: ReduceSpec) -> None:
+        self._function = spec.function
+        self._reduce = as_reduce(spec.function)
+        self._key_selector = spec.key_selector
+        self._output_type = spec.output_type
+        # Ours never change their arguments, so what is emitted may be the state's own object.
+        self._in_place = not isinstance(spec.function, RollingAggregate)
+
+    def open(self) -> None:
+        """Open the function."""
+        state = self.context.keyed_state
+        assert state is not None, "a keyed operator without keyed state"
+        self._table = state.table(_STATE)
+        open_function(self._function, OperatorRuntimeContext(self.context))
+
+    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Reduce a batch, record by record."""
+        reduce, table = self._reduce, self._table
+        results: list[Any] = []
+        append = results.append
+        in_place = self._in_place
+        value = None
+        try:
+            for value, key in zip(values, map(self._key_selector, values), strict=True):
+                result = reduce(table[key], value) if key in table else value
+                table[key] = result
+                append(_detach(result) if in_place else result)
+        except BaseException as error:
+            attach_element(error, value)
+            raise
+        self.output.emit(fit(results, self._output_type), timestamps)
+
+    def close(self) -> None:
+        """Close the function."""
+        close_function(self._function)
+
+
+class Aggregation(Enum):
+    """The rolling aggregations; the value is the method's name."""
+
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    MIN_BY = "min_by"
+    MAX_BY = "max_by"
+
+
+class RollingAggregate(ReduceFunction):
+    """Aggregates one field.
+
+    `sum`, `min` and `max` keep the other fields of the first record; `min_by` and `max_by` keep a whole record,
+    the earlier one on ties. Never changes its arguments.
+
+    Args:
+        aggregation: What to do.
+        position: Index of the field, or its name in rows and named tuples. Records without fields (numbers,
+            strings) are aggregated themselves, at position 0.
+
+    Raises:
+        TypeMismatchError: If the position is neither an index nor a name.
+    """
+
+    def __init__(self, aggregation: Aggregation, position: int | str = 0) -> None:
+        if isinstance(position, bool) or not isinstance(position, (int, str)):
+            raise TypeMismatchError(
+                f"{aggregation.value} was given position {shorten(position)} of type {type(position).__name__}",
+                detail="A position is the index of a field or its name.",
+            )
+        self._aggregation = aggregation
+        self._position = position
+        self._combine = _COMBINE[aggregation]
+        self._whole = aggregation in (Aggregation.MIN_BY, Aggregation.MAX_BY)
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """Return what was aggregated so far with the next record added."""
+        if not isinstance(value2, (tuple, Row, list)):
+            self._check_plain(value2)
+            return self._combine(value1, value2)
+        first, second = self._field(value1), self._field(value2)
+        combined = self._combine(first, second)
+        if self._whole:
+            return value1 if combined is first else value2
+        return self._replace(value1, combined)
+
+    def _field(self, value: Any) -> Any:
+        try:
+            return value[self._index(value)]
+        except (IndexError, KeyError, ValueError) as error:
+            raise TypeMismatchError(
+                f"{self._aggregation.value} wants field {self._position!r} of {shorten(value)}, which has none"
+            ) from error
+
+    def _index(self, value: Any) -> int | str:
+        if isinstance(self._position, str) and isinstance(value, (tuple, list)):
+            names: tuple[str, ...] = getattr(value, "_fields", ())
+            return names.index(self._position)
+        return self._position
+
+    def _replace(self, value: Any, field: Any) -> Any:
+        index = self._index(value)
+        if isinstance(value, Row):
+            row = Row.of(value._fields, list(value._values), value._row_kind)
+            row[index] = field
+            return row
+        fields = list(value)
+        fields[index] = field  # type: ignore[index]
+        if isinstance(value, list):
+            return fields
+        return tuple(fields) if type(value) is tuple else type(value)._make(fields)  # type: ignore[attr-defined]
+
+    def _check_plain(self, value: Any) -> None:
+        if self._position != 0:
+            raise TypeMismatchError(
+                f"{self._aggregation.value} wants field {self._position!r} of {shorten(value)}, which has no fields",
+                hint="Leave the position out to aggregate the records themselves.",
+            )
+
+
+def _sum(first: Any, second: Any) -> Any:
+    return first + second
+
+
+def _least(first: Any, second: Any) -> Any:
+    return second if second < first else first
+
+
+def _greatest(first: Any, second: Any) -> Any:
+    return second if second > first else first
+
+
+_COMBINE: dict[Aggregation, Callable[[Any, Any], Any]] = {
+    Aggregation.SUM: _sum,
+    Aggregation.MIN: _least,
+    Aggregation.MAX: _greatest,
+    Aggregation.MIN_BY: _least,
+    Aggregation.MAX_BY: _greatest,
+}

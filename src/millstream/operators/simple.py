@@ -1,0 +1,191 @@
+"""map, flat_map and filter: one call of the user's function for each record, one of ours for each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import compress, repeat
+from typing import Any
+
+from millstream.common.functions import FilterFunction, FlatMapFunction, MapFunction
+from millstream.common.typeinfo import TypeInformation
+from millstream.operators.base import Operator, OperatorSpec
+from millstream.operators.functions_adapter import (
+    as_filter,
+    as_flat_map,
+    as_map,
+    close_function,
+    fit,
+    open_function,
+)
+from millstream.operators.runtime_context import OperatorRuntimeContext
+from millstream.operators.user_code import attach_element
+
+__all__ = ["FilterSpec", "FlatMapSpec", "MapSpec"]
+
+
+@dataclass(frozen=True)
+class MapSpec(OperatorSpec):
+    """Declares a map.
+
+    Attributes:
+        function: A MapFunction or a callable.
+        output_type: Checked for each result; None leaves results as they are.
+    """
+
+    function: MapFunction | Callable[[Any], Any]
+    output_type: TypeInformation | None = None
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return MapOperator(self.function, self.output_type)
+
+
+@dataclass(frozen=True)
+class FlatMapSpec(OperatorSpec):
+    """Declares a flat map.
+
+    Attributes:
+        function: A FlatMapFunction or a callable that returns an iterable or None.
+        output_type: Checked for each result; None leaves results as they are.
+    """
+
+    function: FlatMapFunction | Callable[[Any], Iterable[Any] | None]
+    output_type: TypeInformation | None = None
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return FlatMapOperator(self.function, self.output_type)
+
+
+@dataclass(frozen=True)
+class FilterSpec(OperatorSpec):
+    """Declares a filter.
+
+    Attributes:
+        function: A FilterFunction or a callable; what it returns counts as Python's truth.
+        output_type: Accepted for symmetry; a filter's results are checked where they were made.
+    """
+
+    function: FilterFunction | Callable[[Any], bool]
+    output_type: TypeInformation | None = None
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return FilterOperator(self.function)
+
+
+def _apply(function: Callable[[Any], Any], values: list[Any]) -> list[Any]:
+    """Return `function` of each value; names the failing element on an error.
+
+    `map` takes a StopIteration of the function for the end of the batch, and would drop the rest of it.
+    """
+    remaining = iter(values)
+    try:
+        results = list(map(function, remaining))
+    except BaseException as error:
+        attach_element(error, _last_taken(values, remaining))
+        raise
+    if len(results) != len(values):
+        error = RuntimeError("the function raised StopIteration; next() without a default does so at the end")
+        attach_element(error, _last_taken(values, remaining))
+        raise error
+    return results
+
+
+def _last_taken(values: list[Any], remaining: Iterator[Any]) -> Any:
+    # An exhausted list iterator gives 0 whichever way it ended, so the index is right for the last value too.
+    return values[len(values) - remaining.__length_hint__() - 1]  # type: ignore[attr-defined]
+
+
+class _UserFunctionOperator(Operator):
+    """Opens and closes a user's function."""
+
+    def __init__(self, function: object) -> None:
+        self._function = function
+
+    def open(self) -> None:
+        """Open the function."""
+        open_function(self._function, OperatorRuntimeContext(self.context))
+
+    def close(self) -> None:
+        """Close the function."""
+        close_function(self._function)
+
+
+class MapOperator(_UserFunctionOperator):
+    """Runs a map."""
+
+    def __init__(
+        self, function: MapFunction | Callable[[Any], Any], output_type: TypeInformation | None
+    ) -> None:
+        super().__init__(function)
+        self._map = as_map(function)
+        self._output_type = output_type
+
+    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Map a batch."""
+        self.output.emit(fit(_apply(self._map, values), self._output_type), timestamps)
+
+
+class FilterOperator(_UserFunctionOperator):
+    """Runs a filter."""
+
+    def __init__(self, function: FilterFunction | Callable[[Any], bool]) -> None:
+        super().__init__(function)
+        self._filter = as_filter(function)
+
+    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Keep those records of a batch that the function wants."""
+        kept = _apply(self._filter, values)
+        stamps = None if timestamps is None else list(compress(timestamps, kept))
+        self.output.emit(list(compress(values, kept)), stamps)
+
+
+class FlatMapOperator(_UserFunctionOperator):
+    """Runs a flat map; results have the timestamp of the record they were made of."""
+
+    def __init__(
+        self,
+        function: FlatMapFunction | Callable[[Any], Iterable[Any] | None],
+        output_type: TypeInformation | None,
+    ) -> None:
+        super().__init__(function)
+        self._flat_map = as_flat_map(function)
+        self._output_type = output_type
+
+    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Turn a batch into the results of all its records."""
+        flat_map = self._flat_map
+        results: list[Any] = []
+        counts: list[int] = []
+        value = None
+        try:
+            if timestamps is None:
+                for value in values:
+                    produced = flat_map(value)
+                    if produced is not None:
+                        results.extend(produced)
+            else:
+                for value in values:
+                    produced = flat_map(value)
+                    if produced is not None:
+                        results.extend(produced)
+                    counts.append(len(results))
+        except BaseException as error:
+            attach_element(error, value)
+            raise
+        stamps = None if timestamps is None else _spread(timestamps, counts)
+        self.output.emit(fit(results, self._output_type), stamps)
+
+
+def _spread(timestamps: list[int], totals: list[int]) -> list[int]:
+    """Return each timestamp once for each result; `totals` are the numbers of results so far.
+
+    >>> _spread([5, 6, 7], [2, 2, 3])
+    [5, 5, 7]
+    """
+    stamps: list[int] = []
+    for stamp, total in zip(timestamps, totals, strict=True):
+        stamps.extend(repeat(stamp, total - len(stamps)))
+    return stamps
