@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import CancelledError
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -26,7 +25,6 @@ class CompletableFuture(Generic[T]):
         self._lock = Lock()
         self._outcome: tuple[T] | None = None
         self._error: BaseException | None = None
-        self._cancelled = False
 
     @staticmethod
     def completed(value: T) -> CompletableFuture[T]:
@@ -34,28 +32,23 @@ class CompletableFuture(Generic[T]):
         return CompletableFuture(lambda: value)
 
     def cancel(self) -> bool:
-        """Give up waiting; what is waited for goes on. Returns whether there was no result yet."""
-        if not self.done():
-            self._cancelled = True
-        return self._cancelled
+        """Return False: what is waited for cannot be called off here, see `JobClient.cancel`."""
+        return False
 
     def cancelled(self) -> bool:
-        """Return whether it was cancelled."""
-        return self._cancelled
+        """Return False: it cannot be cancelled."""
+        return False
 
     def done(self) -> bool:
         """Return whether asking for the result returns at once."""
-        return self._cancelled or self._outcome is not None or self._error is not None or self._is_ready()
+        return self._outcome is not None or self._error is not None or self._is_ready()
 
     def result(self) -> T:
         """Wait for the result.
 
         Raises:
-            CancelledError: If it was cancelled.
-            BaseException: What became of it instead of a result.
+            Exception: What became of it instead of a result.
         """
-        if self._cancelled:
-            raise CancelledError
         with self._lock:
             if self._error is not None:
                 raise self._error

@@ -14,7 +14,7 @@ __all__ = ["ExecutionConfig"]
 class ExecutionConfig:
     """A view of an environment's configuration: what is set here is set there.
 
-    Switches of Flink's JVM (closure cleaner, Kryo, Avro, object reuse, …) are kept and given back, and have no
+    Switches of Flink's JVM (closure cleaner, Kryo, Avro, object reuse, …) are kept and given back, without
     effect: there is nothing here that they could switch.
     """
 

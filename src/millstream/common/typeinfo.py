@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from millstream.common.errors import ConfigurationError
 from millstream.common.time import Instant
-from millstream.common.types import Row
+from millstream.common.types import Row, RowKind
 
 __all__ = [
     "BasicArrayTypeInfo",
@@ -97,6 +97,10 @@ class TypeInformation(ABC):
             values: A batch in which `find_mismatch` found nothing.
         """
         return values
+
+    def to_text(self, value: Any) -> str:
+        """Return a value as Flink prints it: tuples `(a,1)`, None `null`, lists `[a, b]`, maps `{a=1}`."""
+        return "null" if value is None else str(value)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._identity() == other._identity()
@@ -216,6 +220,17 @@ class _ClassTypeInfo(BasicTypeInfo):
         return _find(values, lambda value: isinstance(value, kind))
 
 
+class _BooleanTypeInfo(_ClassTypeInfo):
+    """True and False."""
+
+    def __init__(self) -> None:
+        super().__init__("BOOLEAN", bool, takes_none=False)
+
+    def to_text(self, value: Any) -> str:
+        """Return true, false or null."""
+        return super().to_text(value).lower()
+
+
 class InstantTypeInfo(_ClassTypeInfo):
     """Points in time, `Instant`."""
 
@@ -307,7 +322,7 @@ class _CharTypeInfo(BasicTypeInfo):
 
 
 _STRING: Final = _ClassTypeInfo("STRING", str, takes_none=True)
-_BOOLEAN: Final = _ClassTypeInfo("BOOLEAN", bool, takes_none=False)
+_BOOLEAN: Final = _BooleanTypeInfo()
 _BYTE: Final = _IntegerTypeInfo("BYTE", 8)
 _SHORT: Final = _IntegerTypeInfo("SHORT", 16)
 _INT: Final = _IntegerTypeInfo("INT", 32)
@@ -379,6 +394,10 @@ class _FieldsTypeInfo(TypeInformation):
     def adapts(self) -> bool:
         """Return whether a field may change."""
         return any(kind.adapts() for kind in self._field_types)
+
+    def _texts(self, value: Any) -> str:
+        pairs = zip(self._field_types, value, strict=True)
+        return ",".join(kind.to_text(field) for kind, field in pairs)
 
     def _conform_columns(self, values: list[Any]) -> list[tuple[Any, ...]] | None:
         """Return the fields of each value, adapted; None if no field changed."""
@@ -469,6 +488,13 @@ class RowTypeInfo(_FieldsTypeInfo):
         """Return True: rows get names."""
         return True
 
+    def to_text(self, value: Any) -> str:
+        """Return the row's kind and fields, such as `+I[a,1]`."""
+        if value is None:
+            return super().to_text(value)
+        kind = value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
+        return f"{kind}[{self._texts(self._in_order(value))}]"
+
     def conform(self, values: list[Any]) -> list[Any]:
         """Return rows with the type's names, in its order."""
         names = self._field_names
@@ -504,6 +530,10 @@ class TupleTypeInfo(_FieldsTypeInfo):
 
     def _has_shape(self, value: Any) -> bool:
         return isinstance(value, tuple) and len(value) == len(self._field_types)
+
+    def to_text(self, value: Any) -> str:
+        """Return the fields in round brackets."""
+        return super().to_text(value) if value is None else f"({self._texts(value)})"
 
     def conform(self, values: list[Any]) -> list[Any]:
         """Return tuples with adapted fields."""
@@ -545,6 +575,12 @@ class _SequenceTypeInfo(TypeInformation):
     def adapts(self) -> bool:
         """Return whether elements may change."""
         return self._element_type.adapts()
+
+    def to_text(self, value: Any) -> str:
+        """Return the elements in square brackets."""
+        if value is None:
+            return super().to_text(value)
+        return f"[{', '.join(map(self._element_type.to_text, value))}]"
 
     def conform(self, values: list[Any]) -> list[Any]:
         """Return lists with adapted elements."""
@@ -621,6 +657,13 @@ class MapTypeInfo(TypeInformation):
         """Return whether values may change."""
         return self._value_type.adapts()
 
+    def to_text(self, value: Any) -> str:
+        """Return the pairs in curly brackets."""
+        if value is None:
+            return super().to_text(value)
+        key, item = self._key_type.to_text, self._value_type.to_text
+        return "{" + ", ".join(f"{key(k)}={item(v)}" for k, v in value.items()) + "}"
+
     def conform(self, values: list[Any]) -> list[Any]:
         """Return dicts with adapted values."""
         if not self.adapts():
@@ -652,6 +695,10 @@ class ExternalTypeInfo(TypeInformation):
     def adapts(self) -> bool:
         """Return whether values of the type inside may change."""
         return self._type_info.adapts()
+
+    def to_text(self, value: Any) -> str:
+        """Return a value as the type inside does."""
+        return self._type_info.to_text(value)
 
     def conform(self, values: list[Any]) -> list[Any]:
         """Return values of the type inside, adapted."""

@@ -1,11 +1,12 @@
 """Streams, keyed streams and sinks (PyFlink's `pyflink.datastream.data_stream`).
 
-A stream holds no data and no logic: it names the outputs of transformations that the next operator is to read,
-its **ports**. An operator's result has one port, a union several; `rebalance()`, `key_by()` and the like change
-how the ports' records are dealt::
+A stream holds no data and no logic: it names the outputs of transformations that the next operator is to
+read, its **ports**. An operator's result has one port, a union several; `rebalance()`, `key_by()` and the like
+change how the ports' records are dealt::
 
-    map ──►  DataStream(port(map))  ── key_by ──►  KeyedStream(port(map, KeyGroups))  ── process ──►  Transformation
-                                                                       with Edge(map, KeyGroups)
+    stream.map(f)   DataStream,  port: map
+    .key_by(g)      KeyedStream, port: map, by key groups
+    .process(h)     DataStream,  port: process, whose transformation has the edge "map, by key groups"
 """
 
 from __future__ import annotations
@@ -110,8 +111,7 @@ class _OperatorSettings:
         if len(self._ports) > 1 or port.partitioning is not None or port.side_output is not None:
             raise JobDefinitionError(
                 "a setting of an operator was made on a stream that is not an operator's direct result",
-                detail="Streams made by union(), key_by(), rebalance(), get_side_output() and the like have no "
-                "operator of their own.",
+                detail="Streams made by union(), key_by(), rebalance(), get_side_output() have no operator.",
                 hint="Make the setting right behind the operator it is meant for: stream.map(f).name(...).",
             )
         return port.source

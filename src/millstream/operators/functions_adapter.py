@@ -126,7 +126,7 @@ def fit(values: list[Any], declared: TypeInformation | None) -> list[Any]:
 
 
 def as_keyed_process(function: MapFunction | FlatMapFunction | FilterFunction) -> KeyedProcessFunction:
-    """Return a Function of a keyed stream as one that runs under each record's key, so that it has keyed state."""
+    """Return a Function as one that runs under each record's key, so that it has keyed state."""
     if isinstance(function, MapFunction):
         return _KeyedMap(function)
     if isinstance(function, FlatMapFunction):

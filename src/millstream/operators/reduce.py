@@ -66,7 +66,7 @@ _IMMUTABLE = frozenset(
 
 
 def _detach(result: Any) -> Any:
-    """Return a shallow copy of what may be changed in place, so that a function may return its first argument."""
+    """Return a shallow copy of what a function could change in place, the rest itself."""
     kind = type(result)
     if kind in _IMMUTABLE:
         return result
@@ -103,8 +103,9 @@ class ReduceOperator(Operator):
         try:
             for value, key in zip(values, map(self._key_selector, values), strict=True):
                 result = reduce(table[key], value) if key in table else value
-                table[key] = result
-                append(_detach(result) if in_place else result)
+                # A function may change and return its first argument: what was emitted must not change later.
+                table[key] = _detach(result) if in_place else result
+                append(result)
         except BaseException as error:
             attach_element(error, value)
             raise
@@ -128,8 +129,8 @@ class Aggregation(Enum):
 class RollingAggregate(ReduceFunction):
     """Aggregates one field.
 
-    `sum`, `min` and `max` keep the other fields of the first record; `min_by` and `max_by` keep a whole record,
-    the earlier one on ties. Never changes its arguments.
+    `sum`, `min` and `max` keep the other fields of the first record; `min_by` and `max_by` keep a whole
+    record, the earlier one on ties. Never changes its arguments.
 
     Args:
         aggregation: What to do.
@@ -143,7 +144,7 @@ class RollingAggregate(ReduceFunction):
     def __init__(self, aggregation: Aggregation, position: int | str = 0) -> None:
         if isinstance(position, bool) or not isinstance(position, (int, str)):
             raise TypeMismatchError(
-                f"{aggregation.value} was given position {shorten(position)} of type {type(position).__name__}",
+                f"{aggregation.value} was given {shorten(position)} as a position",
                 detail="A position is the index of a field or its name.",
             )
         self._aggregation = aggregation
@@ -167,7 +168,7 @@ class RollingAggregate(ReduceFunction):
             return value[self._index(value)]
         except (IndexError, KeyError, ValueError) as error:
             raise TypeMismatchError(
-                f"{self._aggregation.value} wants field {self._position!r} of {shorten(value)}, which has none"
+                f"{self._aggregation.value} wants field {self._position!r} of {shorten(value)}"
             ) from error
 
     def _index(self, value: Any) -> int | str:
@@ -186,12 +187,13 @@ class RollingAggregate(ReduceFunction):
         fields[index] = field  # type: ignore[index]
         if isinstance(value, list):
             return fields
-        return tuple(fields) if type(value) is tuple else type(value)._make(fields)  # type: ignore[attr-defined]
+        return tuple(fields) if type(value) is tuple else type(value)._make(fields)
 
     def _check_plain(self, value: Any) -> None:
         if self._position != 0:
             raise TypeMismatchError(
-                f"{self._aggregation.value} wants field {self._position!r} of {shorten(value)}, which has no fields",
+                f"{self._aggregation.value} wants field {self._position!r} of {shorten(value)}",
+                detail="Such a record has no fields.",
                 hint="Leave the position out to aggregate the records themselves.",
             )
 

@@ -87,9 +87,9 @@ def _apply(function: Callable[[Any], Any], values: list[Any]) -> list[Any]:
         attach_element(error, _last_taken(values, remaining))
         raise
     if len(results) != len(values):
-        error = RuntimeError("the function raised StopIteration; next() without a default does so at the end")
-        attach_element(error, _last_taken(values, remaining))
-        raise error
+        stopped = RuntimeError("the function raised StopIteration, as next() does at the end of an iterator")
+        attach_element(stopped, _last_taken(values, remaining))
+        raise stopped
     return results
 
 

@@ -152,7 +152,7 @@ def test_sliding_windows_go_by_slices_only_if_accumulators_merge():
     }
     assert list(kinds.values()) == [
         SliceOperator,
-        SliceOperator,
+        EventTimePaneOperator,
         EventTimePaneOperator,
         EventTimePaneOperator,
     ]
