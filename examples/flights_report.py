@@ -12,8 +12,10 @@ from pathlib import Path
 
 import flights_data
 import pyarrow.parquet
+from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 WORST_HOURS = 12
 FEWEST_FLIGHTS = 5
@@ -168,7 +170,7 @@ def show(results: Results, summary: Summary, runtime_ms: int, *, whole_year: boo
         json.dumps(totals) + "\n",
         encoding="utf-8",
     )
-    console = Console()
+    console = Console(highlight=False)
     console.print(_worst_table(summary.worst_hours(), names))
     for name, path in (
         ("carriers by hour", results.hours),
@@ -176,33 +178,32 @@ def show(results: Results, summary: Summary, runtime_ms: int, *, whole_year: boo
         ("cancelled flights", results.cancelled),
         ("page with plots", results.page),
     ):
-        console.print(f"{name:<18} {path.resolve()}", soft_wrap=True, highlight=False)
+        console.print(f"{name:<18} {path.resolve()}", soft_wrap=True, markup=False)
     if runtime_ms > 0:
         rate = summary.expected / runtime_ms * 1000
         console.print(f"{summary.expected:,} flights in {runtime_ms / 1000:,.1f} s, {rate:,.0f} a second")
     expected = flights_data.FLIGHTS_IN_2013 if whole_year else summary.expected
     equation = f"on time {summary.on_time:,} + late {summary.late:,} + cancelled {summary.cancelled:,}"
     if summary.counted != expected:
-        console.print(
-            f"[bold red]{equation} = {summary.counted:,}, but {expected:,} flights were to be counted"
-        )
+        message = f"{equation} = {summary.counted:,}, but {expected:,} flights were to be counted"
+        console.print(f"[bold red]{message}", soft_wrap=True)
         return 1
-    console.print(f"[bold green]{equation} = {summary.counted:,} flights: every flight was counted once")
+    message = f"{equation} = {summary.counted:,}: every flight was counted once"
+    console.print(f"[bold green]{message}", soft_wrap=True)
     return 0
 
 
 def _worst_table(hours: Sequence[Hour], names: dict[str, str]) -> Table:
-    table = Table(title="The worst hours of 2013", title_justify="left")
-    table.add_column("carrier")
-    table.add_column("hour")
-    for title in ("flights", "delayed", "mean delay", "longest"):
-        table.add_column(title, justify="right")
+    table = Table(title="The worst hours", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("carrier", no_wrap=True)
+    table.add_column("hour", no_wrap=True)
+    for title in ("flights", "mean delay", "longest"):
+        table.add_column(title, justify="right", no_wrap=True)
     for hour in hours:
         table.add_row(
-            names.get(hour.carrier, hour.carrier),
+            Text(names.get(hour.carrier, hour.carrier)),
             f"{hour.hour:%a %d %b, %H:00}",
             str(hour.flights),
-            str(hour.delayed),
             f"{hour.mean_delay:,.0f} min",
             f"{hour.max_delay:,} min",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import asdict, dataclass
 
 import click
@@ -55,7 +56,7 @@ def command(definitions: dict[str, str], form: str | None, prefix: str) -> None:
 
 
 def collect_values(definitions: dict[str, str]) -> list[OptionValue]:
-    """Return all options, then further keys that are set, with values from the environment and `definitions`."""
+    """Return all options, then other keys that are set; values from the environment and `definitions`."""
     from millstream.common.options import ALL_OPTIONS, ConfigOption, OptionType
 
     inherited = inherited_settings()
@@ -112,8 +113,8 @@ def _print_table(values: list[OptionValue]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    width = None if os.environ.get("COLUMNS") else _table_width()
-    console = Console(width=width, highlight=False)
+    # A file or pipe has no width: take enough for every key on one line.
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("option", "default", "value", "from"):
         table.add_column(title, overflow="fold")
@@ -122,14 +123,7 @@ def _print_table(values: list[OptionValue]) -> None:
         style = None if value.source == "default" else "bold"
         cells = (value.key, value.default or "-", value.value or "-", value.source, value.doc)
         table.add_row(*cells, style=style)
-    console.print(table)
-
-
-def _table_width() -> int | None:
-    """Return the width for output that is not a terminal: enough for every key on one line."""
-    import sys
-
-    return None if sys.stdout.isatty() else 160
+    Console(width=width, highlight=False, markup=False).print(table)
 
 
 _FORMS = {None: _print_table, "json": _print_json, "markdown": _print_markdown}

@@ -1,7 +1,7 @@
 """Streams, keyed streams and sinks (PyFlink's `pyflink.datastream.data_stream`).
 
 A stream holds no data and no logic: it names the outputs of transformations that the next operator is to
-read, its **ports**. An operator's result has one port, a union several; `rebalance()`, `key_by()` and the like
+read, its **ports**. An operator's result has one port, a union several; `rebalance()`, `key_by()` and so on
 change how the ports' records are dealt::
 
     stream.map(f)   DataStream,  port: map

@@ -35,8 +35,8 @@ class EpochProgress:
     Attributes:
         epoch: Number of the epoch, from 1.
         records_in: Records that sources read so far.
-        event_time_ms: Largest timestamp that sources saw; None before the first.
-        watermark_ms: Lowest watermark of the last level's subtasks; None before the first.
+        event_time_ms: Largest timestamp that a record was given; None before the first.
+        watermark_ms: Lowest watermark of the subtasks that have one; None before the first.
         elapsed_s: Seconds since the job's first epoch began.
         epoch_s: Seconds that this epoch took.
         counters: Counts over the whole job, by operator name and counter name.

@@ -69,7 +69,7 @@ class OperatorReport:
         committables: For the sink's committer.
         range_ends: Positions of a source, `spi.source.RangeEnd`.
         counters: Counts of this epoch by name, such as `late_records_dropped`.
-        max_timestamp_ms: Largest timestamp seen by a source; None if it saw none.
+        max_timestamp_ms: Largest timestamp that it gave to a record; None if it gives none.
     """
 
     lines: list[str] = field(default_factory=list)

@@ -229,6 +229,8 @@ class WatermarksOperator(Operator):
         """Emit the periodic watermark."""
         self._split.end_range()
         self._advance()
+        if self._split.max_timestamp_ms != MIN_TIMESTAMP:
+            report.max_timestamp_ms = self._split.max_timestamp_ms
         if self._split.check_idle(self.context.time.now_ms):
             self._set_status(IDLE)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from millstream.common.time import MIN_TIMESTAMP
 from millstream.operators.base import EpochTime, OperatorReport
 from millstream.runtime.task.blocks import Block
 from millstream.runtime.task.deployment import Deployment
@@ -78,12 +79,13 @@ class SlotTasks:
     def report(self, header: EpochHeader) -> SlotReport:
         """Return the epoch's report; called once, after the last level."""
         subtasks = [subtask for level in self._levels for subtask in level]
+        marks = [mark for subtask in subtasks if (mark := subtask.watermark_ms) != MIN_TIMESTAMP]
         timers = [subtask.next_processing_time() for subtask in subtasks]
         return SlotReport(
             slot=self.slot,
             epoch=header.epoch,
             operators=[(node, report) for node, report in self._reports if report != _EMPTY],
-            watermark_ms=min((subtask.watermark_ms for subtask in self._levels[-1]), default=None),
+            watermark_ms=min(marks, default=None),
             next_timer_ms=min((time for time in timers if time is not None), default=None),
         )
 

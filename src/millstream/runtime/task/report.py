@@ -72,7 +72,7 @@ class SlotReport:
         slot: Index of the slot.
         epoch: Number of the epoch.
         operators: Node id and report of every operator with something to tell.
-        watermark_ms: Lowest watermark of the slot's subtasks on the last level; None if there are none.
+        watermark_ms: Lowest watermark of the slot's subtasks that have one; None if none has.
         next_timer_ms: When the next processing-time timer is due; None if there is none.
         logs: What user code printed and logged.
     """

@@ -1,0 +1,145 @@
+from typing import NamedTuple
+
+import cloudpickle
+import pytest
+
+from millstream.common.errors import TypeMismatchError
+from millstream.common.types import Row
+from millstream.operators.base import EpochTime, OperatorContext, Output
+from millstream.operators.reduce import Aggregation, ReduceSpec, RollingAggregate
+from millstream.operators.user_code import attached_element
+from millstream.state.keyed import HeapKeyedStateBackend
+
+
+class Recorder(Output):
+    def __init__(self):
+        self.values = []
+        self.timestamps = []
+
+    def emit(self, values, timestamps):
+        self.values.extend(values)
+        self.timestamps.append(timestamps)
+
+    def emit_side(self, tag_id, values, timestamps):
+        raise AssertionError(tag_id)
+
+    def emit_watermark(self, timestamp_ms):
+        raise AssertionError
+
+    def emit_status(self, status):
+        raise AssertionError
+
+
+def reduced(function, *batches, key=lambda value: value[0], timestamps=None):
+    spec = cloudpickle.loads(cloudpickle.dumps(ReduceSpec(function, key)))
+    operator, output = spec.build(), Recorder()
+    context = OperatorContext("job", "op", "id", 0, 1, 128, 0, EpochTime(), HeapKeyedStateBackend())
+    operator.setup(context, output)
+    operator.open()
+    for batch in batches:
+        operator.process_batch(list(batch), timestamps)
+    operator.close()
+    return output
+
+
+def test_every_record_gives_what_was_reduced_so_far_for_its_key():
+    output = reduced(lambda a, b: (a[0], a[1] + b[1]), [("a", 1), ("b", 2)], [("a", 3)])
+    assert output.values == [("a", 1), ("b", 2), ("a", 4)]
+
+
+def test_results_have_the_timestamps_of_their_records():
+    output = reduced(max, [("a", 1), ("a", 0)], timestamps=[7, 8])
+    assert (output.values, output.timestamps) == ([("a", 1), ("a", 1)], [[7, 8]])
+
+
+def test_a_none_that_was_reduced_counts_as_state():
+    seen = []
+
+    def keep(a, b):
+        seen.append((a, b))
+        return None
+
+    reduced_values = []
+    spec = ReduceSpec(keep, lambda value: "k")
+    operator, output = spec.build(), Recorder()
+    operator.setup(
+        OperatorContext("job", "op", "id", 0, 1, 128, 0, EpochTime(), HeapKeyedStateBackend()), output
+    )
+    operator.open()
+    operator.process_batch([1, 2, 3], None)
+    assert reduced_values == []
+    assert seen == [(1, 2), (None, 3)]
+
+
+@pytest.mark.parametrize("make", [lambda k, n: [k, n], lambda k, n: Row(k, n), lambda k, n: {0: k, 1: n}])
+def test_a_function_that_changes_its_first_argument_does_not_change_what_was_emitted(make):
+    def add(a, b):
+        a[1] = a[1] + b[1]
+        return a
+
+    output = reduced(add, [make("a", 1), make("a", 2), make("a", 3)])
+    assert [value[1] for value in output.values] == [1, 3, 6]
+
+
+def test_the_failing_element_is_noted_on_the_error():
+    with pytest.raises(TypeError) as failure:
+        reduced(lambda a, b: a + b, [1, 2, "x"], key=lambda value: 0)
+    assert attached_element(failure.value) == "'x'"
+
+
+class Reading(NamedTuple):
+    name: str
+    number: int
+    note: str
+
+
+RECORDS = [("a", 3, "first"), ("a", 1, "second"), ("a", 4, "third"), ("a", 4, "fourth"), ("a", 1, "fifth")]
+EXPECTED = {
+    Aggregation.SUM: [(3, "first"), (4, "first"), (8, "first"), (12, "first"), (13, "first")],
+    Aggregation.MIN: [(3, "first"), (1, "first"), (1, "first"), (1, "first"), (1, "first")],
+    Aggregation.MAX: [(3, "first"), (3, "first"), (4, "first"), (4, "first"), (4, "first")],
+    Aggregation.MIN_BY: [(3, "first"), (1, "second"), (1, "second"), (1, "second"), (1, "second")],
+    Aggregation.MAX_BY: [(3, "first"), (3, "first"), (4, "third"), (4, "third"), (4, "third")],
+}
+
+
+@pytest.mark.parametrize("aggregation", Aggregation)
+@pytest.mark.parametrize(
+    ("make", "position"),
+    [
+        (tuple, 1),
+        (list, 1),
+        (lambda r: Reading(*r), "number"),
+        (lambda r: Reading(*r), 1),
+        (lambda r: Row(*r), 1),
+        (lambda r: Row(name=r[0], number=r[1], note=r[2]), "number"),
+    ],
+)
+def test_rolling_aggregates_of_a_field_keep_other_fields_as_flink_does(aggregation, make, position):
+    records = [make(record) for record in RECORDS]
+    output = reduced(RollingAggregate(aggregation, position), records)
+    assert [(value[1], value[2]) for value in output.values] == EXPECTED[aggregation]
+    assert {type(value) for value in output.values} == {type(records[0])}
+    assert records == [make(record) for record in RECORDS], "the records themselves were changed"
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "expected"), [(Aggregation.SUM, [2, 3, 6]), (Aggregation.MIN_BY, [2, 1, 1])]
+)
+def test_records_without_fields_are_aggregated_themselves(aggregation, expected):
+    assert reduced(RollingAggregate(aggregation), [2, 1, 3], key=lambda value: 0).values == expected
+
+
+@pytest.mark.parametrize(
+    ("records", "position"),
+    [([1, 2], 1), ([("a", 1)] * 2, 5), ([("a", 1)] * 2, "n"), ([Row(a=1)] * 2, "n")],
+)
+def test_a_field_that_is_not_there_is_named(records, position):
+    with pytest.raises(TypeMismatchError, match=f"field {position!r}"):
+        reduced(RollingAggregate(Aggregation.SUM, position), records, key=lambda value: 0)
+
+
+@pytest.mark.parametrize("position", [None, 1.5, True])
+def test_a_position_that_is_neither_index_nor_name_is_refused(position):
+    with pytest.raises(TypeMismatchError, match="as a position"):
+        RollingAggregate(Aggregation.SUM, position)

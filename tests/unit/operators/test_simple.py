@@ -1,0 +1,145 @@
+import pytest
+
+from millstream.common.errors import TypeMismatchError
+from millstream.common.functions import FlatMapFunction, KeySelector, MapFunction
+from millstream.common.typeinfo import Types
+from millstream.common.types import Row
+from millstream.operators.base import EpochTime, OperatorContext, Output
+from millstream.operators.functions_adapter import as_key_selector, as_map, as_reduce
+from millstream.operators.simple import FilterSpec, FlatMapSpec, MapSpec
+from millstream.operators.user_code import attached_element
+
+
+class Recorder(Output):
+    def __init__(self):
+        self.batches = []
+
+    def emit(self, values, timestamps):
+        self.batches.append((values, timestamps))
+
+    def emit_side(self, tag_id, values, timestamps):
+        raise AssertionError(tag_id)
+
+    def emit_watermark(self, timestamp_ms):
+        self.batches.append(timestamp_ms)
+
+    def emit_status(self, status):
+        self.batches.append(status)
+
+
+def started(spec):
+    operator, output = spec.build(), Recorder()
+    operator.setup(OperatorContext("job", "op", "id", 1, 2, 128, 0, EpochTime()), output)
+    operator.open()
+    return operator, output
+
+
+def outcome(spec, values, timestamps=None):
+    operator, output = started(spec)
+    operator.process_batch(values, timestamps)
+    return output.batches
+
+
+def test_map_keeps_each_records_timestamp():
+    assert outcome(MapSpec(lambda x: x + 1), [1, 2], [10, 20]) == [([2, 3], [10, 20])]
+
+
+def test_filter_drops_a_records_timestamp_with_it():
+    assert outcome(FilterSpec(lambda x: x % 2), [1, 2, 3], [10, 20, 30]) == [([1, 3], [10, 30])]
+    assert outcome(FilterSpec(lambda x: x % 2), [1, 2, 3]) == [([1, 3], None)]
+
+
+def test_flat_map_gives_results_the_timestamp_of_their_record():
+    spec = FlatMapSpec(lambda x: range(x) if x else None)
+    assert outcome(spec, [2, 0, 1], [10, 20, 30]) == [([0, 1, 0], [10, 10, 30])]
+    assert outcome(spec, [2, 0, 1]) == [([0, 1, 0], None)]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        MapSpec(lambda x: 1 // x),
+        FilterSpec(lambda x: 1 // x),
+        FlatMapSpec(lambda x: [1 // x]),
+        FlatMapSpec(lambda x: (1 // y for y in [x])),
+    ],
+)
+@pytest.mark.parametrize("values", [[0], [0, 1, 2], [1, 0, 2], [1, 2, 0]])
+@pytest.mark.parametrize("stamped", [True, False])
+def test_the_failing_element_is_noted_on_the_error(spec, values, stamped):
+    with pytest.raises(ZeroDivisionError) as failure:
+        outcome(spec, values, list(range(len(values))) if stamped else None)
+    assert attached_element(failure.value) == "0"
+
+
+@pytest.mark.parametrize("spec", [MapSpec, FilterSpec])
+@pytest.mark.parametrize("values", [[[]], [[1], [], [2]], [[1], []]])
+def test_a_stop_iteration_in_a_function_is_an_error_not_an_end(spec, values):
+    with pytest.raises(RuntimeError, match="StopIteration") as failure:
+        outcome(spec(lambda x: next(iter(x))), values)
+    assert attached_element(failure.value) == "[]"
+
+
+@pytest.mark.parametrize(
+    "spec", [MapSpec(lambda x: x, Types.INT()), FlatMapSpec(lambda x: [x, x], Types.INT())]
+)
+def test_a_result_that_does_not_fit_its_declared_type_is_refused(spec):
+    with pytest.raises(TypeMismatchError, match=r"3\.5.*declared type INT"):
+        outcome(spec, [1, 3.5])
+
+
+def test_a_tuple_declared_as_named_row_becomes_one():
+    kind = Types.ROW_NAMED(["a"], [Types.INT()])
+    assert outcome(MapSpec(lambda x: (x,), kind), [1]) == [([Row(a=1)], None)]
+
+
+class Counting(MapFunction):
+    def __init__(self):
+        self.calls = []
+
+    def open(self, runtime_context):
+        self.calls.append(f"open {runtime_context.get_index_of_this_subtask()}")
+
+    def map(self, value):
+        self.calls.append(value)
+        return len(self.calls)
+
+    def close(self):
+        self.calls.append("close")
+
+
+def test_a_function_is_opened_once_and_closed_once_and_keeps_its_members():
+    function = Counting()
+    operator, output = started(MapSpec(function))
+    operator.process_batch(["a"], None)
+    operator.process_batch(["b"], None)
+    operator.close()
+    assert function.calls == ["open 1", "a", "b", "close"]
+    assert output.batches == [([2], None), ([3], None)]
+
+
+class ByFirst(KeySelector):
+    def get_key(self, value):
+        return value[0]
+
+
+def test_callables_classes_and_functions_are_taken():
+    assert as_map(str)(1) == "1"
+    assert as_reduce(max)(1, 2) == 2
+    assert as_key_selector(ByFirst())("ab") == "a"
+
+
+class Doubling(FlatMapFunction):
+    def flat_map(self, value):
+        return [value, value]
+
+
+@pytest.mark.parametrize("wrong", [3, None, Doubling(), Counting])
+def test_what_is_no_map_function_is_refused(wrong):
+    with pytest.raises(TypeMismatchError, match="not a MapFunction"):
+        as_map(wrong)
+
+
+def test_a_function_class_in_place_of_an_instance_is_named_in_the_hint():
+    with pytest.raises(TypeMismatchError, match=r"Give it an instance: Counting\(\.\.\.\)"):
+        as_map(Counting)
