@@ -214,7 +214,8 @@ def measurements_of_round(wanted: list[str], *, first: bool) -> list[tuple[str, 
             plan += [(workload, "pyflink", variant) for variant in VARIANTS if variant != "default"]
     plan += [("latency", "pyflink", "default"), ("latency", "millstream", "default")]
     return [
-        (workload, system, variant) for workload, system, variant in plan
+        (workload, system, variant)
+        for workload, system, variant in plan
         if (workload if system != "loop" else "keyed") in wanted
     ]
 
@@ -288,15 +289,17 @@ def main_table(found: Measurements, wanted: list[str]) -> tuple[str, bool]:
         rows.append(ratio_row(LOOP_RATIO, loop, found.rate("millstream", "default", "keyed")))
     if "latency" in wanted:
         theirs, ours = found.latency("pyflink", "median_ms"), found.latency("millstream", "median_ms")
-        rows.append([
-            "latency at 100 records/s, median",
-            figure(theirs, " ms"),
-            figure(ours, " ms", 1),
-            figure(quotient(theirs, ours), " x less", 1),
-            f"{LATENCY_FLOOR_MS:g} ms",
-            f"{LATENCY_AIM_MS:g} ms",
-            verdict(ours, LATENCY_FLOOR_MS, LATENCY_AIM_MS, less_is_better=True),
-        ])
+        rows.append(
+            [
+                "latency at 100 records/s, median",
+                figure(theirs, " ms"),
+                figure(ours, " ms", 1),
+                figure(quotient(theirs, ours), " x less", 1),
+                f"{LATENCY_FLOOR_MS:g} ms",
+                f"{LATENCY_AIM_MS:g} ms",
+                verdict(ours, LATENCY_FLOOR_MS, LATENCY_AIM_MS, less_is_better=True),
+            ]
+        )
     head = ["workload", "PyFlink (or loop)", "millstream", "ratio", "floor", "aim", ""]
     return table(head, rows), any(row[-1] == "MISSED" for row in rows)
 
@@ -391,15 +394,17 @@ def main() -> int:
     shown += [f"--only {name}" for name in arguments.only or []]
     shown += [f"--skip {name}" for name in arguments.skip]
     main_part, missed = main_table(found, wanted)
-    report = "\n".join([
-        "# millstream against PyFlink\n",
-        machine(" ".join(["python benchmarks/compare.py", *shown]), rounds),
-        "Two subtasks, 1,000 keys, the same program on both systems, start-up excluded on both: the rate is "
-        "the difference between two jobs of different size (`benchmarks/workloads.py`).\n",
-        main_part,
-        outcome(found, skipped),
-        details(found, wanted),
-    ])
+    report = "\n".join(
+        [
+            "# millstream against PyFlink\n",
+            machine(" ".join(["python benchmarks/compare.py", *shown]), rounds),
+            "Two subtasks, 1,000 keys, the same program on both systems, start-up excluded on both: the rate is "
+            "the difference between two jobs of different size (`benchmarks/workloads.py`).\n",
+            main_part,
+            outcome(found, skipped),
+            details(found, wanted),
+        ]
+    )
     print("\n" + report)
     if not arguments.only and not arguments.skip:
         RESULT_FILE.parent.mkdir(exist_ok=True)

@@ -76,11 +76,6 @@ LEVELS = {
 
 def run_job(folder: Path, epochs: int, target: str) -> None:
     """Build and run the job in this process; it ends after `epochs` epochs."""
-    from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-    from millstream.datastream.connectors.file_system import FileSink
-    from millstream.datastream.state import ValueStateDescriptor
-    from millstream.datastream.window import TumblingEventTimeWindows
-
     from millstream.common import (
         Configuration,
         Duration,
@@ -91,6 +86,10 @@ def run_job(folder: Path, epochs: int, target: str) -> None:
     )
     from millstream.common.watermark_strategy import TimestampAssigner
     from millstream.datastream import AggregateFunction, KeyedProcessFunction, StreamExecutionEnvironment
+    from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+    from millstream.datastream.connectors.file_system import FileSink
+    from millstream.datastream.state import ValueStateDescriptor
+    from millstream.datastream.window import TumblingEventTimeWindows
 
     first_record = str(folder / "first-record")
 
@@ -147,9 +146,7 @@ def run_job(folder: Path, epochs: int, target: str) -> None:
         .key_by(lambda pair: pair[0] % KEYS, key_type=Types.LONG())
         .window(TumblingEventTimeWindows.of(Time.milliseconds(1_000)))
         .aggregate(Largest(), accumulator_type=pair_type, output_type=Types.STRING())
-        .sink_to(
-            FileSink.for_row_format(str(folder / "out"), Encoder.simple_string_encoder()).build()
-        )
+        .sink_to(FileSink.for_row_format(str(folder / "out"), Encoder.simple_string_encoder()).build())
     )
     env.execute("soak")
 
@@ -279,9 +276,7 @@ def judge(samples: list[dict[str, float]]) -> tuple[str, bool]:
     grew = False
     lines = [["level", "second quarter", "last quarter", "limit", ""], ["---"] * 5]
     for key, level in LEVELS.items():
-        second, last = (
-            statistics.median(one[key] for one in quarter(samples, number)) for number in (2, 4)
-        )
+        second, last = (statistics.median(one[key] for one in quarter(samples, number)) for number in (2, 4))
         over = last > level.limit(second)
         grew |= over
         figures = (f"{value / level.unit:,.1f}" for value in (second, last, level.limit(second)))

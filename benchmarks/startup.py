@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LIMITS_S = {"local": 1.5, "local[2]": 10.0}
 
-JOB = '''
+JOB = """
 import os
 import sys
 import time
@@ -45,7 +45,7 @@ numbers = env.from_source(
 )
 numbers.map(note, output_type=Types.LONG()).print()
 env.execute("startup")
-'''
+"""
 
 
 def seconds_to_first_record(target: str) -> tuple[float, float]:

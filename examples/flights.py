@@ -30,7 +30,6 @@ from typing import Any
 
 import flights_data
 import flights_report
-from millstream.datastream.functions import AggregateFunction, ProcessFunction, ProcessWindowFunction
 
 from millstream.common import Configuration, Duration, Row, Time, WatermarkStrategy
 from millstream.common.serialization import Encoder
@@ -44,6 +43,7 @@ from millstream.datastream.connectors.file_system import (
 )
 from millstream.datastream.formats.csv import CsvReaderFormat, CsvSchema
 from millstream.datastream.formats.parquet import ParquetBulkWriters
+from millstream.datastream.functions import AggregateFunction, ProcessFunction, ProcessWindowFunction
 from millstream.datastream.window import TumblingEventTimeWindows
 from millstream.table import DataTypes
 
@@ -292,7 +292,10 @@ def main() -> int:
     results = flights_report.Results.make(arguments.output)
     env = make_environment(arguments)
     build_job(env, source, results, follow=arguments.follow is not None)
-    outcome = env.execute("flights")
+    try:
+        outcome = env.execute("flights")
+    finally:
+        results.discard_if_empty()  # the plan was only shown, or the job failed early
 
     summary = results.summarize(expected=flights_data.count_flights(source))
     complete = source.name == flights_data.FILE_NAME or arguments.drip is not None

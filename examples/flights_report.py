@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta
 from html import escape
@@ -41,6 +42,11 @@ class Results:
             except FileExistsError:  # another run took it just now
                 continue
             return Results(directory)
+
+    def discard_if_empty(self) -> None:
+        """Remove the directory if nothing is in it."""
+        with suppress(OSError):  # it is not empty
+            self.directory.rmdir()
 
     @property
     def hours(self) -> Path:

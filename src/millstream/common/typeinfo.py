@@ -381,9 +381,16 @@ class _FieldsTypeInfo(TypeInformation):
     def _columns(self, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return list(zip(*values, strict=True))
 
+    def _uniform_columns(self, values: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+        """Return the fields of all values if all have the same, fitting shape, else None; the fast way."""
+        raise NotImplementedError
+
     def _misfit(self, values: Sequence[Any]) -> int | None:
-        shaped = _find(values, self._has_shape)
-        columns = self._columns(values[:shaped])
+        shaped = None
+        columns = self._uniform_columns(values)
+        if columns is None:
+            shaped = _find(values, self._has_shape)
+            columns = self._columns(values[:shaped])
         wrong = [
             position
             for kind, column in zip(self._field_types, columns, strict=False)
@@ -401,7 +408,7 @@ class _FieldsTypeInfo(TypeInformation):
 
     def _conform_columns(self, values: list[Any]) -> list[tuple[Any, ...]] | None:
         """Return the fields of each value, adapted; None if no field changed."""
-        columns = self._columns(values)
+        columns = self._uniform_columns(values) or self._columns(values)
         changed = False
         for position, kind in enumerate(self._field_types):
             if kind.adapts():
@@ -472,6 +479,15 @@ class RowTypeInfo(_FieldsTypeInfo):
         names = value._fields if isinstance(value, Row) else None
         return names is None or not self._named or names == self._field_names or set(names) == self._name_set
 
+    def _uniform_columns(self, values: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+        if set(map(type, values)) != {Row}:
+            return None
+        names = {value._fields for value in values}
+        fields = [value._values for value in values]
+        if not names <= {None, self._field_names} or set(map(len, fields)) != {len(self._field_types)}:
+            return None
+        return list(zip(*fields, strict=True))
+
     def _columns(self, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return list(zip(*map(self._in_order, values), strict=True))
 
@@ -503,7 +519,7 @@ class RowTypeInfo(_FieldsTypeInfo):
         )
         if not present:
             return values
-        columns = self._conform_columns(present)
+        columns = self._conform_columns(present) if super().adapts() else None
         if columns is None and all(type(value) is Row and value._fields == names for value in present):
             return values
         parts: Iterable[Iterable[Any]] = columns if columns is not None else map(self._in_order, present)
@@ -530,6 +546,11 @@ class TupleTypeInfo(_FieldsTypeInfo):
 
     def _has_shape(self, value: Any) -> bool:
         return isinstance(value, tuple) and len(value) == len(self._field_types)
+
+    def _uniform_columns(self, values: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+        if set(map(type, values)) != {tuple} or set(map(len, values)) != {len(self._field_types)}:
+            return None
+        return list(zip(*values, strict=True))
 
     def to_text(self, value: Any) -> str:
         """Return the fields in round brackets."""

@@ -63,10 +63,10 @@ class TimerQueue:
                 if key in bucket:
                     del bucket[key]
                     fire(timestamp_ms, key)
-                    if heap[0] < timestamp_ms:
+                    if heap and heap[0] < timestamp_ms:
                         break
             else:
-                if not bucket:
+                if not bucket and buckets.get(timestamp_ms) is bucket:
                     heappop(heap)
                     del buckets[timestamp_ms]
 

@@ -154,11 +154,14 @@ class AggregateFold(Fold):
 
 
 class ReduceFold(Fold):
-    """Folds with a reduce function: the accumulator is the record so far."""
+    """Folds with a reduce function: the accumulator is the record so far.
+
+    A pane begins with a copy of its first record: the function may change it, and other windows share it.
+    """
 
     def __init__(self, reduce: Callable[[Any, Any], Any]) -> None:
         super().__init__(
-            first=_same, add=lambda value, so_far: reduce(so_far, value), merge=reduce, result=_same
+            first=copy_value, add=lambda value, so_far: reduce(so_far, value), merge=reduce, result=_same
         )
 
     def can_merge(self) -> bool:
@@ -191,7 +194,7 @@ class ReduceFold(Fold):
                     add_behind(start, key, value, timestamp)
                 else:
                     so_far = pane.get(key, missing)
-                    pane[key] = value if so_far is missing else reduce(so_far, value)
+                    pane[key] = copy_value(value) if so_far is missing else reduce(so_far, value)
         except Exception as error:
             attach_element(error, value)
             raise

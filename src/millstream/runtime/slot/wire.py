@@ -95,7 +95,8 @@ def ask(
 ) -> Answer:
     """Ask a slot and wait for its answer.
 
-    A slow answer is waited for as long as the slot answers pings; a slot that does not is lost.
+    A slow answer is waited for as long as the slot answers pings; a slot that does not is lost. An abort is not
+    waited for longer than `timeout_s`: a function may never return.
 
     Args:
         address: The slot.
@@ -112,7 +113,7 @@ def ask(
         with _connect(address, secret, here) as connection:
             send(connection, request, bundles)
             while not connection.poll(timeout_s):
-                if request.kind == "ping" or not _answers_ping(address, secret, here, timeout_s):
+                if request.kind in ("ping", "abort") or not _answers_ping(address, secret, here, timeout_s):
                     raise _lost(address, f"it was silent for {timeout_s:g} s")
             answer, _ = receive(connection)
     except (OSError, EOFError) as error:

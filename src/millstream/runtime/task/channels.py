@@ -66,8 +66,9 @@ class ChannelMerger:
     def _advance(self, channel: ChannelId, elements: list[Element], cursor: int) -> int:
         """Process a channel's elements up to its next watermark; return the place behind it."""
         handler = self._handlers[channel]
-        for cursor in range(cursor, len(elements)):
+        while cursor < len(elements):
             element = elements[cursor]
+            cursor += 1
             if isinstance(element, Batch):
                 handler(element.values, element.timestamps)
             elif isinstance(element, Watermark):
@@ -76,7 +77,7 @@ class ChannelMerger:
                 break
             else:
                 self._set_status(channel, element)
-        return cursor + 1
+        return cursor
 
     def _combine(self) -> None:
         active = (mark for channel, mark in self._watermarks.items() if channel not in self._idle)
