@@ -30,7 +30,7 @@ def command(program: str, arguments: tuple[str, ...], *, as_json: bool, **option
 def _show_plan(program: str, arguments: tuple[str, ...], *, as_json: bool, verbose: bool) -> int:
     # Imported here so that help and usage errors are quick.
     from millstream.cli.script import JobRecorder, run_program
-    from millstream.graph import explain
+    from millstream.graph.explain import draw, to_json
     from millstream.graph.launcher import JobSubmission
 
     class Captured(BaseException):
@@ -47,6 +47,6 @@ def _show_plan(program: str, arguments: tuple[str, ...], *, as_json: bool, verbo
     try:
         return run_program(program, arguments, verbose=verbose, recorder=capture)
     except Captured:
-        show = explain.to_json if as_json else explain.draw
+        show = to_json if as_json else draw
         click.echo(show(capture.submission.transformations, capture.submission.configuration))
         return 0

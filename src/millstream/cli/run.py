@@ -36,5 +36,5 @@ def run_with_options(program: str, arguments: Sequence[str], options: JobOptions
     if options.verbose:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     options.export()
-    with showing_progress(wanted=options.progress):
-        return run_program(program, arguments, verbose=options.verbose)
+    display = showing_progress(wanted=options.progress)
+    return run_program(program, arguments, verbose=options.verbose, display=display)

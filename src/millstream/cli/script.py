@@ -21,7 +21,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import FrameType, TracebackType
 
 import click
@@ -88,7 +88,12 @@ def launching_with(launcher: JobLauncher | None) -> Iterator[None]:
 
 
 def run_program(
-    path: str, arguments: Sequence[str], *, verbose: bool = False, recorder: JobRecorder | None = None
+    path: str,
+    arguments: Sequence[str],
+    *,
+    verbose: bool = False,
+    recorder: JobRecorder | None = None,
+    display: AbstractContextManager[None] | None = None,
 ) -> int:
     """Run a program; prints errors to standard error.
 
@@ -99,13 +104,14 @@ def run_program(
         arguments: The program's own arguments, without its name.
         verbose: Show all frames of errors.
         recorder: Takes its jobs; by default, they are run by the installed runtime.
+        display: Entered while the program runs, left before how it ended is told.
 
     Returns:
         The exit code, see the module's table.
     """
     recorder = recorder or JobRecorder()
     try:
-        with launching_with(recorder), _sigterm_raises():
+        with _sigterm_raises(), display or nullcontext(), launching_with(recorder):
             run_as_main(path, arguments)
             _check_submitted(path, recorder)
     except KeyboardInterrupt as interrupt:
@@ -159,8 +165,9 @@ def _check_submitted(path: str, recorder: JobRecorder) -> None:
 
 
 def _describe_failed_job(error: JobExecutionError) -> str:
-    parts = [str(error)]
     cause = error.__cause__
+    # What the job's error says in detail is its cause, which is shown in full.
+    parts = [str(error) if cause is None else f"[{error.code}] {error.message}"]
     while cause is not None:
         text = str(cause) if isinstance(cause, MillstreamError) else f"{type(cause).__name__}: {cause}"
         if not any(text in part for part in parts):

@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from numbers import Integral, Real
+from operator import itemgetter
 from types import NoneType
 from typing import Any, Final
 
@@ -355,6 +356,11 @@ class PickledBytesTypeInfo(TypeInformation):
         return None
 
 
+def _transpose(rows: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+    # zip(*rows) makes an iterator for each row, which costs about twice as much.
+    return [list(map(itemgetter(position), rows)) for position in range(len(rows[0]))]
+
+
 class _FieldsTypeInfo(TypeInformation):
     """Values with a fixed number of fields."""
 
@@ -378,10 +384,10 @@ class _FieldsTypeInfo(TypeInformation):
     def _has_shape(self, value: Any) -> bool:
         raise NotImplementedError
 
-    def _columns(self, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _columns(self, values: Sequence[Any]) -> list[Sequence[Any]]:
         return list(zip(*values, strict=True))
 
-    def _uniform_columns(self, values: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+    def _uniform_columns(self, values: Sequence[Any]) -> list[Sequence[Any]] | None:
         """Return the fields of all values if all have the same, fitting shape, else None; the fast way."""
         raise NotImplementedError
 
@@ -406,7 +412,7 @@ class _FieldsTypeInfo(TypeInformation):
         pairs = zip(self._field_types, value, strict=True)
         return ",".join(kind.to_text(field) for kind, field in pairs)
 
-    def _conform_columns(self, values: list[Any]) -> list[tuple[Any, ...]] | None:
+    def _conform_columns(self, values: list[Any]) -> list[Sequence[Any]] | None:
         """Return the fields of each value, adapted; None if no field changed."""
         columns = self._uniform_columns(values) or self._columns(values)
         changed = False
@@ -479,16 +485,16 @@ class RowTypeInfo(_FieldsTypeInfo):
         names = value._fields if isinstance(value, Row) else None
         return names is None or not self._named or names == self._field_names or set(names) == self._name_set
 
-    def _uniform_columns(self, values: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+    def _uniform_columns(self, values: Sequence[Any]) -> list[Sequence[Any]] | None:
         if set(map(type, values)) != {Row}:
             return None
         names = {value._fields for value in values}
         fields = [value._values for value in values]
         if not names <= {None, self._field_names} or set(map(len, fields)) != {len(self._field_types)}:
             return None
-        return list(zip(*fields, strict=True))
+        return _transpose(fields)
 
-    def _columns(self, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _columns(self, values: Sequence[Any]) -> list[Sequence[Any]]:
         return list(zip(*map(self._in_order, values), strict=True))
 
     def _in_order(self, value: Any) -> Sequence[Any]:
@@ -547,10 +553,10 @@ class TupleTypeInfo(_FieldsTypeInfo):
     def _has_shape(self, value: Any) -> bool:
         return isinstance(value, tuple) and len(value) == len(self._field_types)
 
-    def _uniform_columns(self, values: Sequence[Any]) -> list[tuple[Any, ...]] | None:
+    def _uniform_columns(self, values: Sequence[Any]) -> list[Sequence[Any]] | None:
         if set(map(type, values)) != {tuple} or set(map(len, values)) != {len(self._field_types)}:
             return None
-        return list(zip(*values, strict=True))
+        return _transpose(values)
 
     def to_text(self, value: Any) -> str:
         """Return the fields in round brackets."""

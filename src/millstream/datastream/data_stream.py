@@ -426,7 +426,7 @@ class DataStream(_OperatorSettings):
         Args:
             sink_identifier: Put before each record.
         """
-        return self._sink("Print to Std. Out", PrintSpec(sink_identifier))
+        return self._sink("Print to Std. Out", PrintSpec(sink_identifier, value_type=self._type_info))
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write records to a sink.

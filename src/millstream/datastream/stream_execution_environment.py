@@ -28,8 +28,8 @@ from millstream.graph.explain import execution_plan
 from millstream.graph.launcher import JobSubmission, RunningJob, find_launcher
 from millstream.graph.transformation import Edge, Transformation
 from millstream.operators.base import OperatorSpec
-from millstream.operators.functions_adapter import fit
 from millstream.operators.source import SourceSpec
+from millstream.operators.user_code import fit
 from millstream.spi.source import Boundedness, Source
 
 __all__ = ["StreamExecutionEnvironment"]

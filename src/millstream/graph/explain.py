@@ -121,6 +121,6 @@ def _epoch_plan(transformations: Sequence[Transformation], configuration: Config
 def _stream_graph(transformations: Sequence[Transformation], configuration: Configuration) -> StreamGraph:
     return build_stream_graph(
         transformations,
-        parallelism=configuration.get(options.DEFAULT_PARALLELISM) or 1,
+        parallelism=configuration.default_parallelism(),
         max_parallelism=configuration.get(options.MAX_PARALLELISM),
     )

@@ -20,8 +20,6 @@ from millstream.common.functions import (
     ReduceFunction,
     RuntimeContext,
 )
-from millstream.common.typeinfo import TypeInformation
-from millstream.operators.user_code import check_type
 
 __all__ = [
     "as_filter",
@@ -31,7 +29,6 @@ __all__ = [
     "as_map",
     "as_reduce",
     "close_function",
-    "fit",
     "open_function",
 ]
 
@@ -111,18 +108,6 @@ def close_function(function: object) -> None:
     """Close a Function; nothing happens for a plain callable."""
     if isinstance(function, Function):
         function.close()
-
-
-def fit(values: list[Any], declared: TypeInformation | None) -> list[Any]:
-    """Check a batch against its declared type, and return it as the type gives it back.
-
-    Raises:
-        TypeMismatchError: At the first value that does not fit.
-    """
-    if declared is None:
-        return values
-    check_type(values, declared)
-    return declared.conform(values)
 
 
 def as_keyed_process(function: MapFunction | FlatMapFunction | FilterFunction) -> KeyedProcessFunction:

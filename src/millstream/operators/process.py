@@ -13,7 +13,7 @@ from millstream.common.output_tag import OutputTag
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.runtime_context import OperatorRuntimeContext
-from millstream.operators.user_code import attach_element, check_type
+from millstream.operators.user_code import attach_element, fit
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 
 __all__ = ["KeyedProcessSpec", "ProcessSpec", "emit_results"]
@@ -54,8 +54,7 @@ def emit_results(
     if any(type(result) is tuple and len(result) == 2 and type(result[0]) is OutputTag for result in results):
         results, timestamps = _emit_sides(operator, results, timestamps)
     if results:
-        check_type(results, output_type)
-        operator.output.emit(results, timestamps)
+        operator.output.emit(fit(results, output_type), timestamps)
 
 
 def _emit_sides(
@@ -74,8 +73,9 @@ def _emit_sides(
         stamps.append(stamp)
     for tag, (values, stamps) in sides.items():
         if tag.tag_id in operator.context.side_outputs:
-            check_type(values, tag.type_info)
-            operator.output.emit_side(tag.tag_id, values, None if timestamps is None else stamps)
+            operator.output.emit_side(
+                tag.tag_id, fit(values, tag.type_info), None if timestamps is None else stamps
+            )
     return main, None if timestamps is None else main_stamps
 
 

@@ -16,9 +16,9 @@ from millstream.common.functions import ReduceFunction
 from millstream.common.typeinfo import TypeInformation
 from millstream.common.types import Row
 from millstream.operators.base import Operator, OperatorSpec
-from millstream.operators.functions_adapter import as_reduce, close_function, fit, open_function
+from millstream.operators.functions_adapter import as_reduce, close_function, open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
-from millstream.operators.user_code import attach_element
+from millstream.operators.user_code import attach_element, fit
 
 __all__ = ["Aggregation", "ReduceSpec", "RollingAggregate"]
 

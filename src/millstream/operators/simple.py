@@ -15,11 +15,10 @@ from millstream.operators.functions_adapter import (
     as_flat_map,
     as_map,
     close_function,
-    fit,
     open_function,
 )
 from millstream.operators.runtime_context import OperatorRuntimeContext
-from millstream.operators.user_code import attach_element
+from millstream.operators.user_code import attach_element, fit
 
 __all__ = ["FilterSpec", "FlatMapSpec", "MapSpec"]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.common.functions import SinkFunction
+from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
@@ -32,10 +33,12 @@ class PrintSpec(OperatorSpec):
     Attributes:
         identifier: Put before each value.
         to_stderr: Whether to print to standard error.
+        value_type: Says how values look (a declared tuple as `(a,1)`); None prints them as Python does.
     """
 
     identifier: str | None = None
     to_stderr: bool = False
+    value_type: TypeInformation | None = None
 
     def build(self) -> Operator:
         """Make the running half."""
@@ -129,8 +132,9 @@ class PrintOperator(Operator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Format a batch."""
-        prefix = self._prefix
-        self._lines.extend(f"{prefix}{value}" for value in values)
+        prefix, declared = self._prefix, self._spec.value_type
+        texts = values if declared is None else map(declared.to_text, values)
+        self._lines.extend(f"{prefix}{text}" for text in texts)
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
         """Report the lines."""

@@ -12,7 +12,7 @@ from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec
-from millstream.operators.user_code import check_type
+from millstream.operators.user_code import fit
 from millstream.operators.watermarks import SplitWatermarks
 from millstream.spi.source import RangeEnd, Source, SplitRange
 
@@ -109,7 +109,7 @@ class SourceOperator(Operator):
     def _emit(self, split: SplitWatermarks, values: list[Any], timestamps: list[int] | None) -> None:
         if not values:
             return
-        check_type(values, self._spec.output_type)
+        values = fit(values, self._spec.output_type)
         if self._status is IDLE:
             split.idle = False
             self._set_status(ACTIVE)

@@ -7,7 +7,7 @@ from typing import Any
 from millstream.common.errors import TypeMismatchError, shorten
 from millstream.common.typeinfo import TypeInformation
 
-__all__ = ["attach_element", "attached_element", "check_type"]
+__all__ = ["attach_element", "attached_element", "check_type", "fit"]
 
 _ATTRIBUTE = "__millstream_element__"
 
@@ -39,3 +39,15 @@ def check_type(values: list[Any], declared: TypeInformation | None) -> None:
             f"{declared.describe()}",
             hint="Return a value of the declared type, or declare the type that is returned (output_type).",
         )
+
+
+def fit(values: list[Any], declared: TypeInformation | None) -> list[Any]:
+    """Check a batch against its declared type, and return it as the type gives it back.
+
+    Raises:
+        TypeMismatchError: At the first value that does not fit.
+    """
+    if declared is None:
+        return values
+    check_type(values, declared)
+    return declared.conform(values)

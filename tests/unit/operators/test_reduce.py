@@ -59,7 +59,6 @@ def test_a_none_that_was_reduced_counts_as_state():
         seen.append((a, b))
         return None
 
-    reduced_values = []
     spec = ReduceSpec(keep, lambda value: "k")
     operator, output = spec.build(), Recorder()
     operator.setup(
@@ -67,7 +66,7 @@ def test_a_none_that_was_reduced_counts_as_state():
     )
     operator.open()
     operator.process_batch([1, 2, 3], None)
-    assert reduced_values == []
+    assert output.values == [1, None, None]
     assert seen == [(1, 2), (None, 3)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
 from collections.abc import Iterator
@@ -42,8 +41,7 @@ class DefaultLauncher(JobLauncher):
     def launch(self, submission: JobSubmission) -> RunningJob:
         """Check the job and start it."""
         configuration = submission.configuration
-        target = configuration.get(options.TARGET)
-        plan = _build_plan(submission, _default_parallelism(configuration, target))
+        plan = _build_plan(submission)
         job = _Job(submission, plan, self._clock)
         if configuration.get(options.DEBUG):
             job.run()
@@ -52,39 +50,17 @@ class DefaultLauncher(JobLauncher):
         return job
 
 
-def _build_plan(submission: JobSubmission, parallelism: int) -> EpochPlan:
+def _build_plan(submission: JobSubmission) -> EpochPlan:
     configuration = submission.configuration
     stream_graph = build_stream_graph(
         submission.transformations,
-        parallelism=parallelism,
+        parallelism=configuration.default_parallelism(),
         max_parallelism=configuration.get(options.MAX_PARALLELISM),
     )
     if not stream_graph.nodes:
         raise JobDefinitionError("the job has no operators", hint="Build a stream that ends in a sink.")
     chaining = configuration.get(options.OPERATOR_CHAINING)
     return build_epoch_plan(build_job_graph(stream_graph, chaining=chaining))
-
-
-def _default_parallelism(configuration: Configuration, target: str) -> int:
-    parallelism: int | None = configuration.get(options.DEFAULT_PARALLELISM)
-    if parallelism is not None:
-        return parallelism
-    return 1 if target == "local" else _cores(target)
-
-
-def _cores(master: str) -> int:
-    """Return the parallelism that a Spark master suggests.
-
-    >>> _cores("local[3]"), _cores("local-cluster[2,2,1024]")
-    (3, 4)
-    """
-    inside = master.partition("[")[2].rstrip("]")
-    if master.startswith("local-cluster"):
-        workers, cores, _ = inside.split(",")
-        return int(workers) * int(cores)
-    if inside.isdigit():
-        return int(inside)
-    return os.cpu_count() or 1
 
 
 def _build_executor(configuration: Configuration, output: JobOutput) -> Executor:

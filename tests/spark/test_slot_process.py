@@ -1,0 +1,143 @@
+"""A slot process by itself: no Spark, this process stands in for the executor's JVM."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from millstream.common.errors import SlotLostError, StaleAttemptError
+from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.datastream import MapFunction
+from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.graph.epoch_plan import build_epoch_plan
+from millstream.graph.job_graph import build_job_graph
+from millstream.graph.stream_graph import build_stream_graph
+from millstream.runtime.slot.process import SlotBoot
+from millstream.runtime.slot.wire import Request, ask
+from millstream.runtime.spark.shuttle import start_slot
+from millstream.runtime.task.deployment import Deployment, dump_deployment
+from millstream.runtime.task.report import EpochHeader
+
+pytestmark = pytest.mark.spark
+
+HEADER = EpochHeader(
+    attempt=0, epoch=1, committed=0, now_ms=0, checkpoint=False, end_of_input=False, sources={}
+)
+
+
+class Hanging(MapFunction):
+    def open(self, runtime_context):
+        time.sleep(600)
+
+    def map(self, value):
+        return value
+
+
+class Slot:
+    def __init__(self, deployment: bytes, *, jvm_pid: int, lease_s: float = 30) -> None:
+        self.secret = secrets.token_bytes(32)
+        boot = SlotBoot(0, 0, self.secret, lease_s, jvm_pid, "localhost", True, deployment, ())
+        self.address = start_slot(boot)
+        assert not isinstance(self.address, SlotLostError), self.address
+
+    def ask(self, kind, header=None, *, here="localhost", secret=None, timeout_s=10.0):
+        return ask(self.address, secret or self.secret, Request(kind, header), here=here, timeout_s=timeout_s)
+
+
+@pytest.fixture
+def start(new_environment, processes):
+    slots: list[Slot] = []
+
+    def start(work=lambda value: value, **settings) -> Slot:
+        environment = new_environment()
+        source = NumberSequenceSource(1, 10)
+        environment.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").map(work).print()
+        graph = build_stream_graph(environment._job_transformations(), parallelism=1, max_parallelism=128)
+        plan = build_epoch_plan(build_job_graph(graph))
+        slot = Slot(dump_deployment(Deployment("job", 0, plan)), **{"jvm_pid": os.getpid(), **settings})
+        slots.append(slot)
+        return slot
+
+    yield start
+    for slot in slots:
+        try:
+            os.kill(slot.address.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    processes.wait_until_no_slot()
+
+
+def test_slot_answers_on_unix_socket_and_tcp_and_ends_when_closed(start, processes):
+    slot = start()
+    assert slot.ask("ping").text == "pong"
+    assert slot.ask("open").error is None
+    there = slot.ask("level", HEADER, here="another host").output
+    assert there.report is not None
+    assert slot.ask("level", HEADER).output == there
+    assert "run" in slot.ask("stack").text
+    assert slot.ask("close").error is None
+    processes.wait_until_no_slot()
+    with pytest.raises(SlotLostError, match=f"slot 0 .process {slot.address.pid} on localhost. is lost"):
+        slot.ask("ping")
+
+
+@pytest.mark.parametrize("here", ["localhost", "another host"])
+def test_whoever_does_not_know_the_secret_is_turned_away_and_the_slot_lives_on(start, here):
+    from multiprocessing import AuthenticationError
+
+    slot = start()
+    with pytest.raises((SlotLostError, AuthenticationError)):
+        slot.ask("kill", here=here, secret=b"a guess")
+    assert slot.ask("ping", here=here).text == "pong"
+
+
+def test_request_of_another_attempt_is_answered_with_an_error(start):
+    slot = start()
+    slot.ask("open")
+    stale = EpochHeader(
+        attempt=1, epoch=1, committed=0, now_ms=0, checkpoint=False, end_of_input=False, sources={}
+    )
+    assert isinstance(slot.ask("level", stale).error, StaleAttemptError)
+
+
+def test_slot_ends_when_its_jvm_is_gone(start, processes):
+    with subprocess.Popen(["sleep", "600"]) as jvm:
+        slot = start(jvm_pid=jvm.pid)
+        assert slot.ask("ping").text == "pong"
+        jvm.kill()
+    processes.wait_until_no_slot()
+
+
+def test_slot_ends_when_nobody_asks_within_its_lease(start, processes):
+    slot = start(lease_s=0.5)
+    slot.ask("ping")
+    processes.wait_until_no_slot()
+
+
+def test_slot_that_does_not_answer_is_lost_after_the_timeout(start):
+    slot = start()
+    os.kill(slot.address.pid, signal.SIGSTOP)
+    with pytest.raises(SlotLostError, match=r"silent for 0\.2 s"):
+        slot.ask("open", timeout_s=0.2)
+
+
+def test_abort_does_not_wait_for_a_function_that_never_ends(start):
+    slot = start(Hanging())
+
+    def ask_open() -> None:
+        with contextlib.suppress(SlotLostError):  # the fixture kills it
+            slot.ask("open")
+
+    opening = threading.Thread(target=ask_open)
+    opening.start()
+    with pytest.raises(SlotLostError, match="silent"):
+        slot.ask("abort", timeout_s=0.5)
+    os.kill(slot.address.pid, signal.SIGKILL)
+    opening.join()

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.runtime.job.pacing import EpochSizer
+
+
+def test_budget_comes_to_rest_at_the_target_whatever_the_speed_of_the_job():
+    for records_per_ms in (3, 100, 400):
+        sizer = EpochSizer(target_ms=1000, min_records=100, max_records=500_000)
+        for _ in range(20):
+            sizer.observe(took_ms=sizer.budget / records_per_ms, backlog=True)
+        assert 0.5 <= sizer.budget / records_per_ms / 1000 <= 2.0
+
+
+def test_budget_stays_while_there_is_no_backlog():
+    sizer = EpochSizer(target_ms=1000, min_records=100, max_records=500_000)
+    before = sizer.budget
+    sizer.observe(took_ms=1, backlog=False)
+    sizer.observe(took_ms=60_000, backlog=False)
+    assert sizer.budget == before
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e7), st.booleans())))
+def test_budget_stays_within_its_bounds(epochs):
+    sizer = EpochSizer(target_ms=200, min_records=100, max_records=50_000)
+    for took_ms, backlog in epochs:
+        sizer.observe(took_ms=took_ms, backlog=backlog)
+        assert 100 <= sizer.budget <= 50_000
+
+
+def test_fixed_budget_never_changes_and_ignores_the_bounds():
+    sizer = EpochSizer(target_ms=200, min_records=100, max_records=50_000, fixed_records=3)
+    sizer.observe(took_ms=1, backlog=True)
+    assert sizer.budget == 3

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.common.batch import ACTIVE, IDLE, Batch, Watermark
+from millstream.common.errors import NotSerializableError
+from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.common.types import Row
+from millstream.runtime.task.blocks import Block, decode_elements, encode_elements
+
+TIMES = st.integers(MIN_TIMESTAMP, MAX_TIMESTAMP)
+VALUES = st.none() | st.integers() | st.text() | st.binary() | st.tuples(st.integers(), st.text())
+STAMPED = st.lists(st.tuples(VALUES, TIMES), min_size=1).map(
+    lambda pairs: Batch([value for value, _ in pairs], [stamp for _, stamp in pairs])
+)
+ELEMENTS = st.lists(
+    STAMPED | st.lists(VALUES).map(Batch) | TIMES.map(Watermark) | st.sampled_from([IDLE, ACTIVE])
+)
+
+
+@given(ELEMENTS)
+def test_decoding_gives_back_what_was_encoded(elements):
+    decoded = decode_elements(encode_elements(elements))
+    assert decoded == elements
+    assert [type(element) for element in decoded] == [type(element) for element in elements]
+
+
+def test_rows_and_functions_travel():
+    (batch,) = decode_elements(encode_elements([Batch([Row(a=1, b="x"), lambda: 7])]))
+    assert batch.values[0] == Row(a=1, b="x")
+    assert batch.values[1]() == 7
+
+
+def test_block_within_a_slot_keeps_the_very_objects():
+    lock = threading.Lock()
+    elements = [Batch([lock])]
+    assert Block(0, 0, 0, elements).elements()[0].values[0] is lock
+
+
+def test_record_that_cannot_be_pickled_is_named():
+    lock = threading.Lock()
+    with pytest.raises(NotSerializableError, match="type lock cannot be pickled") as caught:
+        encode_elements([Batch([1, 2]), Watermark(3), Batch(["fine", lock])])
+    assert repr(lock) in caught.value.message
+    assert caught.value.hint is not None

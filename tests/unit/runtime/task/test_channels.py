@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.common.batch import ACTIVE, IDLE, Batch, Watermark
+from millstream.runtime.task.channels import ChannelId, ChannelMerger
+
+A, B = ChannelId(0, 0), ChannelId(0, 1)
+
+
+class Recorder:
+    """Merges and writes down, as one line, all that the subtask is given."""
+
+    def __init__(self, channels: dict[ChannelId, int]) -> None:
+        self.events: list[str] = []
+        handlers = [self._handler(f"{number}:") for number in range(1 + max(channels.values()))]
+        if len(handlers) == 1:
+            handlers = [self._handler("")]
+        self._merger = ChannelMerger(
+            channels,
+            handlers,
+            lambda mark: self.events.append(f"W{mark}"),
+            lambda status: self.events.append("idle" if status is IDLE else "active"),
+        )
+
+    def _handler(self, prefix: str):
+        return lambda values, timestamps: self.events.extend(f"{prefix}{value}" for value in values)
+
+    def run(self, **lines: str) -> str:
+        """Run one epoch; each channel's input is a line such as `a b W5 idle`."""
+        self._merger.run({{"a": A, "b": B}[name]: parse(line) for name, line in lines.items()})
+        taken, self.events[:] = " ".join(self.events), []
+        return taken
+
+
+def parse(line: str):
+    elements = []
+    for word in line.split():
+        if word in ("idle", "active"):
+            elements.append(IDLE if word == "idle" else ACTIVE)
+        elif word[0] == "W":
+            elements.append(Watermark(int(word[1:])))
+        else:
+            elements.append(Batch([word]))
+    return elements
+
+
+@pytest.fixture
+def two():
+    return Recorder({A: 0, B: 0})
+
+
+def test_merge_goes_on_with_the_channel_whose_watermark_is_lowest(two):
+    """::
+
+    a   p q W5 r W9
+    b   x W3 y W7
+    """
+    assert two.run(a="p q W5 r W9", b="x W3 y W7") == "p q x W3 y W5 r W7"
+
+
+def test_watermark_is_the_minimum_also_over_a_channel_without_input(two):
+    assert two.run(a="p W5") == "p"
+    assert two.run(b="x W3") == "x W3"
+    assert two.run(b="y W9") == "y W5"
+
+
+def test_channel_that_is_behind_goes_first_in_the_next_epoch(two):
+    two.run(a="W5", b="W3")
+    assert two.run(a="p W8", b="x W4 y W6") == "x W4 y W5 p W6"
+
+
+def test_idle_channel_does_not_hold_the_watermark_back(two):
+    assert two.run(a="p W5", b="idle") == "p W5"
+    assert two.run(a="W7") == "W7"
+
+
+def test_channel_that_is_active_again_holds_it_back_but_never_turns_it_back(two):
+    two.run(a="W5", b="idle")
+    assert two.run(b="active x W2") == "x"
+    assert two.run(a="q W9") == "q"
+    assert two.run(b="W6") == "W6"
+
+
+def test_status_is_told_when_all_channels_are_idle_and_when_one_is_active_again(two):
+    assert two.run(a="idle") == ""
+    assert two.run(b="idle") == "idle"
+    assert two.run(a="active") == "active"
+    assert two.run(a="p") == "p"
+
+
+def test_records_of_each_input_go_to_its_own_handler():
+    both = Recorder({A: 0, B: 1})
+    assert both.run(a="p W1", b="x W2") == "0:p 1:x W1"
+
+
+EPOCHS = st.lists(
+    st.tuples(*[st.lists(st.integers(0, 3) | st.just("v"), max_size=6) for _ in range(2)]), max_size=4
+)
+
+
+@given(EPOCHS)
+def test_order_depends_on_content_not_on_the_order_in_which_blocks_arrive(epochs):
+    runs = []
+    for order in (("a", "b"), ("b", "a")):
+        merger, marks, numbers, told = Recorder({A: 0, B: 0}), {"a": 0, "b": 0}, {"a": 0, "b": 0}, []
+        for epoch in epochs:
+            lines = {}
+            for name, items in zip("ab", epoch, strict=True):
+                words = []
+                for item in items:
+                    if item == "v":
+                        numbers[name] += 1
+                        words.append(f"{name}{numbers[name]}")
+                    else:
+                        marks[name] += item + 1
+                        words.append(f"W{marks[name]}")
+                lines[name] = " ".join(words)
+            told.append(merger.run(**{name: lines[name] for name in order}))
+        runs.append(told)
+        words = " ".join(told).split()
+        for name in "ab":  # nothing lost, order within a channel kept
+            of_channel = [word for word in words if word[0] == name]
+            assert of_channel == [f"{name}{number + 1}" for number in range(numbers[name])]
+        seen = [int(word[1:]) for word in words if word[0] == "W"]
+        assert seen == sorted(set(seen))
+    assert runs[0] == runs[1]
