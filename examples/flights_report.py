@@ -263,7 +263,11 @@ def render_page(summary: Summary, names: dict[str, str]) -> str:
         ("mean delay", f"{summary.total.mean_delay:.1f} min"),
     )
     sections = (
-        ("Mean delay by scheduled hour", "Minutes. Delays pile up over the day.", _hours_of_day(summary)),
+        (
+            "Mean delay by scheduled hour",
+            "Minutes; flights that came too late for their hour are left out.",
+            _hours_of_day(summary),
+        ),
         ("Mean delay by carrier", "Minutes, and the number of flights.", _carriers(summary, names)),
         (
             "Mean delay by day",

@@ -17,7 +17,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 import millstream
 from millstream.common.errors import ConfigurationError
-from millstream.runtime.spark import java
+from millstream.runtime.spark import java, jvm
 from millstream.runtime.spark.session import SessionConfig, SparkConnectError, open_session
 
 pytestmark = pytest.mark.spark
@@ -149,7 +149,8 @@ import logging
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 logging.basicConfig(format="%(message)s")
-from millstream.runtime.spark.java import find_java, start_jvm
+from millstream.runtime.spark.java import find_java
+from millstream.runtime.spark.jvm import start_jvm
 jvm = start_jvm(find_java(), {"spark.master": "local[2]"})
 context = SparkContext("local[2]", "theirs", gateway=jvm.gateway)
 theirs = SparkSession.builder.getOrCreate()
@@ -199,7 +200,7 @@ def test_jvm_gets_every_package_that_the_installed_spark_opens():
     with zipfile.ZipFile(jar) as archive:
         code = archive.read("org/apache/spark/launcher/JavaModuleOptions.class")
     wanted = set(re.findall(rb"(?:--|-D|-XX:)[\x21-\x7e]+", code)) - {b"--add-modules=jdk.incubator.vector"}
-    given = {*java._module_options(17), *java._module_options(24)}
+    given = {*jvm._module_options(17), *jvm._module_options(24)}
     assert {option.decode() for option in wanted} <= given
 
 

@@ -128,7 +128,7 @@ def check_spark() -> Iterator[Finding]:
             advice = f"Unset {variable}: Spark Connect has no RDDs, which jobs run on."
             yield Finding("Spark Connect", Verdict.FAIL, f"{variable}={os.environ[variable]}", advice)
     try:
-        from millstream.runtime.spark.java import read_spark_defaults
+        from millstream.runtime.spark.jvm import read_spark_defaults
     except ImportError:
         return
     settings = read_spark_defaults()

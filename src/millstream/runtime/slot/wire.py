@@ -8,9 +8,11 @@ pickled `Answer` and its bundles.
 from __future__ import annotations
 
 import pickle
+import socket
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from multiprocessing.connection import Client, Connection
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import Any
 
 from millstream.common.errors import MillstreamError, SlotLostError
@@ -110,22 +112,36 @@ def ask(
         SlotLostError: If the slot is gone or silent.
     """
     try:
-        with _connect(address, secret, here) as connection:
+        with _connect(address, secret, here, timeout_s) as connection:
             send(connection, request, bundles)
             while not connection.poll(timeout_s):
                 if request.kind in ("ping", "abort") or not _answers_ping(address, secret, here, timeout_s):
                     raise _lost(address, f"it was silent for {timeout_s:g} s")
             answer, _ = receive(connection)
+    except BlockingIOError as error:  # a limit of `_connect`
+        raise _lost(address, f"it was silent for {timeout_s:g} s") from error
     except (OSError, EOFError) as error:
         raise _lost(address, f"{type(error).__name__}: {error}") from error
     assert isinstance(answer, Answer)
     return answer
 
 
-def _connect(address: SlotAddress, secret: bytes, here: str) -> Connection:
-    if address.host == here or address.tcp is None:
-        return Client(address.unix, family="AF_UNIX", authkey=secret)
-    return Client(address.tcp, family="AF_INET", authkey=secret)
+def _connect(address: SlotAddress, secret: bytes, here: str, timeout_s: float) -> Connection:
+    """Connect and prove the secret; unlike `multiprocessing`'s own client, wait `timeout_s` for a peer at most."""
+    target = address.unix if address.host == here or address.tcp is None else address.tcp
+    with socket.socket(socket.AF_UNIX if target == address.unix else socket.AF_INET) as stream:
+        limit = struct.pack("@ll", int(timeout_s), int(timeout_s % 1 * 1_000_000))
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        stream.connect(target)
+        connection = Connection(stream.detach())
+    try:
+        answer_challenge(connection, secret)
+        deliver_challenge(connection, secret)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _answers_ping(address: SlotAddress, secret: bytes, here: str, timeout_s: float) -> bool:

@@ -102,13 +102,14 @@ class SparkExecutor(Executor):
         finally:
             if self._levels > 1:
                 rdd._jrdd.rdd().cleanShuffleDependencies(False)
-        reports = []
-        for frame in frames:
-            if frame[:1] == b"E":
-                error, logs = pickle.loads(frame[1:])
-                self._on_logs(logs)
-                raise error
-            reports.append(pickle.loads(frame[1:]))
+        reports = [pickle.loads(frame[1:]) for frame in frames if frame[:1] == b"R"]
+        failures = [pickle.loads(frame[1:]) for frame in frames if frame[:1] == b"E"]
+        if failures:
+            error, logs = failures[0]
+            for report in reports:
+                self._on_logs(report.logs)
+            self._on_logs(logs)
+            raise error
         return reports
 
     def finish(self) -> None:

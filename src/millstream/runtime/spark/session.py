@@ -23,7 +23,8 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 
 from millstream.common.errors import ConfigurationError, NotSupportedError
-from millstream.runtime.spark.java import Jvm, find_java, read_spark_defaults, start_jvm
+from millstream.runtime.spark.java import find_java
+from millstream.runtime.spark.jvm import Jvm, read_spark_defaults, start_jvm
 
 __all__ = [
     "SessionConfig",

@@ -15,7 +15,7 @@ __all__ = ["describe_failure", "guarded"]
 
 _OPERATOR = "__millstream_operator__"
 _PACKAGE = str(Path(__file__).parents[2])
-_NOT_OURS = (str(Path(_PACKAGE, "examples")), str(Path(_PACKAGE, "testing")))
+_NOT_OURS = str(Path(_PACKAGE, "examples"))
 
 
 def guarded(handler: Callable[..., Any], operator: str) -> Callable[..., Any]:
