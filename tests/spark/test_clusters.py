@@ -23,10 +23,13 @@ ROOT = str(Path(millstream.__file__).resolve().parents[1])
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 PROGRAM = """
 import json, os, sys
+from pathlib import Path
 from millstream.common import WatermarkStrategy
 from millstream.common.configuration import Configuration
 from millstream.datastream import MapFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
+
+RUNNING = Path(__file__).with_name("running").resolve()
 
 class Counting(MapFunction):
     def __init__(self):
@@ -52,9 +55,13 @@ def count():
     with numbers(60)[1].rebalance().map(Counting()).execute_and_collect() as records:
         print(json.dumps(sorted(records)), flush=True)
 
+def tell_and_drop(value):
+    RUNNING.touch()
+    return False
+
 def run_for_ever():
     environment, stream = numbers(10**15)
-    stream.key_by(lambda value: value % 5).filter(lambda value: False).print()
+    stream.key_by(lambda value: value % 5).filter(tell_and_drop).print()
     try:
         environment.execute("endless")
     except Exception as error:
@@ -74,6 +81,7 @@ class Driver:
         script = directory / "program.py"
         script.write_text(PROGRAM)
         self._errors = directory / "errors"
+        self._running = directory / "running"
         with self._errors.open("w") as errors:
             self.process = subprocess.Popen(
                 [sys.executable, str(script), *arguments],
@@ -89,6 +97,10 @@ class Driver:
         line = self.process.stdout.readline()
         assert line, self._errors.read_text()
         return json.loads(line)
+
+    def is_running_records(self) -> bool:
+        """Tell whether the endless job has run one."""
+        return self._running.exists()
 
     def end(self) -> None:
         try:
@@ -124,7 +136,8 @@ def check_members(records) -> None:
 def test_local_cluster_keeps_members_and_loses_a_job_with_its_executors(start, marked):
     driver = start(LOCAL_CLUSTER, "count", "run_for_ever")
     check_members(driver.read())
-    marked.wait_until(lambda: len(marked.slots()) == 2, "the second job's slots run")
+    # Slots lost while they are being started would only be started again.
+    marked.wait_until(driver.is_running_records, "the second job runs records")
     for executor in marked.find(
         "CoarseGrainedExecutorBackend"
     ):  # Spark may put both slots beside one of them
@@ -142,7 +155,8 @@ def assert_slot_lost(outcome) -> None:
 
 def test_slots_end_when_the_driver_is_killed(start, marked):
     driver = start("local[2]", "run_for_ever")
-    marked.wait_until(lambda: len(marked.slots()) == 2, "the slots run")
+    marked.wait_until(driver.is_running_records, "the job runs records")
+    assert len(marked.slots()) == 2
     driver.process.kill()
     marked.wait_until_no_slot()
 
