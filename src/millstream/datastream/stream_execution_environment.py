@@ -21,9 +21,10 @@ from millstream.common.job_id import JobID
 from millstream.common.typeinfo import TypeInformation
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.connectors.collection import CollectionSource
-from millstream.datastream.data_stream import DataStream, Port, check_strategy
 from millstream.datastream.execution_mode import RuntimeExecutionMode
 from millstream.datastream.slot_sharing_group import SlotSharingGroup
+from millstream.datastream.streams.data_stream import DataStream, check_strategy
+from millstream.datastream.streams.settings import Port
 from millstream.graph.explain import execution_plan
 from millstream.graph.launcher import JobSubmission, RunningJob, find_launcher
 from millstream.graph.transformation import Edge, Transformation

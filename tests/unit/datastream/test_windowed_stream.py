@@ -13,6 +13,7 @@ from millstream.common.functions import (
 )
 from millstream.common.output_tag import OutputTag
 from millstream.datastream import window
+from millstream.datastream.streams.windowed_stream import WindowedStream
 from millstream.datastream.window import (
     ContinuousEventTimeTrigger,
     CountTrigger,
@@ -22,7 +23,6 @@ from millstream.datastream.window import (
     SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
 )
-from millstream.datastream.windowed_stream import WindowedStream
 from millstream.operators.windowing.spec import (
     AggregateWindow,
     ApplyWindow,

@@ -60,6 +60,10 @@ class JobMaster:
         output: Takes lines and collected records.
         control: How others steer the job.
         on_progress: Told after each epoch.
+
+    Attributes:
+        progress: As of the last epoch; None before the first.
+        runtime_ms: How long an attempt that finished has run, without the start of Spark and of its slots.
     """
 
     def __init__(
@@ -94,8 +98,9 @@ class JobMaster:
         self._totals = _Totals()
         self._epoch = 0
         self._next_timer_ms: int | None = None
-        self._last_input = self._last_checkpoint = clock.monotonic()
+        self._started = self._last_input = self._last_checkpoint = clock.monotonic()
         self.progress: EpochProgress | None = None
+        self.runtime_ms = 0
 
     def run(self) -> None:
         """Run the attempt to its end.
@@ -110,6 +115,7 @@ class JobMaster:
             while not self._turn():
                 pass
             self._executor.finish()
+            self.runtime_ms = round((self._clock.monotonic() - self._started) * 1000)
         except BaseException:
             self._executor.abort()
             self._sinks.abort()

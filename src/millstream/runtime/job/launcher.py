@@ -83,7 +83,6 @@ class _Job(RunningJob):
         self._control = JobControl()
         self._status = "CREATED"
         self._failure: BaseException | None = None
-        self._started_ms = self._ended_ms = clock.now_ms()
         collectors = {
             node.id: node.spec.collect_id
             for vertex in plan.job_graph.vertices
@@ -98,7 +97,7 @@ class _Job(RunningJob):
                 attempt=0,
                 plan=plan,
                 job_parameters=configuration.get(options.GLOBAL_JOB_PARAMETERS) or {},
-                now_ms=self._started_ms,
+                now_ms=clock.now_ms(),
             ),
             JobSettings.of(configuration),
             executor=_build_executor(configuration, self._output),
@@ -123,7 +122,6 @@ class _Job(RunningJob):
             self._failure = error
             self._status = "CANCELED" if self._control.cancel.is_set() else "FAILED"
         finally:
-            self._ended_ms = self._clock.now_ms()
             self._master.release()
             self._output.end()
 
@@ -137,7 +135,7 @@ class _Job(RunningJob):
             if isinstance(self._failure, JobExecutionError):
                 raise self._failure
             raise _job_failed(self._submission.name, self._failure) from self._failure
-        return JobResult(self.job_id, self._ended_ms - self._started_ms, self._master.progress)
+        return JobResult(self.job_id, self._master.runtime_ms, self._master.progress)
 
     def cancel(self) -> None:
         """Ask the job to stop at once."""

@@ -27,7 +27,8 @@ from millstream.operators.windowing.spec import (
 from millstream.operators.windowing.triggers import EventTimeTrigger, Trigger
 
 if TYPE_CHECKING:
-    from millstream.datastream.data_stream import DataStream, KeyedStream
+    from millstream.datastream.streams.data_stream import DataStream
+    from millstream.datastream.streams.keyed_stream import KeyedStream
 
 __all__ = ["WindowedStream"]
 

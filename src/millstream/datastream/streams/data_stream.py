@@ -1,0 +1,461 @@
+"""Streams and sinks (PyFlink's `DataStream`).
+
+A stream holds no data and no logic: it names the outputs of transformations that the next operator is to
+read, its **ports**. An operator's result has one port, a union several; `rebalance()`, `key_by()` and so on
+change how the ports' records are dealt::
+
+    stream.map(f)   DataStream,  port: map
+    .key_by(g)      KeyedStream, port: map, by key groups
+    .process(h)     DataStream,  port: process, whose transformation has the edge "map, by key groups"
+
+The kinds of streams that are made from this one are imported where they are made: they all build on this
+module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from millstream.common.errors import (
+    ConfigurationError,
+    JobDefinitionError,
+    NotSupportedError,
+    TypeMismatchError,
+)
+from millstream.common.execution_config import ExecutionConfig
+from millstream.common.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    KeyedProcessFunction,
+    KeySelector,
+    MapFunction,
+    Partitioner,
+    ProcessFunction,
+    SinkFunction,
+)
+from millstream.common.output_tag import OutputTag
+from millstream.common.typeinfo import TupleTypeInfo, TypeInformation, Types
+from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.datastream.streams.settings import OperatorSettings, Port, check_type
+from millstream.graph.launcher import RunningJob
+from millstream.graph.transformation import ChainingStrategy, Edge
+from millstream.operators.base import OperatorSpec
+from millstream.operators.functions_adapter import as_filter, as_flat_map, as_key_selector, as_map
+from millstream.operators.partitioners import (
+    Broadcast,
+    CustomPartitioning,
+    Forward,
+    Global,
+    KeyGroups,
+    Partitioning,
+    Rebalance,
+    Rescale,
+    Shuffle,
+)
+from millstream.operators.process import ProcessSpec
+from millstream.operators.simple import FilterSpec, FlatMapSpec, MapSpec
+from millstream.operators.sink import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
+from millstream.operators.watermarks import WatermarksSpec
+from millstream.spi.sink import Sink
+
+if TYPE_CHECKING:
+    from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from millstream.datastream.streams.keyed_stream import KeyedStream
+
+__all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "check_strategy", "transform"]
+
+
+class DataStream(OperatorSettings):
+    """A stream of records.
+
+    Args:
+        environment: The environment it belongs to.
+        ports: What it reads.
+        type_info: Type of its records; None if it was not declared.
+    """
+
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        ports: tuple[Port, ...],
+        type_info: TypeInformation | None = None,
+    ) -> None:
+        self._environment = environment
+        self._ports = ports
+        self._type_info = type_info
+
+    def get_name(self) -> str:
+        """Return the operator's name."""
+        return self._transformation.name
+
+    def get_type(self) -> TypeInformation:
+        """Return the type of the records; PICKLED_BYTE_ARRAY, anything, if none was declared."""
+        return self._type_info or Types.PICKLED_BYTE_ARRAY()
+
+    def get_parallelism(self) -> int:
+        """Return the operator's parallelism."""
+        own = self._transformation.parallelism
+        return self._environment.get_parallelism() if own is None else own
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """Return the environment the stream belongs to."""
+        return self._environment
+
+    def get_execution_config(self) -> ExecutionConfig:
+        """Return the environment's execution config."""
+        return self._environment.get_config()
+
+    def force_non_parallel(self) -> DataStream:
+        """Fix the operator's parallelism at 1."""
+        transformation = self._transformation
+        transformation.parallelism = transformation.max_parallelism = 1
+        transformation.fixed_parallelism = True
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
+        """Keep a timeout, accepted for compatibility: epochs decide how long records wait."""
+        self._transformation.buffer_timeout_ms = timeout_millis
+        return self
+
+    def start_new_chain(self) -> DataStream:
+        """Begin a chain with this operator: it is not chained to the one before."""
+        self._transformation.chaining = ChainingStrategy.HEAD
+        return self
+
+    # Operators
+
+    def map(
+        self, func: MapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Make one record of each.
+
+        Raises:
+            TypeMismatchError: If `func` is neither a MapFunction nor a callable.
+        """
+        as_map(func)
+        return self._transform("Map", MapSpec(func, output_type), output_type)
+
+    def flat_map(
+        self,
+        func: FlatMapFunction | Callable[[Any], Iterable[Any] | None],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Make any number of records of each.
+
+        Raises:
+            TypeMismatchError: If `func` is neither a FlatMapFunction nor a callable.
+        """
+        as_flat_map(func)
+        return self._transform("Flat Map", FlatMapSpec(func, output_type), output_type)
+
+    def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
+        """Keep the records that `func` is true for.
+
+        Raises:
+            TypeMismatchError: If `func` is neither a FilterFunction nor a callable.
+        """
+        as_filter(func)
+        return self._transform("Filter", FilterSpec(func), self._type_info)
+
+    def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """Process each record with access to time and side outputs.
+
+        Raises:
+            TypeMismatchError: If `func` is not a ProcessFunction.
+        """
+        if not isinstance(func, ProcessFunction):
+            hint = "Call key_by(...) before process(...)." if isinstance(func, KeyedProcessFunction) else None
+            raise TypeMismatchError(
+                f"process was given a {type(func).__name__}, not a ProcessFunction", hint=hint
+            )
+        return self._transform("Process", ProcessSpec(func, output_type), output_type)
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """Keep some fields of tuples, in the order given.
+
+        Raises:
+            ConfigurationError: If the stream is not declared to hold tuples, or has no such field.
+        """
+        declared = self._type_info
+        if not isinstance(declared, TupleTypeInfo):
+            raise ConfigurationError(
+                f"project was called on a stream of {self.get_type().describe()}",
+                hint="Declare tuples before it: map(f, Types.TUPLE([...])).",
+            )
+        fields = declared.get_field_types()
+        if not field_indexes or not all(0 <= index < len(fields) for index in field_indexes):
+            raise ConfigurationError(
+                f"project was given fields {list(field_indexes)}",
+                detail=f"The tuples have {len(fields)} fields.",
+            )
+        kind = Types.TUPLE([fields[index] for index in field_indexes])
+        return self._transform("Projection", MapSpec(_Projection(field_indexes), None), kind)
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        """Give records timestamps, and the stream watermarks.
+
+        Raises:
+            TypeMismatchError: If it is not a WatermarkStrategy.
+        """
+        check_strategy(watermark_strategy)
+        return self._transform("Timestamps/Watermarks", WatermarksSpec(watermark_strategy), self._type_info)
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """Return what the operator emits to a side output.
+
+        Raises:
+            TypeMismatchError: If it is not an OutputTag.
+        """
+        if not isinstance(output_tag, OutputTag):
+            raise TypeMismatchError(f"get_side_output was given {output_tag!r}, not an OutputTag")
+        port = Port(self._transformation, side_output=output_tag.tag_id)
+        return DataStream(self._environment, (port,), output_tag.type_info)
+
+    # Partitioning
+
+    def key_by(
+        self, key_selector: KeySelector | Callable[[Any], Any], key_type: TypeInformation | None = None
+    ) -> KeyedStream:
+        """Deal records by key: all of one key to the same subtask.
+
+        Raises:
+            TypeMismatchError: If it is neither a KeySelector nor a callable.
+        """
+        from millstream.datastream.streams.keyed_stream import KeyedStream
+
+        selector = as_key_selector(key_selector)
+        check_type(key_type)
+        return KeyedStream(self._partition(KeyGroups(selector)), selector, key_type)
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """Return the records of this stream and others, of the same type.
+
+        Raises:
+            JobDefinitionError: If a stream belongs to another environment.
+        """
+        ports = list(self._ports)
+        for stream in streams:
+            if not isinstance(stream, DataStream):
+                raise TypeMismatchError(f"union was given a {type(stream).__name__}, not a DataStream")
+            if stream._environment is not self._environment:
+                raise JobDefinitionError("a union of streams of different environments is not possible")
+            ports.extend(stream._ports)
+        return DataStream(self._environment, tuple(ports), self._type_info)
+
+    def rebalance(self) -> DataStream:
+        """Deal records in turn to all subtasks of the next operator."""
+        return self._partition(Rebalance())
+
+    def rescale(self) -> DataStream:
+        """Deal records in turn to each sender's own share of the next operator's subtasks."""
+        return self._partition(Rescale())
+
+    def shuffle(self) -> DataStream:
+        """Deal records at random, evenly."""
+        return self._partition(Shuffle())
+
+    def forward(self) -> DataStream:
+        """Hand records to the subtask of the same index; both sides need the same parallelism."""
+        return self._partition(Forward())
+
+    def global_(self) -> DataStream:
+        """Hand all records to the first subtask."""
+        return self._partition(Global())
+
+    def broadcast(self, *broadcast_state_descriptors: Any) -> DataStream:
+        """Hand every record to every subtask.
+
+        Raises:
+            NotSupportedError: If a state descriptor is given; broadcast state comes with a later release.
+        """
+        if broadcast_state_descriptors:
+            raise NotSupportedError("broadcast state is not supported yet")
+        return self._partition(Broadcast())
+
+    def partition_custom(
+        self,
+        partitioner: Partitioner | Callable[[Any, int], int],
+        key_selector: KeySelector | Callable[[Any], Any],
+    ) -> DataStream:
+        """Have `partitioner` choose the subtask for each record's key.
+
+        Raises:
+            TypeMismatchError: If an argument is neither of its class nor a callable.
+        """
+        if not isinstance(partitioner, Partitioner) and (
+            isinstance(partitioner, Function) or not callable(partitioner)
+        ):
+            raise TypeMismatchError(f"a {type(partitioner).__name__} is not a Partitioner")
+        return self._partition(CustomPartitioning(partitioner, as_key_selector(key_selector)))
+
+    # Sinks
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Print each record to the driver's standard output.
+
+        Args:
+            sink_identifier: Put before each record.
+        """
+        return self._sink("Print to Std. Out", PrintSpec(sink_identifier, value_type=self._type_info))
+
+    def sink_to(self, sink: Sink) -> DataStreamSink:
+        """Write records to a sink.
+
+        Raises:
+            TypeMismatchError: If it is not a Sink.
+        """
+        if not isinstance(sink, Sink):
+            hint = "Use add_sink(...) for a SinkFunction." if isinstance(sink, SinkFunction) else None
+            raise TypeMismatchError(f"sink_to was given a {type(sink).__name__}, not a Sink", hint=hint)
+        return self._sink(type(sink).__name__, SinkSpec(sink))
+
+    def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
+        """Call a SinkFunction for each record.
+
+        Raises:
+            TypeMismatchError: If it is not a SinkFunction.
+        """
+        if not isinstance(sink_func, SinkFunction):
+            hint = "Use sink_to(...) for a Sink." if isinstance(sink_func, Sink) else None
+            raise TypeMismatchError(
+                f"add_sink was given a {type(sink_func).__name__}, not a SinkFunction", hint=hint
+            )
+        return self._sink(type(sink_func).__name__, SinkFunctionSpec(sink_func))
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator | list[Any]:
+        """Run the program and bring this stream's records here.
+
+        Args:
+            job_execution_name: Name of the job.
+            limit: Stop after so many records.
+
+        Returns:
+            An iterator over the records as they come, to be closed; with a limit, a list.
+        """
+        collect_id = self._environment._next_collect_id()
+        self._sink("Collect", CollectSpec(collect_id))
+        job = self._environment._launch(job_execution_name)
+        records = CloseableIterator(job, job.collected(collect_id))
+        if limit is None:
+            return records
+        with records:
+            return list(islice(records, limit))
+
+    # Internals
+
+    def _transform(
+        self, name: str, spec: OperatorSpec, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Add an operator that reads this stream; returns its result."""
+        return transform(name, spec, [self], output_type)
+
+    def _partition(self, partitioning: Partitioning) -> DataStream:
+        ports = tuple(replace(port, partitioning=partitioning) for port in self._ports)
+        return DataStream(self._environment, ports, self._type_info)
+
+    def _sink(self, name: str, spec: OperatorSpec) -> DataStreamSink:
+        return DataStreamSink(self._transform(name, spec))
+
+
+class DataStreamSink(OperatorSettings):
+    """The end of a stream."""
+
+    def __init__(self, stream: DataStream) -> None:
+        self._ports = stream._ports
+
+
+class CloseableIterator:
+    """Records of a running job, as they come; closing it before its end cancels the job.
+
+    Iterating raises what made the job fail.
+    """
+
+    def __init__(self, job: RunningJob, records: Iterator[Any]) -> None:
+        self._job = job
+        self._records = records
+        self._ended = False
+
+    def __iter__(self) -> CloseableIterator:
+        return self
+
+    def __next__(self) -> Any:
+        if self._ended:
+            raise StopIteration
+        try:
+            return next(self._records)
+        except (StopIteration, Exception):
+            self._ended = True
+            raise
+
+    def next(self) -> Any:
+        """Return the next record.
+
+        Raises:
+            StopIteration: If there is none.
+        """
+        return next(self)
+
+    def close(self) -> None:
+        """Cancel the job unless it has ended."""
+        if not self._ended:
+            self._ended = True
+            self._job.cancel()
+
+    def __enter__(self) -> CloseableIterator:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def transform(
+    name: str, spec: OperatorSpec, inputs: Sequence[DataStream], output_type: TypeInformation | None = None
+) -> DataStream:
+    """Add an operator that reads several streams, each as one of its inputs; returns its result.
+
+    Raises:
+        TypeMismatchError: If `output_type` is no type.
+        JobDefinitionError: If the streams belong to different environments.
+    """
+    check_type(output_type)
+    environment = inputs[0]._environment
+    if any(stream._environment is not environment for stream in inputs):
+        raise JobDefinitionError(f"{name} was given streams of different environments")
+    edges = [
+        Edge(port.source, port.partitioning, port.side_output, index)
+        for index, stream in enumerate(inputs)
+        for port in stream._ports
+    ]
+    transformation = environment._add_transformation(name, spec, edges)
+    return DataStream(environment, (Port(transformation),), output_type)
+
+
+class _Projection:
+    """Keeps some fields of a tuple."""
+
+    def __init__(self, indexes: tuple[int, ...]) -> None:
+        self._indexes = indexes
+        self._get = itemgetter(*indexes)
+
+    def __call__(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        return self._get(value) if len(self._indexes) > 1 else (self._get(value),)
+
+
+def check_strategy(watermark_strategy: object) -> None:
+    """Check an argument.
+
+    Raises:
+        TypeMismatchError: If it is not a WatermarkStrategy.
+    """
+    if not isinstance(watermark_strategy, WatermarkStrategy):
+        raise TypeMismatchError(
+            f"a {type(watermark_strategy).__name__} was given as watermark strategy",
+            hint="WatermarkStrategy.no_watermarks() gives none.",
+        )

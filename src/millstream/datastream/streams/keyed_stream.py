@@ -1,0 +1,116 @@
+"""Keyed streams (PyFlink's `KeyedStream`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from millstream.common.errors import TypeMismatchError
+from millstream.common.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    ReduceFunction,
+)
+from millstream.common.typeinfo import TypeInformation
+from millstream.datastream.streams.data_stream import DataStream
+from millstream.datastream.streams.windowed_stream import WindowedStream
+from millstream.operators.functions_adapter import as_keyed_process, as_reduce
+from millstream.operators.process import KeyedProcessSpec
+from millstream.operators.reduce import Aggregation, ReduceSpec, RollingAggregate
+from millstream.operators.windowing.assigners import WindowAssigner
+
+__all__ = ["KeyedStream"]
+
+
+class KeyedStream(DataStream):
+    """A stream dealt by key; its operators have state for each key."""
+
+    def __init__(
+        self, stream: DataStream, key_selector: Callable[[Any], Any], key_type: TypeInformation | None
+    ) -> None:
+        super().__init__(stream._environment, stream._ports, stream._type_info)
+        self._key_selector = key_selector
+        self._key_type = key_type
+
+    def map(
+        self, func: MapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Make one record of each; a MapFunction may use keyed state."""
+        if isinstance(func, MapFunction):
+            return self._process("Map", as_keyed_process(func), output_type)
+        return super().map(func, output_type)
+
+    def flat_map(
+        self,
+        func: FlatMapFunction | Callable[[Any], Iterable[Any] | None],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Make any number of records of each; a FlatMapFunction may use keyed state."""
+        if isinstance(func, FlatMapFunction):
+            return self._process("Flat Map", as_keyed_process(func), output_type)
+        return super().flat_map(func, output_type)
+
+    def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
+        """Keep the records that `func` is true for; a FilterFunction may use keyed state."""
+        if isinstance(func, FilterFunction):
+            return self._process("Filter", as_keyed_process(func), self._type_info)
+        return super().filter(func)
+
+    def process(  # type: ignore[override]
+        self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Process each record with access to its key's state, time, timers and side outputs.
+
+        Raises:
+            TypeMismatchError: If `func` is not a KeyedProcessFunction.
+        """
+        if not isinstance(func, KeyedProcessFunction):
+            raise TypeMismatchError(
+                f"process was given a {type(func).__name__}, not a KeyedProcessFunction",
+                hint="On a keyed stream, derive the function from KeyedProcessFunction.",
+            )
+        return self._process("KeyedProcess", func, output_type)
+
+    def reduce(self, func: ReduceFunction | Callable[[Any, Any], Any]) -> DataStream:
+        """Combine the records of each key one by one; every record gives the result so far.
+
+        Raises:
+            TypeMismatchError: If `func` is neither a ReduceFunction nor a callable.
+        """
+        as_reduce(func)
+        return self._transform("Keyed Reduce", ReduceSpec(func, self._key_selector), self._type_info)
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """Add up a field of the records of each key; other fields stay those of the first record."""
+        return self._aggregate(Aggregation.SUM, position_to_sum)
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """Keep the least value of a field for each key; other fields stay those of the first record."""
+        return self._aggregate(Aggregation.MIN, position_to_min)
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """Keep the greatest value of a field for each key; other fields stay those of the first record."""
+        return self._aggregate(Aggregation.MAX, position_to_max)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        """Keep the record with the least value of a field for each key, the earlier one on ties."""
+        return self._aggregate(Aggregation.MIN_BY, position_to_min_by)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        """Keep the record with the greatest value of a field for each key, the earlier one on ties."""
+        return self._aggregate(Aggregation.MAX_BY, position_to_max_by)
+
+    def window(self, window_assigner: WindowAssigner) -> WindowedStream:
+        """Cut each key's records into windows."""
+        return WindowedStream(self, window_assigner)
+
+    def _process(
+        self, name: str, func: KeyedProcessFunction, output_type: TypeInformation | None
+    ) -> DataStream:
+        return self._transform(name, KeyedProcessSpec(func, self._key_selector, output_type), output_type)
+
+    def _aggregate(self, aggregation: Aggregation, position: int | str) -> DataStream:
+        function = RollingAggregate(aggregation, position)
+        return self._transform("Keyed Aggregation", ReduceSpec(function, self._key_selector), self._type_info)
