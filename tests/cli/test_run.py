@@ -215,10 +215,7 @@ env.execute("endless")
             signal.SIGINT,
             130,
             ON_SPARK,
-            marks=[
-                pytest.mark.spark,
-                pytest.mark.skip(reason="Ctrl-C on Spark ends with a traceback: to be mended"),
-            ],
+            marks=pytest.mark.spark,
         ),
     ],
 )

@@ -103,12 +103,19 @@ class SessionHandle:
     """
 
     def __init__(
-        self, context: SparkContext, *, owned: bool, jvm: Jvm | None = None, interrupt_handler: Any = None
+        self,
+        context: SparkContext,
+        *,
+        owned: bool,
+        jvm: Jvm | None = None,
+        interrupt_handler: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.context = context
         self.owned = owned
         self._jvm = jvm
         self._interrupt_handler = interrupt_handler
+        self._verbose = verbose
         self._closed = False
 
     @property
@@ -128,6 +135,8 @@ class SessionHandle:
         self._closed = True
         if not self.owned:
             return
+        if self._jvm is not None and not self._verbose:
+            _silence(self.context)
         try:
             _stop_context(self.context)
         finally:
@@ -217,7 +226,9 @@ def _create_session(config: SessionConfig) -> SessionHandle:
             jvm.stop()
         raise
     check_settings(context)
-    return SessionHandle(context, owned=True, jvm=jvm, interrupt_handler=interrupt_handler)
+    return SessionHandle(
+        context, owned=True, jvm=jvm, interrupt_handler=interrupt_handler, verbose=config.verbose
+    )
 
 
 def _create_context(settings: Mapping[str, str], jvm: Jvm | None) -> SparkContext:
@@ -290,6 +301,16 @@ def _check_not_connect(config: SessionConfig) -> None:
             hint="Stop that session or unset the variable, and run on a classic session: master local[*], "
             "spark://host:port, yarn or k8s://host:port; or use the local executor, which needs no Spark.",
         )
+
+
+def _silence(context: SparkContext) -> None:
+    """Have the JVM say nothing more: whatever it still removes while it stops, Spark reports as an error."""
+    try:
+        context.setLogLevel("OFF")
+        jvm: Any = context._jvm
+        jvm.java.lang.System.setErr(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
+    except (OSError, Py4JError) as error:
+        log.debug("the JVM is gone already: %s", error)
 
 
 def _stop_context(context: SparkContext) -> None:

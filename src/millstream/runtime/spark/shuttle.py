@@ -13,12 +13,13 @@ No task ever fails because of a job's own error, so Spark retries only what it l
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,16 +31,32 @@ from millstream.runtime.task.report import EpochHeader
 
 __all__ = ["LevelShuttle", "SlotStarter"]
 
-_frozen = False
+_prepared = False
 
 
-def _freeze_once() -> None:
-    """Keep what a fresh worker has out of every collection: Spark collects garbage after each task."""
-    global _frozen
-    if not _frozen:
-        gc.collect()
-        gc.freeze()
-        _frozen = True
+def _prepare_worker_once() -> None:
+    """Make a fresh worker of Spark's fast, and quiet at its end.
+
+    Spark collects garbage after each task: what the worker has now is kept out of every collection. And when
+    Spark stops, it closes the connections of idle workers, which then report that as an error into the closed
+    connection and print that this failed: they are to end without a word.
+    """
+    global _prepared
+    if _prepared:
+        return
+    _prepared = True
+    gc.collect()
+    gc.freeze()
+    worker = sys.modules.get("pyspark.worker")
+    if worker is not None:
+        worker.main = functools.partial(_run_unless_closed, worker.main)  # type: ignore[attr-defined]
+
+
+def _run_unless_closed(main: Callable[..., None], infile: Any, outfile: Any) -> None:
+    """Run a task that Spark sends; end the worker if Spark has closed the connection instead."""
+    if not infile.peek(1):
+        os._exit(0)
+    main(infile, outfile)
 
 
 @dataclass(frozen=True)
@@ -66,6 +83,7 @@ class SlotStarter:
         """Run in Spark's Python worker."""
         for _ in items:
             pass
+        _prepare_worker_once()
         boot = SlotBoot(
             slot=slot,
             attempt=self.attempt,
@@ -147,7 +165,7 @@ class LevelShuttle:
 
     def __call__(self, slot: int, frames: Iterable[Any]) -> Iterator[bytes]:
         """Run in Spark's Python worker; the input is always drained, or Spark would discard the worker."""
-        _freeze_once()
+        _prepare_worker_once()
         bundles, error = _sort(frames)
         if error is None and slot in self.addresses:
             try:
