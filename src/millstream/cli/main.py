@@ -18,6 +18,10 @@ COMMANDS = {
     "run": ("millstream.cli.run", "Run a program."),
     "info": ("millstream.cli.info", "Show a program's plan without running it."),
     "demo": ("millstream.cli.demo", "Run a packaged example."),
+    "explain-watermark": (
+        "millstream.cli.explain_watermark",
+        "Tell what holds back the watermark of a running job.",
+    ),
     "doctor": ("millstream.cli.doctor", "Check this machine: what is found, what to do."),
     "config": ("millstream.cli.config", "List every option with its value and where it comes from."),
 }

@@ -16,14 +16,22 @@ __all__ = ["command", "run_with_options"]
 
 @click.command("run", context_settings={"allow_interspersed_args": False})
 @job_options
+@click.option(
+    "--pyflink", is_flag=True, help="JOB.PY is written against PyFlink: import millstream as pyflink."
+)
 @click.argument("program", type=click.Path(exists=True, dir_okay=False, readable=True), metavar="JOB.PY")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
-def command(program: str, arguments: tuple[str, ...], **options: Any) -> None:
+def command(program: str, arguments: tuple[str, ...], pyflink: bool, **options: Any) -> None:
     """Run the program JOB.PY with its own ARGS.
 
     Options for millstream stand before JOB.PY; they have the last word over the environment and over
     configuration files, a program's own settings over them.
     """
+    if pyflink:
+        # Not needed to print help.
+        from millstream.common.pyflink_names import install
+
+        install()
     sys.exit(run_with_options(program, arguments, JobOptions(**options)))
 
 

@@ -16,56 +16,63 @@ class ConfigOptions:
     3
     """
 
-    def __init__(self, key: str) -> None:
-        self._key = key
-
     @staticmethod
-    def key(key: str) -> ConfigOptions:
+    def key(key: str) -> ConfigOptions.OptionBuilder:
         """Begin an option of that key."""
-        return ConfigOptions(key)
+        return ConfigOptions.OptionBuilder(key)
 
-    def string_type(self) -> _TypedOption:
-        """The option takes strings."""
-        return _TypedOption(self._key, OptionType.STRING)
+    class OptionBuilder:
+        """An option whose type is to be told."""
 
-    def int_type(self) -> _TypedOption:
-        """The option takes integers."""
-        return _TypedOption(self._key, OptionType.INTEGER)
+        def __init__(self, key: str) -> None:
+            self._key = key
 
-    def long_type(self) -> _TypedOption:
-        """The option takes integers."""
-        return _TypedOption(self._key, OptionType.INTEGER)
+        def string_type(self) -> ConfigOptions.TypedConfigOptionBuilder:
+            """The option takes strings."""
+            return self._typed(OptionType.STRING)
 
-    def float_type(self) -> _TypedOption:
-        """The option takes numbers."""
-        return _TypedOption(self._key, OptionType.FLOAT)
+        def int_type(self) -> ConfigOptions.TypedConfigOptionBuilder:
+            """The option takes integers."""
+            return self._typed(OptionType.INTEGER)
 
-    def double_type(self) -> _TypedOption:
-        """The option takes numbers."""
-        return _TypedOption(self._key, OptionType.FLOAT)
+        def long_type(self) -> ConfigOptions.TypedConfigOptionBuilder:
+            """The option takes integers."""
+            return self._typed(OptionType.INTEGER)
 
-    def boolean_type(self) -> _TypedOption:
-        """The option takes true and false."""
-        return _TypedOption(self._key, OptionType.BOOLEAN)
+        def float_type(self) -> ConfigOptions.TypedConfigOptionBuilder:
+            """The option takes numbers."""
+            return self._typed(OptionType.FLOAT)
 
-    def duration_type(self) -> _TypedOption:
-        """The option takes durations and gives milliseconds."""
-        return _TypedOption(self._key, OptionType.DURATION)
+        def double_type(self) -> ConfigOptions.TypedConfigOptionBuilder:
+            """The option takes numbers."""
+            return self._typed(OptionType.FLOAT)
 
-    def map_type(self) -> _TypedOption:
-        """The option takes mappings of strings."""
-        return _TypedOption(self._key, OptionType.MAP)
+        def boolean_type(self) -> ConfigOptions.TypedConfigOptionBuilder:
+            """The option takes true and false."""
+            return self._typed(OptionType.BOOLEAN)
 
+        def duration_type(self) -> ConfigOptions.TypedConfigOptionBuilder:
+            """The option takes durations and gives milliseconds."""
+            return self._typed(OptionType.DURATION)
 
-class _TypedOption:
-    def __init__(self, key: str, kind: OptionType) -> None:
-        self._key = key
-        self._kind = kind
+        def map_type(self) -> ConfigOptions.TypedConfigOptionBuilder:
+            """The option takes mappings of strings."""
+            return self._typed(OptionType.MAP)
 
-    def default_value(self, value: Any) -> ConfigOption:
-        """Finish the option with a default."""
-        return ConfigOption(self._key, self._kind, ConfigOption(self._key, self._kind).convert(value))
+        def _typed(self, kind: OptionType) -> ConfigOptions.TypedConfigOptionBuilder:
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, kind)
 
-    def no_default_value(self) -> ConfigOption:
-        """Finish the option without one."""
-        return ConfigOption(self._key, self._kind)
+    class TypedConfigOptionBuilder:
+        """An option whose default is to be told."""
+
+        def __init__(self, key: str, kind: OptionType) -> None:
+            self._key = key
+            self._kind = kind
+
+        def default_value(self, value: Any) -> ConfigOption:
+            """Finish the option with a default."""
+            return ConfigOption(self._key, self._kind, ConfigOption(self._key, self._kind).convert(value))
+
+        def no_default_value(self) -> ConfigOption:
+            """Finish the option without one."""
+            return ConfigOption(self._key, self._kind)

@@ -13,6 +13,9 @@
     |   `-- MalformedRecordError (ValueError)   a record in it does not parse
     |-- SinkError (RuntimeError)             a sink could not be written
     |-- UserFunctionError (RuntimeError)     a user's function raised
+    |-- CheckpointStorageError (RuntimeError)  a checkpoint's file could not be written or read
+    |-- CheckpointDamagedError (RuntimeError)  a checkpoint's file is missing, cut or altered
+    |-- StateIncompatibleError (RuntimeError)  a checkpoint's state does not fit the program
     |-- SlotLostError (ConnectionError)      a slot died or did not answer
     |-- StaleAttemptError (RuntimeError)     a request of an attempt that has ended
     `-- JobExecutionError (RuntimeError)     a job failed; its cause is chained
@@ -25,6 +28,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 __all__ = [
+    "CheckpointDamagedError",
+    "CheckpointStorageError",
     "ConfigurationError",
     "JobDefinitionError",
     "JobExecutionError",
@@ -37,6 +42,7 @@ __all__ = [
     "SourceError",
     "StaleAttemptError",
     "StateAccessError",
+    "StateIncompatibleError",
     "TypeMismatchError",
     "UserFunctionError",
     "shorten",
@@ -202,6 +208,27 @@ class SlotLostError(MillstreamError, ConnectionError):
     code = "SLOT_LOST"
     domain = "external"
     retryable = True
+
+
+class CheckpointStorageError(MillstreamError, RuntimeError):
+    """A checkpoint's file cannot be written, read or removed."""
+
+    code = "CHECKPOINT_STORAGE"
+    domain = "external"
+
+
+class CheckpointDamagedError(MillstreamError, RuntimeError):
+    """A checkpoint is not what was written: a file is missing, cut or altered."""
+
+    code = "CHECKPOINT_DAMAGED"
+    domain = "external"
+
+
+class StateIncompatibleError(MillstreamError, RuntimeError):
+    """The state of a checkpoint does not fit the program that is to go on with it."""
+
+    code = "STATE_INCOMPATIBLE"
+    domain = "user"
 
 
 class StaleAttemptError(MillstreamError, RuntimeError):

@@ -171,6 +171,18 @@ class ExecutionConfig:
         """Return the switch that was kept."""
         return bool(self._kept.get("object_reuse", False))
 
+    def get_registered_kryo_types(self) -> list[str]:
+        """Return no Java classes: there is no Kryo here."""
+        return []
+
+    def get_default_kryo_serializer_classes(self) -> dict[str, str]:
+        """Return no Java classes: there is no Kryo here."""
+        return {}
+
+    def get_registered_pojo_types(self) -> list[str]:
+        """Return no Java classes: there are no POJOs here."""
+        return []
+
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
         """Keep a switch; without effect."""
         return self._keep("snapshot_compression", use_snapshot_compression)

@@ -10,22 +10,49 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from millstream.common.state import ValueState, ValueStateDescriptor
+    from millstream.common.accumulators import (
+        Accumulator,
+        DoubleCounter,
+        Histogram,
+        IntCounter,
+        LongCounter,
+    )
+    from millstream.common.distributed_cache import DistributedCache
+    from millstream.common.metrics import MetricGroup
+    from millstream.common.state import (
+        AggregatingState,
+        AggregatingStateDescriptor,
+        ListState,
+        ListStateDescriptor,
+        MapState,
+        MapStateDescriptor,
+        OperatorStateStore,
+        ReducingState,
+        ReducingStateDescriptor,
+        ValueState,
+        ValueStateDescriptor,
+    )
     from millstream.common.windows import Window
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowFunction",
+    "CheckpointedFunction",
     "FilterFunction",
     "FlatMapFunction",
     "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "KeySelector",
     "KeyedProcessFunction",
     "KeyedStateStore",
     "MapFunction",
     "Partitioner",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
@@ -53,7 +80,27 @@ class KeyedStateStore(ABC):
 
         Raises:
             StateAccessError: If the stream is not keyed.
+            ConfigurationError: If it is another kind of descriptor, or the name is taken by another kind of
+                state. The other getters raise the same.
         """
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """Return the list state of that name."""
+
+    @abstractmethod
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """Return the map state of that name."""
+
+    @abstractmethod
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """Return the reducing state of that name."""
+
+    @abstractmethod
+    def get_aggregating_state(
+        self, state_descriptor: AggregatingStateDescriptor
+    ) -> AggregatingState[Any, Any]:
+        """Return the aggregating state of that name."""
 
 
 class RuntimeContext(KeyedStateStore):
@@ -87,15 +134,112 @@ class RuntimeContext(KeyedStateStore):
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """Return a global job parameter."""
 
+    @abstractmethod
+    def get_metrics_group(self) -> MetricGroup:
+        """Return the group that the function makes its metrics in."""
+
+    @abstractmethod
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        """Register an accumulator (Java's `addAccumulator`).
+
+        Raises:
+            ConfigurationError: If the operator has one of that name, or it is none.
+        """
+
+    @abstractmethod
+    def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
+        """Return an accumulator that this operator registered, None if there is none of that name."""
+
+    @abstractmethod
+    def get_int_counter(self, name: str) -> IntCounter:
+        """Return the IntCounter of that name; the first call registers it.
+
+        Raises:
+            ConfigurationError: If the name is taken by another class. The other getters raise the same.
+        """
+
+    @abstractmethod
+    def get_long_counter(self, name: str) -> LongCounter:
+        """Return the LongCounter of that name; the first call registers it."""
+
+    @abstractmethod
+    def get_double_counter(self, name: str) -> DoubleCounter:
+        """Return the DoubleCounter of that name; the first call registers it."""
+
+    @abstractmethod
+    def get_histogram(self, name: str) -> Histogram:
+        """Return the accumulator Histogram of that name; the first call registers it."""
+
+    @abstractmethod
+    def get_distributed_cache(self) -> DistributedCache:
+        """Return the files of `register_cached_file` (Java's `getDistributedCache`)."""
+
 
 class Function(ABC):
-    """Base of all user functions."""
+    """Base of all user functions; their types may be told in brackets, as `WindowFunction[In, Out, Key, Window]`."""
+
+    __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Called once before the first record."""
 
     def close(self) -> None:
         """Called once after the last record, also when the job fails."""
+
+
+class FunctionInitializationContext(ABC):
+    """What a function may ask while its state is initialised."""
+
+    @abstractmethod
+    def is_restored(self) -> bool:
+        """Return whether there is state of an earlier attempt or job."""
+
+    @abstractmethod
+    def get_restored_checkpoint_id(self) -> int | None:
+        """Return the checkpoint that the state comes from; None if it begins empty."""
+
+    @abstractmethod
+    def get_operator_state_store(self) -> OperatorStateStore:
+        """Return operator state: of this subtask, not of a key."""
+
+    @abstractmethod
+    def get_keyed_state_store(self) -> KeyedStateStore:
+        """Return keyed state; only on keyed streams."""
+
+
+class FunctionSnapshotContext(ABC):
+    """What a function may ask about the checkpoint that is being made."""
+
+    @abstractmethod
+    def get_checkpoint_id(self) -> int:
+        """Return the checkpoint's id: the number of the epoch that it ends."""
+
+    @abstractmethod
+    def get_checkpoint_timestamp(self) -> int:
+        """Return the checkpoint's time, epoch milliseconds."""
+
+
+class CheckpointedFunction(ABC):
+    """A function with state of its subtask (Java's `CheckpointedFunction`); mix it into a function.
+
+    Example::
+
+        class Buffer(SinkFunction, CheckpointedFunction):
+            def initialize_state(self, context):
+                self._saved = context.get_operator_state_store().get_list_state(ListStateDescriptor("buffer"))
+                self._buffer = list(self._saved.get())
+
+            def snapshot_state(self, context):
+                self._saved.update(self._buffer)
+    """
+
+    @abstractmethod
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        """Get the state, and take from it what an earlier attempt left; called once, before `open`."""
+
+    @abstractmethod
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        """Put into the state what has to survive; called at the end of each epoch with a checkpoint."""
 
 
 class MapFunction(Function):
@@ -253,6 +397,8 @@ class ProcessWindowFunction(Function):
     class Context(ABC):
         """What a firing comes with."""
 
+        __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
+
         @abstractmethod
         def window(self) -> Window:
             """Return the window that fired."""
@@ -280,6 +426,44 @@ class ProcessWindowFunction(Function):
         """Yield the results of one window of one key."""
 
     def clear(self, context: ProcessWindowFunction.Context) -> None:
+        """Clear per-window state; called when the window is cleaned up."""
+
+
+class AllWindowFunction(Function):
+    """Makes results from all records of a window of a stream without keys."""
+
+    @abstractmethod
+    def apply(self, window: Window, inputs: Iterable[Any]) -> Iterable[Any] | None:
+        """Yield the results of one window."""
+
+
+class ProcessAllWindowFunction(Function):
+    """Makes results from all records of a window of a stream without keys, with state and side outputs."""
+
+    class Context(ABC):
+        """What a firing comes with."""
+
+        __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
+
+        @abstractmethod
+        def window(self) -> Window:
+            """Return the window that fired."""
+
+        @abstractmethod
+        def window_state(self) -> KeyedStateStore:
+            """Return state of this window; cleared in `clear`."""
+
+        @abstractmethod
+        def global_state(self) -> KeyedStateStore:
+            """Return state over all windows."""
+
+    @abstractmethod
+    def process(
+        self, context: ProcessAllWindowFunction.Context, elements: Iterable[Any]
+    ) -> Iterable[Any] | None:
+        """Yield the results of one window."""
+
+    def clear(self, context: ProcessAllWindowFunction.Context) -> None:
         """Clear per-window state; called when the window is cleaned up."""
 
 

@@ -23,6 +23,8 @@ class _Job(Protocol):
 
     def cancel(self) -> None: ...
 
+    def accumulators(self) -> dict[str, Any]: ...
+
 
 class JobClient:
     """A job that was submitted.
@@ -68,8 +70,8 @@ class JobClient:
         raise NotSupportedError("savepoints are not supported yet", detail="They come with a later release.")
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        """Return the accumulators; there are none yet."""
-        return CompletableFuture.completed({})
+        """Return the accumulators' merged results by name, as of the job's last epoch."""
+        return CompletableFuture.completed(self._job.accumulators())
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """Return how the job ends; `result()` waits for it and raises what made it fail."""

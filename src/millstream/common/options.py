@@ -7,188 +7,18 @@ Spark as they are.
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import timedelta
-from enum import Enum
-from typing import Any, Final
+from typing import Final
 
-from millstream.common.errors import ConfigurationError, shorten
-from millstream.common.time import Duration, Time, to_milliseconds
+from millstream.common.option_types import ConfigOption, OptionType, parse_duration_ms
+from millstream.common.options_checkpointing import CHECKPOINT_INTERVAL as CHECKPOINT_INTERVAL
+from millstream.common.options_checkpointing import CHECKPOINTING_OPTIONS
+from millstream.common.options_python import JAR_OPTIONS, PYTHON_OPTIONS
+from millstream.common.options_state import STATE_OPTIONS
 
 __all__ = ["ALL_OPTIONS", "SPARK_PREFIX", "ConfigOption", "OptionType", "find_option", "parse_duration_ms"]
 
 SPARK_PREFIX: Final = "spark."
 """Keys that begin so go to Spark."""
-
-
-class OptionType(Enum):
-    """What kind of value an option takes; the value is how messages name it."""
-
-    STRING = "a string"
-    INTEGER = "an integer"
-    POSITIVE_INTEGER = "a positive integer"
-    FLOAT = "a number"
-    BOOLEAN = "true or false"
-    DURATION = "a duration, such as 200 (ms), '10 s' or '1 min'"
-    MAP = "a mapping of strings, such as 'a:1,b:2'"
-
-    def convert(self, value: object) -> Any:
-        """Return `value` as this type.
-
-        Raises:
-            ValueError: If it does not fit; `TypeError` likewise.
-        """
-        return _CONVERTERS[self](value)
-
-
-@dataclass(frozen=True)
-class ConfigOption:
-    """One option.
-
-    Attributes:
-        key: Hierarchical, lower case, separated by dots.
-        type: What kind of value it takes; durations are read as milliseconds.
-        default: What holds when nobody sets it, already of that type; None for no value.
-        doc: One or two sentences for users.
-        choices: The only values allowed; empty for any.
-    """
-
-    key: str
-    type: OptionType
-    default: Any = None
-    doc: str = ""
-    choices: tuple[str, ...] = field(default=(), kw_only=True)
-
-    def convert(self, value: object) -> Any:
-        """Return `value` as the option's type.
-
-        Raises:
-            ConfigurationError: If it does not fit; names key, value and expected type.
-        """
-        try:
-            converted = self.type.convert(value)
-        except (ValueError, TypeError) as error:
-            raise self._misfit(value, f"The option takes {self.type.value}.") from error
-        if self.choices and converted.lower() not in map(str.lower, self.choices):
-            raise self._misfit(value, f"The option takes one of: {', '.join(self.choices)}.")
-        return converted
-
-    def _misfit(self, value: object, detail: str) -> ConfigurationError:
-        return ConfigurationError(
-            f'option "{self.key}" was given {shorten(value)} of type {type(value).__name__}', detail=detail
-        )
-
-
-_UNITS_MS = {
-    "ns": 1e-6,
-    "nano": 1e-6,
-    "us": 1e-3,
-    "µs": 1e-3,
-    "micro": 1e-3,
-    "": 1,
-    "ms": 1,
-    "milli": 1,
-    "millisecond": 1,
-    "s": 1_000,
-    "sec": 1_000,
-    "second": 1_000,
-    "m": 60_000,
-    "min": 60_000,
-    "minute": 60_000,
-    "h": 3_600_000,
-    "hour": 3_600_000,
-    "d": 86_400_000,
-    "day": 86_400_000,
-}
-
-
-def parse_duration_ms(value: object) -> int:
-    """Return a duration in milliseconds, rounded down; a bare number is milliseconds already.
-
-    >>> [parse_duration_ms(text) for text in (5, "200ms", "10 s", "1 min", "1.5 hours")]
-    [5, 200, 10000, 60000, 5400000]
-
-    Raises:
-        ValueError: If it is not a duration, or negative.
-    """
-    if isinstance(value, (Duration, Time, timedelta)):
-        return to_milliseconds(value)
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]*)\s*", str(value).lower())
-    if match is None or isinstance(value, bool):
-        raise ValueError(f"{value!r} is not a duration")
-    unit = match[2] if match[2] in _UNITS_MS else match[2].removesuffix("s")
-    if unit not in _UNITS_MS:
-        raise ValueError(f"{match[2]!r} is not a unit of time")
-    return int(float(match[1]) * _UNITS_MS[unit])
-
-
-def _to_string(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (str, int, float)):
-        return str(value)
-    if isinstance(value, Enum):
-        return value.name
-    raise ValueError("not a string")
-
-
-def _to_integer(value: object) -> int:
-    if isinstance(value, bool):
-        raise ValueError("a bool is not an integer")
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, str):
-        return int(value)
-    raise ValueError("not an integer")
-
-
-def _to_positive_integer(value: object) -> int:
-    number = _to_integer(value)
-    if number < 1:
-        raise ValueError("not positive")
-    return number
-
-
-def _to_float(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ValueError("not a number")
-    return float(value)
-
-
-def _to_boolean(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
-        return value.strip().lower() == "true"
-    raise ValueError("neither true nor false")
-
-
-def _to_map(value: object) -> dict[str, str]:
-    if isinstance(value, Mapping):
-        return {str(key): _to_string(item) for key, item in value.items()}
-    if not isinstance(value, str):
-        raise ValueError("not a mapping")
-    text = value.strip()
-    if text.startswith("{"):
-        return _to_map(json.loads(text))
-    pairs = [part.partition(":") for part in re.split(r"[,;]", text) if part.strip()]
-    if not all(colon for _, colon, _ in pairs):
-        raise ValueError("a pair has no colon")
-    return {key.strip(): item.strip() for key, _, item in pairs}
-
-
-_CONVERTERS: dict[OptionType, Callable[[object], Any]] = {
-    OptionType.STRING: _to_string,
-    OptionType.INTEGER: _to_integer,
-    OptionType.POSITIVE_INTEGER: _to_positive_integer,
-    OptionType.FLOAT: _to_float,
-    OptionType.BOOLEAN: _to_boolean,
-    OptionType.DURATION: parse_duration_ms,
-    OptionType.MAP: _to_map,
-}
 
 DEFAULT_PARALLELISM: Final = ConfigOption(
     "parallelism.default",
@@ -238,12 +68,6 @@ TARGET: Final = ConfigOption(
     "Where jobs run: local (this process, no JVM), or a Spark master: local[n], local-cluster[n,cores,MB], "
     "spark://host:port, yarn, k8s://….",
 )
-CHECKPOINT_INTERVAL: Final = ConfigOption(
-    "execution.checkpointing.interval",
-    OptionType.DURATION,
-    None,
-    "Time between two checkpoints; none are made without it.",
-)
 BUFFER_TIMEOUT: Final = ConfigOption(
     "execution.buffer-timeout.interval",
     OptionType.DURATION,
@@ -286,6 +110,12 @@ STOP_WHEN_IDLE: Final = ConfigOption(
     None,
     "End an unbounded job well when no source delivered anything for so long.",
 )
+WATERMARK_STALL_WARNING: Final = ConfigOption(
+    "millstream.watermark.stall-warning",
+    OptionType.DURATION,
+    10_000,
+    "Warn when records have come for so long while the watermark stood still; 0 never warns.",
+)
 SLOT_TIMEOUT: Final = ConfigOption(
     "millstream.slot.timeout",
     OptionType.DURATION,
@@ -297,6 +127,13 @@ SLOT_LEASE: Final = ConfigOption(
     OptionType.DURATION,
     60_000,
     "A slot that nobody has asked for anything for so long ends itself.",
+)
+CACHE_DIR: Final = ConfigOption(
+    "millstream.cache.dir",
+    OptionType.STRING,
+    None,
+    "Where cached streams are kept; a directory that the driver and all slots see. Without it: the system's "
+    "directory for temporary files.",
 )
 DEBUG: Final = ConfigOption(
     "millstream.debug",
@@ -320,7 +157,6 @@ ALL_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     AUTO_WATERMARK_INTERVAL,
     RUNTIME_MODE,
     TARGET,
-    CHECKPOINT_INTERVAL,
     BUFFER_TIMEOUT,
     EPOCH_TARGET_DURATION,
     EPOCH_MAX_RECORDS,
@@ -328,10 +164,16 @@ ALL_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     EPOCH_FIXED_RECORDS,
     MAX_EPOCHS,
     STOP_WHEN_IDLE,
+    WATERMARK_STALL_WARNING,
     SLOT_TIMEOUT,
     SLOT_LEASE,
+    CACHE_DIR,
     DEBUG,
     VERBOSE,
+    *CHECKPOINTING_OPTIONS,
+    *STATE_OPTIONS,
+    *PYTHON_OPTIONS,
+    *JAR_OPTIONS,
 )
 
 _BY_KEY = {option.key: option for option in ALL_OPTIONS}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import codecs
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
-from millstream.common.errors import ConfigurationError
+from millstream.common.errors import ConfigurationError, TypeMismatchError, shorten
+from millstream.common.typeinfo_basic import TypeInformation
+from millstream.common.types import Row
 
 __all__ = [
     "BulkWriter",
@@ -15,6 +17,7 @@ __all__ = [
     "ByteArraySchema",
     "DeserializationSchema",
     "Encoder",
+    "RowFieldExtractorSchema",
     "SerializationSchema",
     "SimpleStringSchema",
     "check_charset",
@@ -95,13 +98,50 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
         return message
 
 
+class RowFieldExtractorSchema(SerializationSchema):
+    """One field of a row, which holds bytes already: the key or the value of a Kafka record.
+
+    >>> RowFieldExtractorSchema(0).serialize(Row(b"key", b"value"))
+    b'key'
+    """
+
+    def __init__(self, field_index: int) -> None:
+        """Take the field at that position.
+
+        Raises:
+            ConfigurationError: If it is negative.
+        """
+        if field_index < 0:
+            raise ConfigurationError(f"the field index is {field_index}", detail="It must not be negative.")
+        self._field_index = field_index
+
+    def serialize(self, value: Any) -> bytes:
+        """Return the field.
+
+        Raises:
+            TypeMismatchError: If the row has no such field, or it is not bytes.
+        """
+        if not isinstance(value, Row) or len(value) <= self._field_index:
+            raise TypeMismatchError(f"field {self._field_index} was asked of {shorten(value)}")
+        field = value[self._field_index]
+        if not isinstance(field, (bytes, bytearray)):
+            raise TypeMismatchError(
+                f"field {self._field_index} of a row is {shorten(field)}", detail="It must be bytes."
+            )
+        return bytes(field)
+
+
 class Encoder:
     """Writes records to a file one after the other; subclass it and override `encode`."""
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """Make an encoder that writes `str(record)` and a newline."""
+        """Make an encoder that writes each record as a line: as Flink prints its declared type, else `str(record)`."""
         return _StringEncoder(check_charset(charset_name))
+
+    def for_type(self, value_type: TypeInformation | None) -> Encoder:
+        """Return the encoder for records of a declared type; by default the type makes no difference."""
+        return self
 
     def encode(self, element: Any) -> bytes:
         """Return the bytes of one record, with whatever separates it from the next."""
@@ -115,18 +155,24 @@ class Encoder:
 class _StringEncoder(Encoder):
     """`str(record)` and a newline."""
 
-    def __init__(self, charset: str) -> None:
+    def __init__(self, charset: str, value_type: TypeInformation | None = None) -> None:
         self._charset = charset
+        self._text: Callable[[Any], str] = str if value_type is None else value_type.to_text
+
+    def for_type(self, value_type: TypeInformation | None) -> Encoder:
+        """Return an encoder that writes records as Flink prints them: tuples `(a,1)`."""
+        return _StringEncoder(self._charset, value_type)
 
     def encode(self, element: Any) -> bytes:
-        return f"{element}\n".encode(self._charset)
+        return f"{self._text(element)}\n".encode(self._charset)
 
     def encode_all(self, elements: Sequence[Any]) -> bytes:
         if not elements:
             return b""
         if "16" in self._charset or "32" in self._charset:  # a byte order mark for each record, as `encode`
             return super().encode_all(elements)
-        return ("\n".join(map(str, elements)) + "\n").encode(self._charset)
+        lines = elements if set(map(type, elements)) == {str} else map(self._text, elements)
+        return ("\n".join(lines) + "\n").encode(self._charset)
 
 
 class BulkWriter(ABC):

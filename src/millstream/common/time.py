@@ -112,6 +112,9 @@ class Time:
     def __hash__(self) -> int:
         return hash(self._millis)
 
+    def __str__(self) -> str:
+        return f"{self._millis} ms"
+
     def __repr__(self) -> str:
         return f"Time({self._millis} ms)"
 

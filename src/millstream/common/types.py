@@ -74,9 +74,16 @@ class Row:
         """Return what the row does to a changelog."""
         return self._row_kind
 
-    def set_row_kind(self, kind: RowKind) -> None:
+    def set_row_kind(self, row_kind: RowKind) -> None:
         """Set what the row does to a changelog."""
-        self._row_kind = kind
+        self._row_kind = row_kind
+
+    @staticmethod
+    def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
+        """Make a row of that kind, from values or from named values."""
+        row = Row(*args, **kwargs)
+        _set_kind(row, row_kind)
+        return row
 
     def set_field_names(self, field_names: Iterable[str]) -> None:
         """Name the fields."""

@@ -10,7 +10,15 @@ from typing import Any
 from millstream.common.errors import ConfigurationError
 from millstream.common.time import MIN_TIMESTAMP, Duration
 
-__all__ = ["TimestampAssigner", "WatermarkGenerator", "WatermarkOutput", "WatermarkStrategy"]
+__all__ = [
+    "TimestampAssigner",
+    "WatermarkAlignment",
+    "WatermarkGenerator",
+    "WatermarkOutput",
+    "WatermarkStrategy",
+]
+
+_DEFAULT_UPDATE_INTERVAL_MS = 1_000
 
 
 class TimestampAssigner(ABC):
@@ -31,7 +39,15 @@ class WatermarkOutput(ABC):
 
     @abstractmethod
     def emit_watermark(self, timestamp_ms: int) -> None:
-        """Emit a watermark; one that does not advance is ignored."""
+        """Emit a watermark; one that does not advance is ignored. The stream is active from then on."""
+
+    @abstractmethod
+    def mark_idle(self) -> None:
+        """Tell that nobody is to wait for this stream, until its next record or watermark."""
+
+    @abstractmethod
+    def mark_active(self) -> None:
+        """Tell that the stream counts again."""
 
 
 class WatermarkGenerator(ABC):
@@ -59,6 +75,21 @@ class BoundedOutOfOrderness:
 
 
 @dataclass(frozen=True)
+class WatermarkAlignment:
+    """Declares that a source does not run ahead of others.
+
+    Attributes:
+        group: Sources of the same group are aligned with each other.
+        max_drift_ms: How far a split's watermark may be ahead of the group's lowest.
+        update_interval_ms: Accepted for compatibility: alignment is decided before each epoch.
+    """
+
+    group: str
+    max_drift_ms: int
+    update_interval_ms: int = _DEFAULT_UPDATE_INTERVAL_MS
+
+
+@dataclass(frozen=True)
 class WatermarkStrategy:
     """How timestamps and watermarks are made; immutable, each `with_…` returns a new one.
 
@@ -66,11 +97,13 @@ class WatermarkStrategy:
         generator: None for no watermarks, a bound, or a factory of generators.
         timestamp_assigner: Gives timestamps; None keeps those that records have.
         idle_timeout_ms: After so long without records a split no longer holds the watermark back; None never.
+        alignment: Keeps a source's splits from running ahead; None lets them.
     """
 
     generator: BoundedOutOfOrderness | Callable[[], WatermarkGenerator] | None = None
     timestamp_assigner: TimestampAssigner | None = None
     idle_timeout_ms: int | None = None
+    alignment: WatermarkAlignment | None = None
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
@@ -91,7 +124,19 @@ class WatermarkStrategy:
 
     @staticmethod
     def for_generator(factory: Callable[[], WatermarkGenerator]) -> WatermarkStrategy:
-        """Watermarks from a generator of your own (Java's `forGenerator`); `factory` is called for each split."""
+        """Watermarks from a generator of your own (Java's `forGenerator`).
+
+        Args:
+            factory: Called without arguments, once for each split.
+
+        Raises:
+            ConfigurationError: If it cannot be called.
+        """
+        if not callable(factory):
+            raise ConfigurationError(
+                f"for_generator was given a {type(factory).__name__}",
+                hint="Give it a class or function without arguments that returns a WatermarkGenerator.",
+            )
         return WatermarkStrategy(factory)
 
     @staticmethod
@@ -122,6 +167,39 @@ class WatermarkStrategy:
         if timeout_ms <= 0:
             raise ConfigurationError(f"the idle timeout is not positive: {timeout_ms} ms")
         return replace(self, idle_timeout_ms=timeout_ms)
+
+    def with_watermark_alignment(
+        self,
+        watermark_group: str,
+        max_allowed_watermark_drift: Duration,
+        update_interval: Duration | None = None,
+    ) -> WatermarkStrategy:
+        """Do not read splits whose watermark is too far ahead of the lowest in the group.
+
+        Holds for `from_source`: what is held back are ranges of splits, so a split may be ahead by the drift
+        and what it reads in one epoch. In `assign_timestamps_and_watermarks` it has no effect, as in Flink.
+
+        Args:
+            watermark_group: Sources of the same group are aligned with each other.
+            max_allowed_watermark_drift: How far a split may be ahead.
+            update_interval: Accepted for compatibility: alignment is decided before each epoch.
+
+        Raises:
+            ConfigurationError: If the drift is negative or the interval not positive.
+        """
+        drift_ms = max_allowed_watermark_drift.to_milliseconds()
+        interval_ms = (
+            _DEFAULT_UPDATE_INTERVAL_MS if update_interval is None else update_interval.to_milliseconds()
+        )
+        if drift_ms < 0:
+            raise ConfigurationError(f"the drift of watermarks is negative: {drift_ms} ms")
+        if interval_ms <= 0:
+            raise ConfigurationError(f"the update interval of an alignment is not positive: {interval_ms} ms")
+        return replace(self, alignment=WatermarkAlignment(watermark_group, drift_ms, interval_ms))
+
+    def without_watermarks(self) -> WatermarkStrategy:
+        """Return what is left of the strategy in batch mode: the timestamps."""
+        return replace(self, generator=None, idle_timeout_ms=None, alignment=None)
 
 
 NO_TIMESTAMP = MIN_TIMESTAMP

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
 
 from millstream.common.time import MAX_TIMESTAMP
 
-__all__ = ["GlobalWindow", "TimeWindow", "Window"]
+__all__ = ["CountWindow", "GlobalWindow", "TimeWindow", "Window"]
 
 
 class Window(ABC):
@@ -48,8 +50,33 @@ class TimeWindow(Window):
         """Return the start of the tumbling window that holds `timestamp`."""
         return timestamp - (timestamp - offset) % window_size
 
+    @staticmethod
+    def merge_windows(windows: Iterable[TimeWindow], callback: Any) -> None:
+        """Find windows that overlap or touch.
+
+        Args:
+            windows: The candidates, in any order.
+            callback: A `MergingWindowAssigner.MergeCallback`; its `merge(windows, cover)` is called for each
+                group of two or more different windows, the group in order of time.
+        """
+        group: list[TimeWindow] = []
+        cover: TimeWindow | None = None
+        for window in sorted(set(windows)):
+            if cover is not None and cover.intersects(window):
+                group.append(window)
+                cover = cover.cover(window)
+                continue
+            if cover is not None and len(group) > 1:
+                callback.merge(group, cover)
+            group, cover = [window], window
+        if cover is not None and len(group) > 1:
+            callback.merge(group, cover)
+
     def __lt__(self, other: TimeWindow) -> bool:
         return (self.start, self.end) < (other.start, other.end)
+
+    def __le__(self, other: TimeWindow) -> bool:
+        return (self.start, self.end) <= (other.start, other.end)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TimeWindow) and self.start == other.start and self.end == other.end
@@ -62,6 +89,35 @@ class TimeWindow(Window):
 
     def __reduce__(self) -> tuple[type[TimeWindow], tuple[int, int]]:
         return TimeWindow, (self.start, self.end)
+
+
+class CountWindow(Window):
+    """A number of records, counted from 0 for each key.
+
+    >>> CountWindow(3)
+    CountWindow(id=3)
+    """
+
+    __slots__ = ("id",)
+
+    def __init__(self, id: int) -> None:
+        self.id = id
+
+    def max_timestamp(self) -> int:
+        """Return the end of time: such a window has no end in time."""
+        return MAX_TIMESTAMP
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CountWindow) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"CountWindow(id={self.id})"
+
+    def __reduce__(self) -> tuple[type[CountWindow], tuple[int]]:
+        return CountWindow, (self.id,)
 
 
 class GlobalWindow(Window):

@@ -5,7 +5,7 @@ What is read in an epoch is known exactly beforehand, so the plan can tell at on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from itertools import pairwise
 from typing import Any
 
@@ -96,9 +96,16 @@ class IndexEnumerator(SplitEnumerator):
         pending = [
             sum(length(self._splits[i][0]) - self._splits[i][1] for i in owned) for owned in self._owned
         ]
-        wanted = [min(request.max_records, count) for count in pending]
+        wanted = [
+            min(request.max_records, count - self._paused(owned, request.paused))
+            for owned, count in zip(self._owned, pending, strict=True)
+        ]
         shares = wanted if self._rate is None else self._limited(wanted, request.now_ms)
-        ranges = {subtask: self._ranges(subtask, shares[subtask]) for subtask in subtasks if shares[subtask]}
+        ranges = {
+            subtask: self._ranges(subtask, shares[subtask], request.paused)
+            for subtask in subtasks
+            if shares[subtask]
+        }
         finished = frozenset(subtask for subtask in subtasks if shares[subtask] == pending[subtask])
         more = len(finished) < len(subtasks)
         if self._rate is None:
@@ -123,9 +130,16 @@ class IndexEnumerator(SplitEnumerator):
         """Return what remains."""
         return [(split_id, indices, done) for split_id, (indices, done) in self._splits.items()]
 
-    def _ranges(self, subtask: int, records: int) -> list[SplitRange]:
+    def _paused(self, owned: Sequence[str], paused: Set[str]) -> int:
+        """Return how many records of a subtask's splits must wait."""
+        held = [self._splits[i] for i in owned if i in paused] if paused else []
+        return sum(length(indices) - done for indices, done in held)
+
+    def _ranges(self, subtask: int, records: int, paused: Set[str]) -> list[SplitRange]:
         planned = []
         for split_id in self._owned[subtask]:
+            if split_id in paused:
+                continue
             indices, done = self._splits[split_id]
             count = min(records, length(indices) - done)
             if count:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
-from millstream.common import options
-from millstream.common.configuration import Configuration
+from millstream.common import options, options_python
+from millstream.common.configuration import ConfigSource, Configuration
 from millstream.common.errors import (
     ConfigurationError,
     JobDefinitionError,
@@ -15,6 +15,8 @@ from millstream.common.errors import (
     TypeMismatchError,
 )
 from millstream.common.execution_config import ExecutionConfig
+from millstream.common.io import InputFormat
+from millstream.common.java_functions import SourceFunction
 from millstream.common.job_client import JobClient
 from millstream.common.job_execution_result import JobExecutionResult
 from millstream.common.job_id import JobID
@@ -22,7 +24,9 @@ from millstream.common.typeinfo import TypeInformation
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.connectors.collection import CollectionSource
 from millstream.datastream.execution_mode import RuntimeExecutionMode
+from millstream.datastream.job_files import CheckpointSettings, JobFiles
 from millstream.datastream.slot_sharing_group import SlotSharingGroup
+from millstream.datastream.streams.cached_data_stream import Cache
 from millstream.datastream.streams.data_stream import DataStream, check_strategy
 from millstream.datastream.streams.settings import Port
 from millstream.graph.explain import execution_plan
@@ -31,6 +35,7 @@ from millstream.graph.transformation import Edge, Transformation
 from millstream.operators.base import OperatorSpec
 from millstream.operators.source import SourceSpec
 from millstream.operators.user_code import fit
+from millstream.spi.formats import BulkFormat
 from millstream.spi.source import Boundedness, Source
 
 __all__ = ["StreamExecutionEnvironment"]
@@ -38,7 +43,7 @@ __all__ = ["StreamExecutionEnvironment"]
 DEFAULT_JOB_NAME = "Flink Streaming Job"
 
 
-class StreamExecutionEnvironment:
+class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
     """The context of a program: makes streams, submits jobs.
 
     Not to be shared by threads.
@@ -48,6 +53,7 @@ class StreamExecutionEnvironment:
     """
 
     executed_jobs: ClassVar[int] = 0
+    _local_parallelism: ClassVar[int | None] = None
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration(configuration)
@@ -55,6 +61,7 @@ class StreamExecutionEnvironment:
         self._transformations: list[Transformation] = []
         self._created = 0
         self._collectors = 0
+        self._caches: list[Cache] = []
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -64,6 +71,9 @@ class StreamExecutionEnvironment:
             configuration: Options; they win over those given on the command line.
         """
         settings = Configuration.from_environment(os.environ)
+        local_parallelism = StreamExecutionEnvironment._local_parallelism
+        if local_parallelism is not None and not settings.contains_key(options.DEFAULT_PARALLELISM.key):
+            settings.set(options.DEFAULT_PARALLELISM, local_parallelism, source=ConfigSource.DEFAULT)
         return StreamExecutionEnvironment(settings.add_all(configuration) if configuration else settings)
 
     # Options
@@ -131,15 +141,21 @@ class StreamExecutionEnvironment:
         enabled: bool = self._configuration.get(options.OPERATOR_CHAINING)
         return enabled
 
-    def enable_checkpointing(self, interval: int, mode: Any = None) -> StreamExecutionEnvironment:
-        """Set the time between checkpoints, in milliseconds; `mode` is accepted for compatibility."""
-        self._configuration.set(options.CHECKPOINT_INTERVAL, interval)
-        return self
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """Return whether operators of different maximum parallelism are chained."""
+        return bool(self._configuration.get(options_python.CHAIN_DIFFERENT_MAX_PARALLELISM))
 
-    def get_checkpoint_interval(self) -> int:
-        """Return the time between checkpoints in milliseconds, -1 if there are none."""
-        interval_ms: int = self._configuration.get(options.CHECKPOINT_INTERVAL, -1)
-        return interval_ms
+    def get_default_local_parallelism(self) -> int:
+        """Return the parallelism of environments that are made without one."""
+        return StreamExecutionEnvironment._local_parallelism or os.cpu_count() or 1
+
+    def set_default_local_parallelism(self, parallelism: int) -> None:
+        """Set the parallelism of environments made from now on, in this process, if no option sets it.
+
+        Raises:
+            ConfigurationError: If it is not positive.
+        """
+        StreamExecutionEnvironment._local_parallelism = options.DEFAULT_PARALLELISM.convert(parallelism)
 
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
         """Accept a group; slots hold every vertex anyway."""
@@ -197,13 +213,35 @@ class StreamExecutionEnvironment:
         return self._add_source(source_name, source, watermark_strategy, type_info)
 
     def add_source(
-        self, source_func: Any, source_name: str = "Custom Source", type_info: Any = None
-    ) -> NoReturn:
-        """Source functions come with a later release."""
+        self,
+        source_func: SourceFunction,
+        source_name: str = "Custom Source",
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """Make a stream of a source function; PyFlink's only wrap Java classes, so there is none to run.
+
+        Raises:
+            NotSupportedError: Always.
+        """
         raise NotSupportedError(
-            "add_source is not supported yet",
-            detail="Source functions come with a later release.",
-            hint="Use from_source(...) or from_collection(...).",
+            f"add_source was given a {type(source_func).__name__}",
+            detail="Source functions of PyFlink wrap Java classes.",
+            hint="Use from_source(...) or from_collection(...); a source of your own derives from "
+            "millstream.spi.source.Source.",
+        )
+
+    def create_input(
+        self, input_format: InputFormat | BulkFormat, type_info: TypeInformation | None = None
+    ) -> DataStream:
+        """Make a stream of an input format; PyFlink's only wrap Java classes, so there is none to run.
+
+        Raises:
+            NotSupportedError: Always.
+        """
+        raise NotSupportedError(
+            f"create_input was given a {type(input_format).__name__}",
+            detail="Input formats of PyFlink wrap Java classes.",
+            hint="Use from_source(FileSource.for_bulk_file_format(format, path).build(), ...).",
         )
 
     # Jobs
@@ -240,13 +278,16 @@ class StreamExecutionEnvironment:
         return execution_plan(self._job_transformations(), self._configuration)
 
     def close(self) -> None:
-        """Forget what was built and not run."""
+        """Forget what was built and not run, and drop what cached streams keep."""
         self._transformations.clear()
+        for cache in self._caches:
+            cache.invalidate()
 
     # Internals
 
     def _launch(self, job_name: str | None) -> RunningJob:
         transformations = self._job_transformations()
+        filling = self._fill_caches(transformations)
         submission = JobSubmission(
             name=job_name or self._configuration.get(options.PIPELINE_NAME) or DEFAULT_JOB_NAME,
             transformations=transformations,
@@ -254,7 +295,20 @@ class StreamExecutionEnvironment:
         )
         self._transformations.clear()
         StreamExecutionEnvironment.executed_jobs += 1
-        return find_launcher().launch(submission)
+        job = find_launcher().launch(submission)
+        for cache in filling:
+            cache.filled_by(job)
+        return job
+
+    def _fill_caches(self, transformations: list[Transformation]) -> list[Cache]:
+        """Add a sink for each cached stream that the job computes and nobody has kept yet; return their caches."""
+        filling = [
+            cache for cache in self._caches if cache.is_free and cache.transformation in transformations
+        ]
+        for cache in filling:
+            self._created += 1
+            transformations.append(cache.sink(self._created))
+        return filling
 
     def _job_transformations(self) -> list[Transformation]:
         """Return what was built since the last job and all that it reads, inputs first.
@@ -262,9 +316,11 @@ class StreamExecutionEnvironment:
         Sources that nobody reads are left out, as in Flink.
         """
         needed: dict[int, Transformation] = {}
+        kept = {cache.transformation.id: cache.source() for cache in self._caches if cache.is_filled}
         waiting = [each for each in self._transformations if each.inputs]
         while waiting:
             transformation = waiting.pop()
+            transformation = kept.get(transformation.id, transformation)
             if needed.setdefault(transformation.id, transformation) is transformation:
                 waiting.extend(edge.source for edge in transformation.inputs if edge.source.id not in needed)
         if not needed:
@@ -308,7 +364,7 @@ class StreamExecutionEnvironment:
 
 def _wait(job: RunningJob) -> JobExecutionResult:
     result = job.wait()
-    return JobExecutionResult(JobID(result.job_id), result.runtime_ms)
+    return JobExecutionResult(JobID(result.job_id), result.runtime_ms, dict(result.accumulators))
 
 
 def _check_type_info(type_info: object) -> None:

@@ -6,7 +6,7 @@ The runtime is found by entry point (group `millstream.launchers`), so the API n
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any
@@ -98,11 +98,13 @@ class JobResult:
         job_id: 32 hexadecimal digits.
         runtime_ms: From first to last epoch.
         progress: The last report; None if there was no epoch.
+        accumulators: Merged results by name.
     """
 
     job_id: str
     runtime_ms: int
     progress: EpochProgress | None
+    accumulators: Mapping[str, Any] = field(default_factory=dict)
 
 
 class RunningJob(ABC):
@@ -134,6 +136,10 @@ class RunningJob(ABC):
     @abstractmethod
     def status(self) -> str:
         """Return a Flink job status: CREATED, RUNNING, FINISHED, FAILED, CANCELED, ..."""
+
+    def accumulators(self) -> dict[str, Any]:
+        """Return the accumulators' merged results as of the last epoch, by name; none unless overridden."""
+        return {}
 
 
 class JobLauncher(ABC):

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from millstream.common.errors import JobDefinitionError
-from millstream.graph.operator_ids import operator_id
+from millstream.graph.operator_ids import OperatorIds
 from millstream.graph.transformation import ChainingStrategy, Edge, Transformation
 from millstream.operators.base import OperatorSpec
+from millstream.operators.iteration import IterationHeadSpec, IterationTailSpec
 from millstream.operators.partitioners import Forward, Partitioning, Rebalance
 
 __all__ = ["StreamEdge", "StreamGraph", "StreamNode", "build_stream_graph"]
@@ -85,22 +86,24 @@ def build_stream_graph(
 
     Raises:
         JobDefinitionError: If a parallelism does not fit, a forward edge joins different parallelisms, two
-            operators share a uid, or a source that cannot be shared is to run on several subtasks.
+            operators share a uid, or an iteration has no feedback.
     """
     graph = StreamGraph()
-    ids: dict[int, str] = {}
+    names = OperatorIds()
     for transformation in transformations:
-        node = _build_node(transformation, parallelism, max_parallelism, ids)
+        inputs = [graph.nodes[edge.source.id].operator_id for edge in transformation.inputs]
+        operator_id = names.name(transformation, inputs)
+        node = _build_node(transformation, parallelism, max_parallelism, operator_id)
         graph.nodes[node.id] = node
-        ids[node.id] = node.operator_id
         for edge in transformation.inputs:
             graph.edges.append(_build_edge(edge, node, graph.nodes))
     _check_unique_ids(graph)
+    _check_iterations(graph)
     return graph
 
 
 def _build_node(
-    transformation: Transformation, parallelism: int, max_parallelism: int, ids: dict[int, str]
+    transformation: Transformation, parallelism: int, max_parallelism: int, operator_id: str
 ) -> StreamNode:
     own = transformation.parallelism if transformation.parallelism is not None else parallelism
     groups = transformation.max_parallelism or max_parallelism
@@ -112,7 +115,7 @@ def _build_node(
         )
     return StreamNode(
         id=transformation.id,
-        operator_id=operator_id(transformation, [ids[edge.source.id] for edge in transformation.inputs]),
+        operator_id=operator_id,
         name=transformation.name,
         spec=transformation.spec,
         parallelism=own,
@@ -136,6 +139,16 @@ def _build_edge(edge: Edge, target: StreamNode, nodes: dict[int, StreamNode]) ->
             hint="Use rebalance() or rescale(), or set the same parallelism.",
         )
     return StreamEdge(source.id, target.id, partitioning, edge.side_output, edge.input_index)
+
+
+def _check_iterations(graph: StreamGraph) -> None:
+    tails = {node.spec.head: node for node in graph.nodes.values() if isinstance(node.spec, IterationTailSpec)}
+    for node in graph.nodes.values():
+        if isinstance(node.spec, IterationHeadSpec) and node.id not in tails:
+            raise JobDefinitionError(
+                f'iteration "{node.name}" has no feedback',
+                hint="Call close_with(...) on the stream that iterate() returned.",
+            )
 
 
 def _check_unique_ids(graph: StreamGraph) -> None:

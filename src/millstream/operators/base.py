@@ -18,17 +18,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from millstream.common.accumulators import Accumulators
 from millstream.common.batch import StreamStatus
+from millstream.common.metrics import MetricGroup, MetricName, MetricValue
 from millstream.common.time import MIN_TIMESTAMP
 
 if TYPE_CHECKING:
+    from millstream.operators.watermarks import SplitTime
     from millstream.state.keyed import KeyedStateBackend
+    from millstream.state.operator_state import OperatorStateBackend
 
 __all__ = ["EpochTime", "Operator", "OperatorContext", "OperatorReport", "OperatorSpec", "Output"]
 
 
 class Output(ABC):
-    """Where an operator hands its results; the lists given belong to the receiver."""
+    """Where an operator hands its results; the lists given belong to the receiver.
+
+    Attributes:
+        records_out: Records handed on so far, to side outputs too.
+    """
+
+    records_out: int = 0
 
     @abstractmethod
     def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
@@ -53,9 +63,11 @@ class EpochTime:
 
     Attributes:
         now_ms: Epoch milliseconds.
+        final: Whether this is the job's last epoch: no source gives any more, and nothing goes round.
     """
 
     now_ms: int = 0
+    final: bool = False
 
 
 @dataclass(slots=True)
@@ -70,6 +82,11 @@ class OperatorReport:
         range_ends: Positions of a source, `spi.source.RangeEnd`.
         counters: Counts of this epoch by name, such as `late_records_dropped`.
         max_timestamp_ms: Largest timestamp that it gave to a record; None if it gives none.
+        splits: Event time of the splits of a source (or of an operator that makes watermarks) that changed.
+        made_watermark_ms: The watermark that such an operator emitted last; None if it emitted none in this
+            epoch.
+        metrics: Metrics that changed; filled in by the runtime.
+        accumulators: Class name and pickled accumulator of those that changed; filled in by the runtime.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -79,6 +96,10 @@ class OperatorReport:
     range_ends: list[Any] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
     max_timestamp_ms: int | None = None
+    splits: list[SplitTime] = field(default_factory=list)
+    made_watermark_ms: int | None = None
+    metrics: dict[MetricName, MetricValue] = field(default_factory=dict)
+    accumulators: dict[str, tuple[str, bytes]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -95,8 +116,14 @@ class OperatorContext:
         attempt: Number of the attempt, from 0.
         time: The epoch's processing time.
         keyed_state: State by key; None if the input is not keyed.
+        operator_state: State of the subtask: lists and broadcast maps; None only where an operator is built
+            by hand without it.
         job_parameters: Global job parameters.
         side_outputs: Ids of the side outputs that somebody reads.
+        cached_files: Path of each file of the distributed cache, by name.
+        batch: Whether the job runs in batch mode: results once, the only watermark is the final one.
+        accumulators: Those that the user's function registers.
+        metrics: The group of the user's metrics.
     """
 
     job_id: str
@@ -110,17 +137,33 @@ class OperatorContext:
     keyed_state: KeyedStateBackend | None = None
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     side_outputs: frozenset[str] = frozenset()
+    cached_files: Mapping[str, str] = field(default_factory=dict)
+    batch: bool = False
+    operator_state: OperatorStateBackend | None = None
+    accumulators: Accumulators = field(default_factory=Accumulators)
+    metrics: MetricGroup = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.metrics = MetricGroup(lambda: self.time.now_ms)
 
 
 BatchHandler = Callable[[list[Any], "list[int] | None"], None]
 
 
 class Operator(ABC):
-    """One operator of one subtask; see the module's picture for the order of calls."""
+    """One operator of one subtask; see the module's picture for the order of calls.
+
+    Attributes:
+        context: Where it runs.
+        output: Where its results go.
+        watermark_ms: Its event time.
+        records_in: Records of all inputs so far; counted by the runtime.
+    """
 
     context: OperatorContext
     output: Output
     watermark_ms: int = MIN_TIMESTAMP
+    records_in: int = 0
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Be told where it runs and where results go; called once, first."""

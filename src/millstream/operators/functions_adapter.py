@@ -20,6 +20,7 @@ from millstream.common.functions import (
     ReduceFunction,
     RuntimeContext,
 )
+from millstream.operators.checkpointed import initialize_checkpointed
 
 __all__ = [
     "as_filter",
@@ -99,7 +100,8 @@ def _as_callable(function: Any, kind: type[Function], method: str) -> Callable[.
 
 
 def open_function(function: object, runtime_context: RuntimeContext) -> None:
-    """Open a Function; nothing happens for a plain callable."""
+    """Open a Function, after the state of a CheckpointedFunction; nothing happens for a plain callable."""
+    initialize_checkpointed(function, runtime_context)
     if isinstance(function, Function):
         function.open(runtime_context)
 
@@ -124,7 +126,7 @@ class _Keyed(KeyedProcessFunction):
         self._function = function
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self._function.open(runtime_context)
+        open_function(self._function, runtime_context)
 
     def close(self) -> None:
         self._function.close()

@@ -1,4 +1,8 @@
-"""Rolling reduce of keyed streams: one result for each record, what was reduced so far for its key."""
+"""Rolling reduce of keyed streams: one result for each record, what was reduced so far for its key.
+
+In batch mode each key gives its last result only, at the end of the input, with the timestamp of the key's last
+record (Flink gives it the largest there is, which no window holds).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,13 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 from types import NoneType
 from typing import Any
 
 from millstream.common.errors import TypeMismatchError, shorten
 from millstream.common.functions import ReduceFunction
+from millstream.common.time import MAX_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
 from millstream.common.types import Row
 from millstream.operators.base import Operator, OperatorSpec
@@ -23,6 +29,8 @@ from millstream.operators.user_code import attach_element, fit
 __all__ = ["Aggregation", "ReduceSpec", "RollingAggregate"]
 
 _STATE = "reduced"
+_STAMPS = "reduced-at"
+_BATCH_RECORDS = 50_000
 
 
 @dataclass(frozen=True)
@@ -91,10 +99,18 @@ class ReduceOperator(Operator):
         state = self.context.keyed_state
         assert state is not None, "a keyed operator without keyed state"
         self._table = state.table(_STATE)
+        self._stamps = state.table(_STAMPS)
         open_function(self._function, OperatorRuntimeContext(self.context))
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Reduce a batch, record by record."""
+        results = self._reduce_batch(values)
+        if not self.context.batch:
+            self.output.emit(fit(results, self._output_type), timestamps)
+        elif timestamps is not None:
+            self._stamps.update(zip(map(self._key_selector, values), timestamps, strict=True))
+
+    def _reduce_batch(self, values: list[Any]) -> list[Any]:
         reduce, table = self._reduce, self._table
         results: list[Any] = []
         append = results.append
@@ -109,7 +125,23 @@ class ReduceOperator(Operator):
         except BaseException as error:
             attach_element(error, value)
             raise
-        self.output.emit(fit(results, self._output_type), timestamps)
+        return results
+
+    def process_watermark(self, timestamp_ms: int) -> None:
+        """Hand the watermark on; in batch mode the results before the final one."""
+        if timestamp_ms == MAX_TIMESTAMP and self.context.batch:
+            self._emit_last()
+        super().process_watermark(timestamp_ms)
+
+    def _emit_last(self) -> None:
+        stamps = self._stamps
+        unstamped = (result for key, result in self._table.items() if key not in stamps)
+        while results := list(islice(unstamped, _BATCH_RECORDS)):
+            self.output.emit(fit(results, self._output_type), None)
+        stamped = ((result, stamps[key]) for key, result in self._table.items() if key in stamps)
+        while pairs := list(islice(stamped, _BATCH_RECORDS)):
+            values, timestamps = map(list, zip(*pairs, strict=True))
+            self.output.emit(fit(values, self._output_type), timestamps)
 
     def close(self) -> None:
         """Close the function."""

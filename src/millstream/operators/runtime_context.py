@@ -4,29 +4,59 @@ from __future__ import annotations
 
 from typing import Any
 
+from millstream.common.accumulators import (
+    Accumulator,
+    DoubleCounter,
+    Histogram,
+    IntCounter,
+    LongCounter,
+)
+from millstream.common.distributed_cache import DistributedCache
 from millstream.common.errors import StateAccessError
 from millstream.common.functions import RuntimeContext
-from millstream.common.state import ValueState, ValueStateDescriptor
+from millstream.common.metrics import MetricGroup
+from millstream.common.state import StateDescriptor
 from millstream.operators.base import OperatorContext
+from millstream.state.kinds import check_descriptor
+from millstream.state.operator_state import OperatorStateBackend
+from millstream.state.store import KeyedStateGetters
 
-__all__ = ["OperatorRuntimeContext"]
+__all__ = ["OperatorRuntimeContext", "operator_state_of"]
 
 
-class OperatorRuntimeContext(RuntimeContext):
-    """The RuntimeContext of one operator in one subtask."""
+def operator_state_of(context: OperatorContext) -> OperatorStateBackend:
+    """Return the operator state of an operator.
+
+    Raises:
+        StateAccessError: If the operator was given none.
+    """
+    if context.operator_state is None:
+        raise StateAccessError("operator state was asked for where there is none").at(
+            context.name, context.subtask_index
+        )
+    return context.operator_state
+
+
+class OperatorRuntimeContext(KeyedStateGetters, RuntimeContext):
+    """The RuntimeContext of one operator in one subtask.
+
+    Attributes:
+        operator_context: What the operator itself knows.
+    """
 
     def __init__(self, context: OperatorContext) -> None:
+        self.operator_context = context
         self._context = context
 
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        """Return the value state of that name."""
-        keyed_state = self._context.keyed_state
-        if keyed_state is None:
+    def _state(self, descriptor: Any, wanted: type[StateDescriptor], getter: str) -> Any:
+        context = self._context
+        check_descriptor(descriptor, wanted, getter, context.name)
+        if context.keyed_state is None:
             raise StateAccessError(
-                f'state "{state_descriptor.name}" was asked for on a stream that is not keyed',
+                f'state "{descriptor.name}" was asked for on a stream that is not keyed',
                 hint="Call key_by(...) before this operator.",
-            ).at(self._context.name, self._context.subtask_index)
-        return keyed_state.get_state(state_descriptor)
+            ).at(context.name, context.subtask_index)
+        return context.keyed_state.get_state(descriptor)
 
     def get_task_name(self) -> str:
         """Return the operator's name."""
@@ -56,3 +86,35 @@ class OperatorRuntimeContext(RuntimeContext):
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """Return a global job parameter."""
         return self._context.job_parameters.get(key, default_value)
+
+    def get_metrics_group(self) -> MetricGroup:
+        """Return the operator's metric group."""
+        return self._context.metrics
+
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        """Register an accumulator."""
+        self._context.accumulators.add(name, accumulator)
+
+    def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
+        """Return an accumulator of this operator."""
+        return self._context.accumulators.get(name)
+
+    def get_int_counter(self, name: str) -> IntCounter:
+        """Return the IntCounter of that name."""
+        return self._context.accumulators.obtain(name, IntCounter)
+
+    def get_long_counter(self, name: str) -> LongCounter:
+        """Return the LongCounter of that name."""
+        return self._context.accumulators.obtain(name, LongCounter)
+
+    def get_double_counter(self, name: str) -> DoubleCounter:
+        """Return the DoubleCounter of that name."""
+        return self._context.accumulators.obtain(name, DoubleCounter)
+
+    def get_histogram(self, name: str) -> Histogram:
+        """Return the Histogram of that name."""
+        return self._context.accumulators.obtain(name, Histogram)
+
+    def get_distributed_cache(self) -> DistributedCache:
+        """Return the files of `register_cached_file`."""
+        return DistributedCache(self._context.cached_files)

@@ -20,7 +20,7 @@ from millstream.operators.functions_adapter import (
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element, fit
 
-__all__ = ["FilterSpec", "FlatMapSpec", "MapSpec"]
+__all__ = ["FilterSpec", "FlatMapSpec", "IdentitySpec", "MapSpec"]
 
 
 @dataclass(frozen=True)
@@ -188,3 +188,20 @@ def _spread(timestamps: list[int], totals: list[int]) -> list[int]:
     for stamp, total in zip(timestamps, totals, strict=True):
         stamps.extend(repeat(stamp, total - len(stamps)))
     return stamps
+
+
+@dataclass(frozen=True)
+class IdentitySpec(OperatorSpec):
+    """Declares an operator that hands its input on."""
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return IdentityOperator()
+
+
+class IdentityOperator(Operator):
+    """Hands its input on."""
+
+    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Hand a batch on."""
+        self.output.emit(values, timestamps)

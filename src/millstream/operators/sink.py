@@ -8,6 +8,7 @@ from typing import Any
 from millstream.common.functions import SinkFunction
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec
+from millstream.operators.functions_adapter import open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
 from millstream.spi.sink import Sink, WriterContext
@@ -17,13 +18,19 @@ __all__ = ["CollectSpec", "PrintSpec", "SinkFunctionSpec", "SinkSpec"]
 
 @dataclass(frozen=True)
 class SinkSpec(OperatorSpec):
-    """Declares a sink."""
+    """Declares a sink.
+
+    Attributes:
+        sink: The sink.
+        value_type: Declared type of the records, None if there is none.
+    """
 
     sink: Sink
+    value_type: TypeInformation | None = None
 
     def build(self) -> Operator:
         """Make the running half."""
-        return SinkOperator(self.sink)
+        return SinkOperator(self.sink, self.value_type)
 
 
 @dataclass(frozen=True)
@@ -74,8 +81,9 @@ class SinkFunctionSpec(OperatorSpec):
 class SinkOperator(Operator):
     """Stages records with the sink's writer; its committables go into the report."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, value_type: TypeInformation | None = None) -> None:
         self._sink = sink
+        self._value_type = value_type
         self._ended = False
 
     def open(self) -> None:
@@ -83,7 +91,12 @@ class SinkOperator(Operator):
         context = self.context
         self._writer = self._sink.build_writer(
             WriterContext(
-                context.job_id, context.name, context.subtask_index, context.parallelism, context.attempt
+                context.job_id,
+                context.name,
+                context.subtask_index,
+                context.parallelism,
+                context.attempt,
+                self._value_type,
             )
         )
 
@@ -165,7 +178,7 @@ class SinkFunctionOperator(Operator):
 
     def open(self) -> None:
         """Open the function."""
-        self._function.open(OperatorRuntimeContext(self.context))
+        open_function(self._function, OperatorRuntimeContext(self.context))
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Invoke the function for each record."""

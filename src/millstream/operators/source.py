@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from millstream.common.typeinfo import TypeInformation
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec
 from millstream.operators.user_code import fit
-from millstream.operators.watermarks import SplitWatermarks
+from millstream.operators.watermarks import SplitTime, SplitWatermarks
 from millstream.spi.source import RangeEnd, Source, SplitRange
 
 __all__ = ["SourceOperator", "SourceSpec"]
@@ -37,7 +37,8 @@ class SourceOperator(Operator):
     """Reads the ranges that the enumerator planned.
 
     The watermark is the minimum over the splits that are open and not idle. A subtask without any split keeps
-    the watermark it has, as in Flink: only idleness or the end of the source releases it.
+    the watermark it has, as in Flink: only idleness or the end of the source releases it. As in Flink,
+    watermarks are no part of checkpoints: after a restart event time begins anew.
     """
 
     def __init__(self, spec: SourceSpec) -> None:
@@ -46,10 +47,15 @@ class SourceOperator(Operator):
         self._ends: list[RangeEnd] = []
         self._status: StreamStatus = ACTIVE
         self._max_timestamp_ms = MIN_TIMESTAMP
+        self._ended: list[SplitTime] = []
+        self._told_ms = MIN_TIMESTAMP
 
     def open(self) -> None:
         """Open the reader."""
         context = self.context
+        strategy = self._spec.strategy
+        self._strategy = strategy.without_watermarks() if context.batch else strategy
+        self._empty_since_ms = context.time.now_ms
         self._reader = self._spec.source.build_reader(context.subtask_index, context.parallelism)
         self._reader.open()
 
@@ -57,18 +63,25 @@ class SourceOperator(Operator):
         """Never called: a source has no input."""
         raise AssertionError("a source operator was given a batch")
 
-    def read_ranges(self, ranges: Sequence[SplitRange], *, finished: bool) -> None:
+    def read_ranges(
+        self, ranges: Sequence[SplitRange], *, finished: bool, held: Set[str] = frozenset()
+    ) -> None:
         """Read one epoch's ranges, in order.
 
         Args:
             ranges: What the enumerator planned for this subtask.
             finished: Whether nothing will follow: the final watermark is emitted behind the last record.
+            held: Splits that are held back by watermark alignment: their silence is not idleness.
         """
+        if self.watermark_ms == MAX_TIMESTAMP:
+            return
+        for split_id in held & self._splits.keys():
+            self._splits[split_id].hold()
         for split_range in ranges:
             if not split_range.sequential:
-                self._split(split_range.split_id)
+                self._split(split_range)
         for split_range in ranges:
-            split = self._split(split_range.split_id)
+            split = self._split(split_range)
             end = self._reader.read(split_range, partial(self._emit, split))
             split.end_range()
             self._ends.append(end)
@@ -76,15 +89,16 @@ class SourceOperator(Operator):
                 self._retire(end.split_id, split)
             self._advance()
         if finished:
-            self._set_status(ACTIVE)
-            if self.watermark_ms != MAX_TIMESTAMP:
-                self.watermark_ms = MAX_TIMESTAMP
-                self.output.emit_watermark(MAX_TIMESTAMP)
+            self._finish()
         else:
             self._check_idle()
 
     def next_processing_time(self) -> int | None:
-        """Return when a split will be idle."""
+        """Return when a split, or the subtask if it has none, will be idle."""
+        if self.watermark_ms == MAX_TIMESTAMP:
+            return None
+        if not self._splits and self._strategy.idle_timeout_ms is not None and self._status is ACTIVE:
+            return self._empty_since_ms + self._strategy.idle_timeout_ms
         return min(
             (at for split in self._splits.values() if (at := split.idle_at_ms()) is not None), default=None
         )
@@ -95,15 +109,25 @@ class SourceOperator(Operator):
         self._ends = []
         if self._max_timestamp_ms != MIN_TIMESTAMP:
             report.max_timestamp_ms = self._max_timestamp_ms
+        report.splits, self._ended = self._ended, []
+        for split in self._splits.values():
+            report.splits.extend(split.tell())
+        if self.watermark_ms != self._told_ms:
+            report.made_watermark_ms = self._told_ms = self.watermark_ms
 
     def close(self) -> None:
         """Close the reader."""
         self._reader.close()
 
-    def _split(self, split_id: str) -> SplitWatermarks:
-        split = self._splits.get(split_id)
+    def _split(self, split_range: SplitRange) -> SplitWatermarks:
+        split = self._splits.get(split_range.split_id)
         if split is None:
-            split = self._splits[split_id] = SplitWatermarks(self._spec.strategy, self.context.time.now_ms)
+            split = self._splits[split_range.split_id] = SplitWatermarks(
+                self._strategy,
+                self.context.time,
+                split_range.split_id,
+                sequential=split_range.sequential,
+            )
         return split
 
     def _emit(self, split: SplitWatermarks, values: list[Any], timestamps: list[int] | None) -> None:
@@ -113,14 +137,23 @@ class SourceOperator(Operator):
         if self._status is IDLE:
             split.idle = False
             self._set_status(ACTIVE)
-        split.process(values, timestamps, self.output.emit, self._advance, self.context.time.now_ms)
+        split.process(values, timestamps, self.output.emit, self._advance)
         if split.max_timestamp_ms > self._max_timestamp_ms:
             self._max_timestamp_ms = split.max_timestamp_ms
 
     def _retire(self, split_id: str, split: SplitWatermarks) -> None:
         del self._splits[split_id]
-        if not self._splits and split.watermark_ms > self.watermark_ms:
-            self._emit_watermark(split.watermark_ms)
+        self._ended.extend(split.tell(finished=True))
+        if not self._splits:
+            self._empty_since_ms = self.context.time.now_ms
+            if split.watermark_ms > self.watermark_ms:
+                self._emit_watermark(split.watermark_ms)
+
+    def _finish(self) -> None:
+        for split_id, split in list(self._splits.items()):
+            del self._splits[split_id]
+            self._ended.extend(split.tell(finished=True))
+        self._emit_watermark(MAX_TIMESTAMP)
 
     def _advance(self) -> None:
         watermark_ms = min(
@@ -130,15 +163,19 @@ class SourceOperator(Operator):
             self._emit_watermark(watermark_ms)
 
     def _emit_watermark(self, watermark_ms: int) -> None:
+        self._set_status(ACTIVE)
         self.watermark_ms = watermark_ms
         self.output.emit_watermark(watermark_ms)
 
     def _check_idle(self) -> None:
-        now_ms = self.context.time.now_ms
-        idle = [split.check_idle(now_ms) for split in self._splits.values()]
+        idle = [split.check_idle() for split in self._splits.values()]
         self._advance()
-        if idle and all(idle):
-            self._set_status(IDLE)
+        if idle:
+            self._set_status(IDLE if all(idle) else ACTIVE)
+        elif self._strategy.idle_timeout_ms is not None:
+            silent_ms = self.context.time.now_ms - self._empty_since_ms
+            if silent_ms >= self._strategy.idle_timeout_ms:
+                self._set_status(IDLE)
 
     def _set_status(self, status: StreamStatus) -> None:
         if status is not self._status:

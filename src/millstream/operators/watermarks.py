@@ -5,18 +5,20 @@ emitted::
 
     records     a  b  c | d  e          | = a punctuated watermark: the batch is cut there
     emitted    [a  b  c] W [d  e] P     P = the periodic one, at the range's end
+
+In batch mode timestamps are assigned and generators are ignored: the only watermark is the final one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from operator import length_hint
 from typing import Any
 
 from millstream.common.batch import ACTIVE, IDLE, StreamStatus
-from millstream.common.errors import ConfigurationError, TypeMismatchError, shorten
+from millstream.common.errors import TypeMismatchError, shorten
 from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.watermark_strategy import (
     BoundedOutOfOrderness,
@@ -24,10 +26,39 @@ from millstream.common.watermark_strategy import (
     WatermarkOutput,
     WatermarkStrategy,
 )
-from millstream.operators.base import Operator, OperatorReport, OperatorSpec
+from millstream.operators.base import EpochTime, Operator, OperatorReport, OperatorSpec
 from millstream.operators.user_code import attach_element
 
-__all__ = ["SplitWatermarks", "WatermarksSpec"]
+__all__ = ["SplitTime", "SplitWatermarks", "WatermarksSpec"]
+
+EmitStamped = Callable[[list[Any], "list[int] | None"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitTime:
+    """Event time of one split, as told to the driver.
+
+    Attributes:
+        split_id: The split; empty for an operator that makes watermarks of its whole input.
+        watermark_ms: Its watermark, -2**63 before the first.
+        max_timestamp_ms: Its largest timestamp, -2**63 before the first.
+        last_record_ms: Processing time of its last record; None before the first.
+        advanced_ms: Processing time at which its watermark advanced last; None before the first.
+        idle: Whether nobody waits for it.
+        stamped: Whether its last records had timestamps; None before the first.
+        sequential: Whether its subtask reads other splits only after it, as files.
+        finished: Whether nothing follows in it.
+    """
+
+    split_id: str
+    watermark_ms: int = MIN_TIMESTAMP
+    max_timestamp_ms: int = MIN_TIMESTAMP
+    last_record_ms: int | None = None
+    advanced_ms: int | None = None
+    idle: bool = False
+    stamped: bool | None = None
+    sequential: bool = False
+    finished: bool = False
 
 
 class _Bounded(WatermarkGenerator):
@@ -51,75 +82,97 @@ class _Bounded(WatermarkGenerator):
 class SplitWatermarks(WatermarkOutput):
     """Stamps the records of one split and knows its watermark; the subtask's thread calls it.
 
+    Args:
+        strategy: How.
+        time: Processing time.
+        split_id: Names the split.
+        sequential: Whether its subtask reads other splits only after it.
+
     Attributes:
         watermark_ms: The split's watermark.
         max_timestamp_ms: Largest timestamp seen, -2**63 before the first.
-        idle: Whether the split has been silent for the idle timeout.
+        idle: Whether nobody waits for the split: it was silent for the idle timeout, or its generator said so.
     """
 
-    def __init__(self, strategy: WatermarkStrategy, now_ms: int) -> None:
+    def __init__(
+        self, strategy: WatermarkStrategy, time: EpochTime, split_id: str = "", *, sequential: bool = False
+    ) -> None:
         self.watermark_ms = MIN_TIMESTAMP
         self.max_timestamp_ms = MIN_TIMESTAMP
         self.idle = False
         self._assigner = strategy.timestamp_assigner
         self._generator = _build_generator(strategy)
         self._idle_timeout_ms = strategy.idle_timeout_ms
-        self._last_record_ms = now_ms
+        self._time = time
+        self._split_id = split_id
+        self._sequential = sequential
+        self._silent_since_ms = time.now_ms
+        self._last_record_ms: int | None = None
+        self._advanced_ms: int | None = None
+        self._stamped: bool | None = None
+        self._told: SplitTime | None = None
 
     def emit_watermark(self, timestamp_ms: int) -> None:
         """Take a watermark from the generator; one that does not advance is ignored."""
         if timestamp_ms > self.watermark_ms:
             self.watermark_ms = timestamp_ms
+            self._advanced_ms = self._time.now_ms
+            self.idle = False
+
+    def mark_idle(self) -> None:
+        """Take from the generator that nobody is to wait."""
+        self.idle = True
+
+    def mark_active(self) -> None:
+        """Take from the generator that the split counts again."""
+        self.idle = False
+        self._silent_since_ms = self._time.now_ms
 
     def process(
         self,
         values: list[Any],
         timestamps: list[int] | None,
-        emit: Callable[[list[Any], list[int] | None], None],
+        emit: EmitStamped,
         advanced: Callable[[], None],
-        now_ms: int,
     ) -> None:
         """Stamp a batch and emit it, cut where the generator emits watermarks.
+
+        Records without timestamps stay so, and their watermark does not advance.
 
         Args:
             values: The records.
             timestamps: What they had before, or None.
             emit: Takes the stamped pieces.
             advanced: Called after a piece when `watermark_ms` has advanced.
-            now_ms: The epoch's processing time.
         """
         if not values:
             return
-        self._last_record_ms = now_ms
+        self._last_record_ms = self._silent_since_ms = self._time.now_ms
         self.idle = False
         stamps = timestamps if self._assigner is None else self._extract(values, timestamps)
-        if stamps is None:
-            if self._generator is not None:
-                raise ConfigurationError(
-                    f"watermarks are wanted of a stream whose records have no timestamp: {shorten(values[0])}",
-                    hint="Add a timestamp assigner: strategy.with_timestamp_assigner(...).",
-                )
-            emit(values, None)
-            return
-        self.max_timestamp_ms = max(self.max_timestamp_ms, max(stamps))
+        self._stamped = stamps is not None
+        if stamps is not None:
+            self.max_timestamp_ms = max(self.max_timestamp_ms, max(stamps))
         if self._generator is None or isinstance(self._generator, _Bounded):
             if self._generator is not None:
                 self._generator.see(self.max_timestamp_ms)
             emit(values, stamps)
         else:
-            self._cut(values, stamps, emit, advanced)
+            self._cut(self._generator, values, stamps, emit, advanced)
 
     def _cut(
         self,
+        generator: WatermarkGenerator,
         values: list[Any],
-        stamps: list[int],
-        emit: Callable[[list[Any], list[int] | None], None],
+        stamps: list[int] | None,
+        emit: EmitStamped,
         advanced: Callable[[], None],
     ) -> None:
-        assert self._generator is not None
-        on_event, start = self._generator.on_event, 0
+        on_event, start = generator.on_event, 0
         before = self.watermark_ms
-        for index, (value, stamp) in enumerate(zip(values, stamps, strict=True), start=1):
+        for index, (value, stamp) in enumerate(
+            zip(values, repeat(MIN_TIMESTAMP) if stamps is None else stamps, strict=False), start=1
+        ):
             try:
                 on_event(value, stamp, self)
             except BaseException as error:
@@ -127,20 +180,25 @@ class SplitWatermarks(WatermarkOutput):
                 raise
             if self.watermark_ms != before:
                 before = self.watermark_ms
-                emit(values[start:index], stamps[start:index])
+                emit(values[start:index], stamps and stamps[start:index])
                 advanced()
                 start = index
         if start < len(values):
-            emit(values[start:], stamps[start:])
+            emit(values[start:], stamps and stamps[start:])
 
     def end_range(self) -> None:
         """Let a periodic generator emit."""
         if self._generator is not None:
             self._generator.on_periodic_emit(self)
 
-    def check_idle(self, now_ms: int) -> bool:
-        """Return whether the split is idle at `now_ms`."""
-        if self._idle_timeout_ms is not None and now_ms - self._last_record_ms >= self._idle_timeout_ms:
+    def hold(self) -> None:
+        """Learn that the split is held back on purpose: its silence does not count."""
+        self._silent_since_ms = self._time.now_ms
+
+    def check_idle(self) -> bool:
+        """Return whether nobody is to wait for the split now."""
+        timeout_ms = self._idle_timeout_ms
+        if timeout_ms is not None and self._time.now_ms - self._silent_since_ms >= timeout_ms:
             self.idle = True
         return self.idle
 
@@ -148,7 +206,25 @@ class SplitWatermarks(WatermarkOutput):
         """Return when the split will be idle if nothing comes; None if it is already, or never will be."""
         if self._idle_timeout_ms is None or self.idle:
             return None
-        return self._last_record_ms + self._idle_timeout_ms
+        return self._silent_since_ms + self._idle_timeout_ms
+
+    def tell(self, *, finished: bool = False) -> Sequence[SplitTime]:
+        """Return the split's event time if it is not what was told last; else nothing."""
+        told = SplitTime(
+            self._split_id,
+            self.watermark_ms,
+            self.max_timestamp_ms,
+            self._last_record_ms,
+            self._advanced_ms,
+            self.idle,
+            self._stamped,
+            self._sequential,
+            finished,
+        )
+        if told == self._told:
+            return ()
+        self._told = told
+        return (told,)
 
     def _extract(self, values: list[Any], timestamps: list[int] | None) -> list[int]:
         assert self._assigner is not None
@@ -180,7 +256,13 @@ def _build_generator(strategy: WatermarkStrategy) -> WatermarkGenerator | None:
         return None
     if isinstance(generator, BoundedOutOfOrderness):
         return _Bounded(generator.bound_ms)
-    return generator()
+    built = generator()
+    if not isinstance(built, WatermarkGenerator):
+        raise TypeMismatchError(
+            f"the factory of watermark generators returned {shorten(built)}",
+            hint="Derive the generator from WatermarkGenerator, with on_event and on_periodic_emit.",
+        )
+    return built
 
 
 @dataclass(frozen=True)
@@ -195,21 +277,26 @@ class WatermarksSpec(OperatorSpec):
 
 
 class WatermarksOperator(Operator):
-    """Stamps records and makes watermarks; those that come in are ignored, but for the final one."""
+    """Stamps records and makes watermarks; those that come in are ignored, but for the final one.
+
+    As in Flink, watermarks and generators are no part of checkpoints: after a restart event time begins anew.
+    """
 
     def __init__(self, strategy: WatermarkStrategy) -> None:
         self._strategy = strategy
         self._status: StreamStatus = ACTIVE
+        self._told_ms = MIN_TIMESTAMP
 
     def open(self) -> None:
         """Start with one split."""
-        self._split = SplitWatermarks(self._strategy, self.context.time.now_ms)
+        strategy = self._strategy.without_watermarks() if self.context.batch else self._strategy
+        self._split = SplitWatermarks(strategy, self.context.time)
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Stamp a batch."""
         if values:
             self._set_status(ACTIVE)
-        self._split.process(values, timestamps, self.output.emit, self._advance, self.context.time.now_ms)
+        self._split.process(values, timestamps, self.output.emit, self._advance)
 
     def process_watermark(self, timestamp_ms: int) -> None:
         """Hand on the final watermark only."""
@@ -223,19 +310,24 @@ class WatermarksOperator(Operator):
 
     def next_processing_time(self) -> int | None:
         """Return when the stream will be idle."""
-        return self._split.idle_at_ms()
+        return None if self.watermark_ms == MAX_TIMESTAMP else self._split.idle_at_ms()
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
         """Emit the periodic watermark."""
-        self._split.end_range()
-        self._advance()
+        finished = self.watermark_ms == MAX_TIMESTAMP
+        if not finished:
+            self._split.end_range()
+            self._advance()
+            self._set_status(IDLE if self._split.check_idle() else ACTIVE)
         if self._split.max_timestamp_ms != MIN_TIMESTAMP:
             report.max_timestamp_ms = self._split.max_timestamp_ms
-        if self._split.check_idle(self.context.time.now_ms):
-            self._set_status(IDLE)
+        report.splits.extend(self._split.tell(finished=finished))
+        if self.watermark_ms != self._told_ms:
+            report.made_watermark_ms = self._told_ms = self.watermark_ms
 
     def _advance(self) -> None:
         if self._split.watermark_ms > self.watermark_ms:
+            self._set_status(ACTIVE)
             self.watermark_ms = self._split.watermark_ms
             self.output.emit_watermark(self.watermark_ms)
 

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.common.typeinfo_basic import TypeInformation
+
 __all__ = ["Committer", "Sink", "SinkWriter", "WriterContext"]
 
 
@@ -28,6 +30,7 @@ class WriterContext:
         subtask_index: From 0.
         parallelism: Of the sink.
         attempt: Number of the attempt, from 0.
+        value_type: Declared type of the records, None if there is none.
     """
 
     job_id: str
@@ -35,6 +38,7 @@ class WriterContext:
     subtask_index: int
     parallelism: int
     attempt: int
+    value_type: TypeInformation | None = None
 
 
 class SinkWriter(ABC):

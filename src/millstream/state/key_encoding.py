@@ -17,6 +17,7 @@ from uuid import UUID
 
 from millstream.common.errors import ConfigurationError, shorten
 from millstream.common.types import Row
+from millstream.common.windows import GlobalWindow, TimeWindow
 
 __all__ = ["encode_key"]
 
@@ -148,4 +149,6 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     list: _sequence,
     Row: _sequence,
     UUID: lambda key: b"\x70" + key.bytes,
+    TimeWindow: lambda key: b"\x58" + _int(key.start) + _int(key.end),
+    GlobalWindow: lambda key: b"\x59",
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 from millstream.state.key_encoding import encode_key
 
-__all__ = ["KeyGroupMemo", "key_group", "key_group_range", "subtask_of"]
+__all__ = ["KeyGroupMemo", "key_group", "key_group_of_bytes", "key_group_range", "subtask_of"]
 
 _MEMO_LIMIT = 1_000_000
 
@@ -22,8 +22,12 @@ def key_group(key: Any, max_parallelism: int) -> int:
     >>> key_group("AA", 128) == key_group("A" + "A", 128)
     True
     """
-    crc = zlib.crc32(encode_key(key))
-    return ((crc * 0x9E3779B1 & 0xFFFFFFFF) >> 8) % max_parallelism
+    return key_group_of_bytes(encode_key(key), max_parallelism)
+
+
+def key_group_of_bytes(encoded: bytes, max_parallelism: int) -> int:
+    """Return the group of a key that is encoded already, in `[0, max_parallelism)`."""
+    return ((zlib.crc32(encoded) * 0x9E3779B1 & 0xFFFFFFFF) >> 8) % max_parallelism
 
 
 def subtask_of(group: int, max_parallelism: int, parallelism: int) -> int:

@@ -1,23 +1,50 @@
-"""Keyed state: what operators see of a backend, and the backend that keeps live objects in dicts."""
+"""Keyed state: what operators see of a backend, and the backend that keeps live objects in dicts.
+
+Both backends (this one and `millstream.state.disk`) give raw states of three kinds - value, list, map - and
+everything else is built from them here: reducing and aggregating states fold into a value
+(`millstream.state.folding`), state with a time to live wraps its entries with their last access
+(`millstream.state.ttl`).
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable, Iterable, MutableMapping
+from typing import Any, cast
 
-from millstream.common.errors import ConfigurationError, StateAccessError
-from millstream.common.state import StateDescriptor, ValueState, ValueStateDescriptor
+from millstream.common.errors import ConfigurationError
+from millstream.common.state import (
+    AggregatingStateDescriptor,
+    ListState,
+    MapState,
+    MergingState,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueState,
+)
+from millstream.state.folding import FoldingAggregatingState, FoldingReducingState
+from millstream.state.heap import HeapListState, HeapMapState, HeapValueState
+from millstream.state.key_groups import key_group
+from millstream.state.kinds import NO_KEY, StateKind, StateSchema, kind_of
+from millstream.state.snapshots import KeyedStateSnapshot, TimerSnapshot
 from millstream.state.timers import TimerQueue
+from millstream.state.ttl import (
+    ProcessingTime,
+    Sweeper,
+    TimeToLive,
+    TtlListState,
+    TtlMapState,
+    TtlValueState,
+    drop_expired,
+)
 
-__all__ = ["HeapKeyedStateBackend", "KeyedStateBackend"]
+__all__ = ["NO_KEY", "HeapKeyedStateBackend", "KeyedStateBackend"]
 
 
-class _NoKey:
-    def __repr__(self) -> str:
-        return "no key"
+class _StandingClock:
+    """Processing time of a backend that was given none: state with a time to live then never expires."""
 
-
-NO_KEY = _NoKey()
+    now_ms = 0
 
 
 class KeyedStateBackend(ABC):
@@ -27,52 +54,210 @@ class KeyedStateBackend(ABC):
         current_key: The key that state objects act on; hot loops set it directly.
         event_timers: Event-time timers by key.
         processing_timers: Processing-time timers by key.
+        timer_key: Gives the key that a timer belongs to, for timers of more than a key (a key and a window).
+
+    Args:
+        operator: The operator's name, for messages.
+        time: Processing time, for time to live.
+        max_parallelism: Number of key groups.
     """
 
     current_key: Any
     event_timers: TimerQueue
     processing_timers: TimerQueue
 
+    def __init__(
+        self, *, operator: str = "", time: ProcessingTime | None = None, max_parallelism: int = 128
+    ) -> None:
+        self.operator = operator
+        self.current_key = NO_KEY
+        self.event_timers = TimerQueue()
+        self.processing_timers = TimerQueue()
+        self.timer_key: Callable[[Any], Any] = _itself
+        self._time: ProcessingTime = time or _StandingClock()
+        self._max_parallelism = max_parallelism
+        self._schemas: dict[str, StateSchema] = {}
+        self._lives: dict[str, TimeToLive] = {}
+        self._restored: set[str] = set()
+
     def set_current_key(self, key: Any) -> None:
         """Choose the key that state objects act on."""
         self.current_key = key
 
-    @abstractmethod
-    def get_state(self, descriptor: StateDescriptor, namespace: Any = None) -> ValueState[Any]:
-        """Return the state of that name; the same object for the same name and namespace.
+    def get_state(self, descriptor: StateDescriptor, namespace: Any = None) -> Any:
+        """Return the state that a descriptor of any kind describes.
+
+        Args:
+            descriptor: Its name is the state's; the same name gives the same contents.
+            namespace: Scope within the key, such as a window; hashable. None for the key as a whole.
+
+        Returns:
+            A ValueState, ListState, MapState, ReducingState or AggregatingState.
 
         Raises:
-            ConfigurationError: If the kind of the descriptor is not a kind of state.
+            ConfigurationError: If it describes no kind of state, or the name is taken by another kind.
         """
+        kind = kind_of(descriptor, self.operator)
+        timed = descriptor.ttl_config is not None
+        self._register(descriptor.name, StateSchema(kind, timed=timed))
+        life = self._life(descriptor) if timed else None
+        if kind is StateKind.LIST:
+            elements = self._list_state(descriptor.name, namespace)
+            return elements if life is None else TtlListState(elements, life)
+        if kind is StateKind.MAP:
+            entries = self._map_state(descriptor.name, namespace)
+            return entries if life is None else TtlMapState(entries, life)
+        value = self._value_state(descriptor.name, namespace)
+        if life is not None:
+            value = TtlValueState(value, life)
+        if kind is StateKind.REDUCING:
+            return FoldingReducingState(value, cast(ReducingStateDescriptor, descriptor))
+        if kind is StateKind.AGGREGATING:
+            return FoldingAggregatingState(value, cast(AggregatingStateDescriptor, descriptor))
+        return value
+
+    def merge_namespaces(self, descriptor: StateDescriptor, target: Any, sources: Iterable[Any]) -> None:
+        """Move the current key's contents of some namespaces into another, as when sessions merge.
+
+        Args:
+            descriptor: Of a list, reducing or aggregating state.
+            target: Namespace that gets everything.
+            sources: Namespaces that are empty afterwards; `target` may be among them.
+
+        Raises:
+            ConfigurationError: If states of that kind cannot be merged.
+        """
+        into = self.get_state(descriptor, target)
+        if not isinstance(into, MergingState):
+            raise ConfigurationError(
+                f'state "{descriptor.name}" of operator "{self.operator}" cannot be merged, it is '
+                f"{self._schemas[descriptor.name].describe()}",
+                hint="Use list, reducing or aggregating state where windows merge.",
+            )
+        for source in sources:
+            if source != target:
+                part = self.get_state(descriptor, source)
+                if isinstance(into, ListState):
+                    into.add_all(list(part.get()))
+                else:
+                    into.merge(part)  # type: ignore[attr-defined]
+                part.clear()
 
     @abstractmethod
-    def table(self, name: str) -> dict[Any, Any]:
-        """Return the values of a state by key, as a dict: for operators' own hot loops."""
+    def table(self, name: str) -> MutableMapping[Any, Any]:
+        """Return the values of a state by key, as a mapping: for operators' own hot loops."""
 
     @abstractmethod
     def clear_namespace(self, namespace: Any, key: Any) -> None:
         """Remove all that `key` has under `namespace`."""
 
+    @abstractmethod
+    def snapshot(self, key_groups: range | None = None) -> KeyedStateSnapshot:
+        """Return all state and timers, by key group.
+
+        It may refer to the live objects: pickle it before the next record is processed.
+
+        Args:
+            key_groups: Only of these; None for all.
+        """
+
+    def restore(self, snapshot: KeyedStateSnapshot, key_groups: range | None = None) -> None:
+        """Add what a snapshot holds; may be called several times, with snapshots of different keys.
+
+        Args:
+            snapshot: Made by any backend.
+            key_groups: Take only these; None for all.
+
+        Raises:
+            ConfigurationError: If a state is there already with another kind.
+        """
+        for name, schema in snapshot.schemas.items():
+            self._register(name, schema)
+            self._restored.add(name)
+        for group, states in snapshot.groups.items():
+            if key_groups is None or group in key_groups:
+                for name, entries in states.items():
+                    self._restore_entries(name, entries)
+        for group, timers in snapshot.timers.items():
+            if key_groups is None or group in key_groups:
+                timers.restore(self.event_timers, self.processing_timers)
+
+    def end_epoch(self, *, checkpoint: bool) -> None:
+        """Learn that an epoch ends; called after every operator ended it."""
+
+    def close(self) -> None:
+        """Release what is held outside of this process' memory; called once."""
+
+    @abstractmethod
+    def _value_state(self, name: str, namespace: Any) -> ValueState[Any]: ...
+
+    @abstractmethod
+    def _list_state(self, name: str, namespace: Any) -> ListState[Any]: ...
+
+    @abstractmethod
+    def _map_state(self, name: str, namespace: Any) -> MapState[Any, Any]: ...
+
+    @abstractmethod
+    def _restore_entries(self, name: str, entries: list[tuple[Any, Any, Any]]) -> None: ...
+
+    def _sweeper(self, name: str, life: TimeToLive) -> Sweeper | None:
+        """Return what removes expired entries a few at a time; None if the backend does so on its own."""
+        return None
+
+    def _life(self, descriptor: StateDescriptor) -> TimeToLive | None:
+        config = descriptor.ttl_config
+        if config is None:
+            return None
+        life = self._lives.get(descriptor.name)
+        if life is None or not life.fits(config):
+            life = self._lives[descriptor.name] = TimeToLive(config, self._time)
+            life.sweeper = self._sweeper(descriptor.name, life)
+        return life
+
+    def _register(self, name: str, schema: StateSchema) -> None:
+        known = self._schemas.setdefault(name, schema)
+        if known is not schema and known != schema:
+            been = "was restored as" if name in self._restored else "is"
+            raise ConfigurationError(
+                f'state "{name}" of operator "{self.operator}" {been} {known.describe()} and was asked for as '
+                f"{schema.describe()}",
+                hint="Give each state of an operator a name of its own, and keep its kind.",
+            )
+
+    def _group_of(self, key: Any) -> int:
+        return key_group(key, self._max_parallelism)
+
+    def _snapshot_timers(self, key_groups: range | None) -> dict[int, TimerSnapshot]:
+        by_group: dict[int, TimerSnapshot] = {}
+        for event_time, queue in ((True, self.event_timers), (False, self.processing_timers)):
+            for timestamp, keys in queue.snapshot():
+                for key in keys:
+                    group = self._group_of(self.timer_key(key))
+                    if key_groups is None or group in key_groups:
+                        timers = by_group.setdefault(group, TimerSnapshot())
+                        (timers.event if event_time else timers.processing).append((timestamp, key))
+        return by_group
+
+
+def _itself(key: Any) -> Any:
+    return key
+
 
 class HeapKeyedStateBackend(KeyedStateBackend):
-    """Live objects in dicts: state name -> namespace -> key -> value."""
+    """Live objects in dicts: state name -> namespace -> key -> value.
 
-    def __init__(self) -> None:
-        self.current_key = NO_KEY
-        self.event_timers = TimerQueue()
-        self.processing_timers = TimerQueue()
+    Values are handed out as they are, so one that is changed in place is changed in the state.
+    """
+
+    def __init__(
+        self, *, operator: str = "", time: ProcessingTime | None = None, max_parallelism: int = 128
+    ) -> None:
+        super().__init__(operator=operator, time=time, max_parallelism=max_parallelism)
         self._tables: dict[str, dict[Any, dict[Any, Any]]] = {}
-
-    def get_state(self, descriptor: StateDescriptor, namespace: Any = None) -> ValueState[Any]:
-        """Return the value state of that name."""
-        if not isinstance(descriptor, ValueStateDescriptor):
-            raise ConfigurationError(
-                f"get_state was given a {type(descriptor).__name__}", hint="Give it a ValueStateDescriptor."
-            )
-        return _HeapValueState(self, descriptor.name, self._table(descriptor.name, namespace))
 
     def table(self, name: str) -> dict[Any, Any]:
         """Return the values of a state by key."""
+        self._register(name, _TABLE_SCHEMA)
         return self._table(name, None)
 
     def clear_namespace(self, namespace: Any, key: Any) -> None:
@@ -84,42 +269,58 @@ class HeapKeyedStateBackend(KeyedStateBackend):
                 if not table and namespace is not None:
                     del by_namespace[namespace]
 
+    def snapshot(self, key_groups: range | None = None) -> KeyedStateSnapshot:
+        """Return all state and timers, by key group; one pass over all keys."""
+        snapshot = KeyedStateSnapshot(dict(self._schemas), timers=self._snapshot_timers(key_groups))
+        groups = _GroupMemo(self._max_parallelism)
+        for name, by_namespace in self._tables.items():
+            life = self._lives.get(name)
+            expires = life is not None and life.config.get_cleanup_strategies().in_full_snapshot()
+            kind = self._schemas[name].kind
+            for namespace, table in by_namespace.items():
+                for key, entry in table.items():
+                    group = groups[key]
+                    if key_groups is not None and group not in key_groups:
+                        continue
+                    kept = drop_expired(kind, entry, life) if life is not None and expires else entry
+                    if kept is not None or not expires:
+                        snapshot.add(group, name, namespace, key, kept)
+        return snapshot
+
+    def _restore_entries(self, name: str, entries: list[tuple[Any, Any, Any]]) -> None:
+        for namespace, key, entry in entries:
+            self._table(name, namespace)[key] = entry
+
+    def _value_state(self, name: str, namespace: Any) -> ValueState[Any]:
+        return HeapValueState(self, name, self._table(name, namespace))
+
+    def _list_state(self, name: str, namespace: Any) -> ListState[Any]:
+        return HeapListState(self, name, self._table(name, namespace))
+
+    def _map_state(self, name: str, namespace: Any) -> MapState[Any, Any]:
+        return HeapMapState(self, name, self._table(name, namespace))
+
+    def _sweeper(self, name: str, life: TimeToLive) -> Sweeper | None:
+        strategy = life.config.get_cleanup_strategies().get_incremental_cleanup_strategy()
+        if strategy is None or strategy.get_cleanup_size() == 0:
+            return None
+        tables = self._tables.setdefault(name, {})
+        return Sweeper(tables, self._schemas[name].kind, life, strategy.get_cleanup_size())
+
     def _table(self, name: str, namespace: Any) -> dict[Any, Any]:
         return self._tables.setdefault(name, {}).setdefault(namespace, {})
 
 
-class _HeapValueState(ValueState[Any]):
-    __slots__ = ("_backend", "_name", "_values")
+_TABLE_SCHEMA = StateSchema(StateKind.TABLE)
 
-    def __init__(self, backend: HeapKeyedStateBackend, name: str, values: dict[Any, Any]) -> None:
-        self._backend = backend
-        self._name = name
-        self._values = values
 
-    def value(self) -> Any:
-        """Return the current key's value, None if there is none."""
-        key = self._backend.current_key
-        if key is NO_KEY:
-            raise self._no_key()
-        return self._values.get(key)
+class _GroupMemo(dict[Any, int]):
+    """Key groups of the keys of one snapshot: states share most keys."""
 
-    def update(self, value: Any) -> None:
-        """Set the current key's value."""
-        key = self._backend.current_key
-        if key is NO_KEY:
-            raise self._no_key()
-        if value is None:
-            self._values.pop(key, None)
-        else:
-            self._values[key] = value
+    def __init__(self, max_parallelism: int) -> None:
+        super().__init__()
+        self._max_parallelism = max_parallelism
 
-    def clear(self) -> None:
-        """Remove the current key's value."""
-        self._values.pop(self._backend.current_key, None)
-
-    def _no_key(self) -> StateAccessError:
-        return StateAccessError(
-            f'state "{self._name}" was used while there is no current key',
-            detail="Keyed state is there while a record or timer is processed, not in open() or close().",
-            hint="Get the state in open(), use it in process_element() or on_timer().",
-        )
+    def __missing__(self, key: Any) -> int:
+        group = self[key] = key_group(key, self._max_parallelism)
+        return group

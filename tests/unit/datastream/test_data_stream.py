@@ -11,7 +11,6 @@ from millstream.common.errors import (
     ConfigurationError,
     JobDefinitionError,
     JobExecutionError,
-    NotSupportedError,
     TypeMismatchError,
 )
 from millstream.common.functions import (
@@ -282,21 +281,6 @@ def test_an_argument_of_the_wrong_class_is_refused_where_it_is_given(env, call):
     with pytest.raises(TypeMismatchError):
         call(numbers)
     assert len(env._transformations) == before
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda s: s.window_all(None),
-        lambda s: s.connect(s),
-        lambda s: s.broadcast(ValueStateDescriptor("x")),
-        lambda s: s.key_by(str).count_window(2),
-        lambda s: s.get_execution_environment().add_source(None),
-    ],
-)
-def test_what_comes_later_is_said_to(env, call):
-    with pytest.raises(NotSupportedError, match="later release"):
-        call(env.from_collection([1]))
 
 
 def test_values_of_a_collection_are_checked_and_named_at_once(env):

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from millstream.common.errors import ConfigurationError, NotSupportedError, TypeMismatchError
+from millstream.common.errors import ConfigurationError, TypeMismatchError
 from millstream.common.functions import (
     AggregateFunction,
     ProcessWindowFunction,
@@ -15,8 +15,8 @@ from millstream.common.output_tag import OutputTag
 from millstream.datastream import window
 from millstream.datastream.streams.windowed_stream import WindowedStream
 from millstream.datastream.window import (
-    ContinuousEventTimeTrigger,
     CountTrigger,
+    DeltaTrigger,
     EventTimeSessionWindows,
     EventTimeTrigger,
     PurgingTrigger,
@@ -51,6 +51,10 @@ class FakeKeyedStream:
 
     def _transform(self, name, spec, output_type):
         self.transformed = name, spec, output_type
+        return self
+
+    def set_description(self, description):
+        self.description = description
         return "stream"
 
 
@@ -89,7 +93,8 @@ def test_each_operation_declares_its_window_function(keyed):
     ]
     for call, function, output_type in calls:
         assert call() == "stream"
-        expected = WindowSpec(key_of, ASSIGNER, function, output_type=output_type)
+        trigger = EventTimeTrigger.create()
+        expected = WindowSpec(key_of, ASSIGNER, function, output_type=output_type, trigger=trigger)
         assert keyed.transformed == ("TumblingEventTimeWindows", expected, output_type)
 
 
@@ -101,26 +106,26 @@ def test_lateness_and_late_tag_reach_the_operator(keyed):
     assert (stream.get_execution_environment(), stream.get_input_type()) == ("environment", "input type")
 
 
-@pytest.mark.parametrize(
-    "trigger",
-    [CountTrigger.of(3), PurgingTrigger.of(EventTimeTrigger.create()), ContinuousEventTimeTrigger(5)],
-)
-def test_triggers_that_do_not_run_yet_are_refused_by_name(keyed, trigger):
-    with pytest.raises(NotSupportedError, match=type(trigger).__name__):
-        WindowedStream(keyed, ASSIGNER).trigger(trigger)
+@pytest.mark.parametrize("wrong", [CountTrigger, 3, None, EventTimeSessionWindows(3)])
+def test_what_is_no_trigger_or_evictor_is_refused(keyed, wrong):
+    name = wrong.__name__ if isinstance(wrong, type) else type(wrong).__name__
+    for setter in ("trigger", "evictor"):
+        with pytest.raises(TypeMismatchError, match=rf"{setter}\(\) was given .*{name}"):
+            getattr(WindowedStream(keyed, ASSIGNER), setter)(wrong)
+    with pytest.raises(TypeMismatchError, match=name):
+        PurgingTrigger.of(wrong)
 
 
-def test_windows_that_do_not_run_yet_are_refused_where_they_are_named(keyed):
-    class Extractor(window.SessionWindowTimeGapExtractor):
-        def extract(self, element):
-            return 1
+def test_trigger_that_cannot_merge_is_refused_for_sessions(keyed):
+    sessions = WindowedStream(keyed, EventTimeSessionWindows.with_gap(3))
+    with pytest.raises(TypeMismatchError, match="windows that merge"):
+        sessions.trigger(DeltaTrigger.of(1.0, lambda old, new: new - old))
+    assert sessions.trigger(CountTrigger.of(2)) is sessions
 
-    for assigner in (
-        SlidingProcessingTimeWindows.of(4, 2),
-        EventTimeSessionWindows.with_dynamic_gap(Extractor()),
-    ):
-        with pytest.raises(NotSupportedError, match=type(assigner).__name__):
-            WindowedStream(keyed, assigner)
+
+def test_late_tag_has_to_be_an_output_tag(keyed):
+    with pytest.raises(TypeMismatchError, match="str, not an OutputTag"):
+        WindowedStream(keyed, ASSIGNER).side_output_late_data("late")
 
 
 def test_functions_of_another_kind_are_refused(keyed):
@@ -151,5 +156,10 @@ def test_assigners_and_triggers_are_values():
 def test_sessions_that_touch_are_merged_by_the_assigner_too():
     merged = []
     windows = [window.TimeWindow(*bounds) for bounds in ((5, 8), (0, 3), (3, 5), (20, 21))]
-    EventTimeSessionWindows(3).merge_windows(windows, lambda group, cover: merged.append((len(group), cover)))
+
+    class Callback(window.MergingWindowAssigner.MergeCallback):
+        def merge(self, to_be_merged, merge_result):
+            merged.append((len(list(to_be_merged)), merge_result))
+
+    EventTimeSessionWindows(3).merge_windows(windows, Callback())
     assert merged == [(3, window.TimeWindow(0, 8))]

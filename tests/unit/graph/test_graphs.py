@@ -24,13 +24,14 @@ class Spec(OperatorSpec):
 class Program:
     """Builds transformations by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, built_before: int = 0) -> None:
         self.built: dict[str, Transformation] = {}
+        self.built_before = built_before
 
     def add(self, name: str, *inputs: str | Edge, **settings) -> Transformation:
         edges = [each if isinstance(each, Edge) else Edge(self.built[each]) for each in inputs]
         self.built[name] = Transformation(
-            len(self.built) + 1, name, Spec(is_source=not inputs), edges, **settings
+            self.built_before + len(self.built) + 1, name, Spec(is_source=not inputs), edges, **settings
         )
         return self.built[name]
 
@@ -175,3 +176,17 @@ def test_operator_ids_are_those_of_every_earlier_run_and_a_uid_frees_them_of_the
     assert ids[0]["map"] == ids[1]["map"] == "f20c0068004f17fce89afa59080e6a5d"
     assert ids[0]["source"] == ids[1]["source"]
     assert len(set(ids[1].values())) == 3
+
+
+def test_an_operator_without_uid_is_named_by_its_place_whatever_was_built_before(program):
+    later = Program(built_before=17)  # ids of transformations go on counting in a second job
+    later.add("source")
+    for each in (program, later):
+        each.add("map", "source")
+        each.add("twin", "source")
+    ids = [
+        {node.name: node.operator_id for node in each.stream_graph().nodes.values()}
+        for each in (program, later)
+    ]
+    assert ids[0] == ids[1]
+    assert len(set(ids[0].values())) == 3

@@ -16,7 +16,7 @@ import contextlib
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from millstream.common.errors import ConfigurationError, NotSupportedError, SinkError
@@ -97,7 +97,10 @@ class FileSink(Sink):
 
     def build_writer(self, context: WriterContext) -> SinkWriter:
         """Make the writer of one subtask."""
-        return _FileWriter(self._settings, context.subtask_index)
+        settings = self._settings
+        if isinstance(settings.output, Encoder):
+            settings = replace(settings, output=settings.output.for_type(context.value_type))
+        return _FileWriter(settings, context.subtask_index)
 
     def build_committer(self) -> Committer | None:
         """Make the committer."""

@@ -1,5 +1,6 @@
 """Files (PyFlink's `pyflink.datastream.connectors.file_system`)."""
 
+from millstream.common.not_yet import NotYet
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.rolling import (
     DefaultRollingPolicy,
@@ -16,11 +17,49 @@ __all__ = [
     "BucketAssigner",
     "BulkFormat",
     "DefaultRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
+    "FileEnumeratorProvider",
     "FileSink",
     "FileSource",
     "FileSourceBuilder",
+    "FileSplitAssignerProvider",
     "OnCheckpointRollingPolicy",
     "OutputFileConfig",
     "RollingPolicy",
     "StreamFormat",
+    "StreamingFileSink",
 ]
+
+
+class FileCompactStrategy(NotYet):
+    """When small files are merged."""
+
+    _reason = "Compaction of files comes with a later release."
+
+
+class FileCompactor(NotYet):
+    """How small files are merged."""
+
+    _reason = "Compaction of files comes with a later release."
+
+
+class FileEnumeratorProvider(NotYet):
+    """How files are found and cut."""
+
+    _reason = "Files are found, and cut where their format allows it, by the source itself."
+    _hint = "Leave set_file_enumerator(...) out."
+
+
+class FileSplitAssignerProvider(NotYet):
+    """Which subtask reads which file."""
+
+    _reason = "Files are shared out by the source itself."
+    _hint = "Leave set_split_assigner(...) out."
+
+
+class StreamingFileSink(NotYet):
+    """The older file sink."""
+
+    _reason = "Flink itself has replaced it."
+    _hint = "Use FileSink, with sink_to(...) in place of add_sink(...)."

@@ -18,12 +18,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from millstream.common.errors import (
     ConfigurationError,
     JobDefinitionError,
-    NotSupportedError,
     TypeMismatchError,
 )
 from millstream.common.execution_config import ExecutionConfig
@@ -61,13 +60,22 @@ from millstream.operators.process import ProcessSpec
 from millstream.operators.simple import FilterSpec, FlatMapSpec, MapSpec
 from millstream.operators.sink import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
 from millstream.operators.watermarks import WatermarksSpec
+from millstream.operators.windowing.assigner import WindowAssigner
+from millstream.operators.windowing.count_assigners import count_windows
 from millstream.spi.sink import Sink
 
 if TYPE_CHECKING:
+    from millstream.common.state import MapStateDescriptor
     from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from millstream.datastream.streams.all_windowed_stream import AllWindowedStream
+    from millstream.datastream.streams.broadcast_stream import BroadcastConnectedStream, BroadcastStream
+    from millstream.datastream.streams.cached_data_stream import CachedDataStream
+    from millstream.datastream.streams.connected_streams import ConnectedStreams
+    from millstream.datastream.streams.iterative_stream import IterativeStream
+    from millstream.datastream.streams.joined_streams import CoGroupedStreams, JoinedStreams
     from millstream.datastream.streams.keyed_stream import KeyedStream
 
-__all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "check_strategy", "transform"]
+__all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "check_strategy", "check_stream", "transform"]
 
 
 class DataStream(OperatorSettings):
@@ -232,20 +240,90 @@ class DataStream(OperatorSettings):
         check_type(key_type)
         return KeyedStream(self._partition(KeyGroups(selector)), selector, key_type)
 
-    def union(self, *streams: DataStream) -> DataStream:
-        """Return the records of this stream and others, of the same type.
+    def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream:
+        """Cut all records into windows, whatever their keys; the operator's parallelism is 1.
 
         Raises:
+            TypeMismatchError: If it is not a WindowAssigner.
+        """
+        from millstream.datastream.streams.all_windowed_stream import AllWindowedStream
+
+        return AllWindowedStream(self, window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Cut all records into windows of `size` records, a new one every `slide` (Java Flink's).
+
+        Raises:
+            ConfigurationError: If a number is not positive.
+        """
+        return self.window_all(count_windows(size, slide))
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """Return the records of this stream and others, of the same type; a stream may come twice.
+
+        The result is declared to be of that type if all are; undeclared streams fit any type. Its watermark is
+        the lowest of all.
+
+        Raises:
+            TypeMismatchError: If two streams are declared to be of different types.
             JobDefinitionError: If a stream belongs to another environment.
         """
         ports = list(self._ports)
         for stream in streams:
-            if not isinstance(stream, DataStream):
-                raise TypeMismatchError(f"union was given a {type(stream).__name__}, not a DataStream")
-            if stream._environment is not self._environment:
-                raise JobDefinitionError("a union of streams of different environments is not possible")
+            check_stream("union", stream, self._environment)
             ports.extend(stream._ports)
-        return DataStream(self._environment, tuple(ports), self._type_info)
+        types = [stream._type_info for stream in (self, *streams)]
+        declared = [each for each in types if each is not None]
+        for other in declared[1:]:
+            if other != declared[0]:
+                raise TypeMismatchError(
+                    f"a union of streams of {declared[0].describe()} and {other.describe()}",
+                    detail="All streams of a union have one type.",
+                    hint="Map them to the same type first.",
+                )
+        return DataStream(self._environment, tuple(ports), None if None in types else declared[0])
+
+    @overload
+    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+        """Put this stream and another, of any type, under one function; with a broadcast one, and its state.
+
+        Raises:
+            TypeMismatchError: If it is no stream.
+            JobDefinitionError: If it belongs to another environment.
+        """
+        from millstream.datastream.streams.broadcast_stream import BroadcastConnectedStream, BroadcastStream
+        from millstream.datastream.streams.connected_streams import ConnectedStreams
+
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
+        return ConnectedStreams(self, ds)
+
+    def join(self, other_stream: DataStream) -> JoinedStreams:
+        """Join this stream with another in windows: `a.join(b).where(k1).equal_to(k2).window(w).apply(f)`.
+
+        Raises:
+            TypeMismatchError: If it is no stream.
+            JobDefinitionError: If it belongs to another environment.
+        """
+        from millstream.datastream.streams.joined_streams import JoinedStreams
+
+        return JoinedStreams(self, other_stream)
+
+    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+        """Group this stream and another in windows: `a.co_group(b).where(k1).equal_to(k2).window(w).apply(f)`.
+
+        Raises:
+            TypeMismatchError: If it is no stream.
+            JobDefinitionError: If it belongs to another environment.
+        """
+        from millstream.datastream.streams.joined_streams import CoGroupedStreams
+
+        return CoGroupedStreams(self, other_stream)
 
     def rebalance(self) -> DataStream:
         """Deal records in turn to all subtasks of the next operator."""
@@ -267,15 +345,33 @@ class DataStream(OperatorSettings):
         """Hand all records to the first subtask."""
         return self._partition(Global())
 
-    def broadcast(self, *broadcast_state_descriptors: Any) -> DataStream:
-        """Hand every record to every subtask.
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> BroadcastStream: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> DataStream | BroadcastStream:
+        """Hand every record to every subtask; with descriptors of broadcast states, for `connect`.
 
         Raises:
-            NotSupportedError: If a state descriptor is given; broadcast state comes with a later release.
+            TypeMismatchError: If an argument is not a MapStateDescriptor.
+            ConfigurationError: If two descriptors have the same name.
         """
-        if broadcast_state_descriptors:
-            raise NotSupportedError("broadcast state is not supported yet")
-        return self._partition(Broadcast())
+        from millstream.datastream.streams.broadcast_stream import BroadcastStream
+
+        stream = self._partition(Broadcast())
+        if broadcast_state_descriptor is None:
+            return stream
+        return BroadcastStream(stream, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
 
     def partition_custom(
         self,
@@ -312,7 +408,7 @@ class DataStream(OperatorSettings):
         if not isinstance(sink, Sink):
             hint = "Use add_sink(...) for a SinkFunction." if isinstance(sink, SinkFunction) else None
             raise TypeMismatchError(f"sink_to was given a {type(sink).__name__}, not a Sink", hint=hint)
-        return self._sink(type(sink).__name__, SinkSpec(sink))
+        return self._sink(type(sink).__name__, SinkSpec(sink, self._type_info))
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
         """Call a SinkFunction for each record.
@@ -347,6 +443,27 @@ class DataStream(OperatorSettings):
             return records
         with records:
             return list(islice(records, limit))
+
+    def iterate(self, max_wait_time_ms: int = 0) -> IterativeStream:
+        """Begin a loop: the stream returned gives these records, and those that its `close_with` sends back.
+
+        Args:
+            max_wait_time_ms: Accepted for compatibility; a loop ends when its input has ended and nothing goes
+                round any more.
+        """
+        from millstream.datastream.streams.iterative_stream import iterate
+
+        return iterate(self)
+
+    def cache(self) -> CachedDataStream:
+        """Have the stream computed once: the first job that reads it keeps its records for later ones.
+
+        Raises:
+            JobDefinitionError: If the stream does not end.
+        """
+        from millstream.datastream.streams.cached_data_stream import cache
+
+        return cache(self)
 
     # Internals
 
@@ -435,6 +552,19 @@ def transform(
     ]
     transformation = environment._add_transformation(name, spec, edges)
     return DataStream(environment, (Port(transformation),), output_type)
+
+
+def check_stream(operation: str, stream: object, environment: StreamExecutionEnvironment) -> None:
+    """Check an argument.
+
+    Raises:
+        TypeMismatchError: If it is no stream.
+        JobDefinitionError: If it belongs to another environment.
+    """
+    if not isinstance(stream, DataStream):
+        raise TypeMismatchError(f"{operation} was given a {type(stream).__name__}, not a DataStream")
+    if stream._environment is not environment:
+        raise JobDefinitionError(f"{operation} of streams of different environments is not possible")
 
 
 class _Projection:

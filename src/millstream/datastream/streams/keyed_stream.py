@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from millstream.common.errors import TypeMismatchError
 from millstream.common.functions import (
@@ -19,13 +20,26 @@ from millstream.datastream.streams.windowed_stream import WindowedStream
 from millstream.operators.functions_adapter import as_keyed_process, as_reduce
 from millstream.operators.process import KeyedProcessSpec
 from millstream.operators.reduce import Aggregation, ReduceSpec, RollingAggregate
-from millstream.operators.windowing.assigners import WindowAssigner
+from millstream.operators.windowing.assigner import WindowAssigner
+from millstream.operators.windowing.count_assigners import count_windows
+
+if TYPE_CHECKING:
+    from millstream.datastream.streams.interval_join import IntervalJoin
 
 __all__ = ["KeyedStream"]
 
 
 class KeyedStream(DataStream):
     """A stream dealt by key; its operators have state for each key."""
+
+    class AccumulateType(Enum):
+        """Kinds of rolling aggregates."""
+
+        MIN = 1
+        MAX = 2
+        MIN_BY = 3
+        MAX_BY = 4
+        SUM = 5
 
     def __init__(
         self, stream: DataStream, key_selector: Callable[[Any], Any], key_type: TypeInformation | None
@@ -105,6 +119,29 @@ class KeyedStream(DataStream):
     def window(self, window_assigner: WindowAssigner) -> WindowedStream:
         """Cut each key's records into windows."""
         return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Cut each key's records into windows of `size` records, a new one every `slide`; full ones fire.
+
+        Args:
+            size: Records in a window.
+            slide: Records from start to start; 0 for windows side by side.
+
+        Raises:
+            ConfigurationError: If a number is not positive.
+        """
+        return WindowedStream(self, count_windows(size, slide))
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Join with another keyed stream by time: `a.interval_join(b).between(lower, upper).process(f)`.
+
+        Raises:
+            TypeMismatchError: If it is no keyed stream.
+            JobDefinitionError: If it belongs to another environment.
+        """
+        from millstream.datastream.streams.interval_join import IntervalJoin
+
+        return IntervalJoin(self, other_stream)
 
     def _process(
         self, name: str, func: KeyedProcessFunction, output_type: TypeInformation | None

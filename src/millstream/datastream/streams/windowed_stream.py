@@ -1,20 +1,23 @@
-"""Keyed streams cut into windows (PyFlink's `WindowedStream`)."""
+"""Keyed streams cut into windows (PyFlink's `WindowedStream`), and what they share with those without keys."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from millstream.common.errors import ConfigurationError, NotSupportedError, TypeMismatchError
+from millstream.common.errors import ConfigurationError, TypeMismatchError
 from millstream.common.functions import (
     AggregateFunction,
+    Function,
     ProcessWindowFunction,
     ReduceFunction,
     WindowFunction,
 )
 from millstream.common.output_tag import OutputTag
 from millstream.common.typeinfo import TypeInformation
-from millstream.operators.windowing.assigners import WindowAssigner
+from millstream.operators.reduce import Aggregation, RollingAggregate
+from millstream.operators.windowing.assigner import WindowAssigner, check_assigner
+from millstream.operators.windowing.evictors import Evictor, check_evictor
 from millstream.operators.windowing.spec import (
     AggregateWindow,
     ApplyWindow,
@@ -22,34 +25,43 @@ from millstream.operators.windowing.spec import (
     ReduceWindow,
     WindowFunctionSpec,
     WindowSpec,
-    check_supported,
+    check_mergeable,
 )
-from millstream.operators.windowing.triggers import EventTimeTrigger, Trigger
+from millstream.operators.windowing.trigger import Trigger, check_trigger
 
 if TYPE_CHECKING:
     from millstream.datastream.streams.data_stream import DataStream
     from millstream.datastream.streams.keyed_stream import KeyedStream
 
-__all__ = ["WindowedStream"]
+__all__ = ["BaseWindowedStream", "WindowedStream"]
+
+Windowed = TypeVar("Windowed", bound="BaseWindowedStream")
 
 
-class WindowedStream:
-    """Records of a keyed stream in windows; `KeyedStream.window` makes it.
+class BaseWindowedStream:
+    """Records of a keyed stream in windows, whatever window functions they are given to.
+
+    The setters change the stream and return it, as in Flink.
 
     Args:
         keyed_stream: The stream.
         window_assigner: Says which windows a record belongs to.
 
     Raises:
-        NotSupportedError: If such windows are not supported yet.
+        TypeMismatchError: If it is not a WindowAssigner.
     """
 
+    _kind = "Window"
+    _window_function_kinds: tuple[type[Function], ...] = ()
+
     def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner) -> None:
-        check_supported(window_assigner)
+        check_assigner("window()", window_assigner)
         self._keyed_stream = keyed_stream
         self._window_assigner = window_assigner
         self._allowed_lateness_ms = 0
         self._late_tag: OutputTag | None = None
+        self._trigger: Trigger | None = None
+        self._evictor: Evictor | None = None
 
     def get_execution_environment(self) -> Any:
         """Return the environment the stream belongs to."""
@@ -59,22 +71,29 @@ class WindowedStream:
         """Return the type of the stream's records."""
         return self._keyed_stream.get_type()
 
-    def trigger(self, trigger: Trigger) -> WindowedStream:
-        """Set when windows fire.
+    def trigger(self: Windowed, trigger: Trigger) -> Windowed:
+        """Set when windows fire; without it, the assigner's default trigger says so.
 
         Raises:
-            NotSupportedError: If it is not an `EventTimeTrigger`.
+            TypeMismatchError: If it is not a Trigger, or cannot be used with windows that merge.
         """
-        if type(trigger) is not EventTimeTrigger:
-            raise NotSupportedError(
-                f"the trigger {type(trigger).__name__} is not supported yet",
-                detail="Windows fire when the watermark reaches their end, and again for each late record.",
-                hint="Leave trigger(...) out, or use EventTimeTrigger.",
-            )
+        check_trigger("trigger()", trigger)
+        check_mergeable(self._window_assigner, trigger)
+        self._trigger = trigger
         return self
 
-    def allowed_lateness(self, time_ms: int) -> WindowedStream:
-        """Keep windows for `time_ms` after their end: records that come till then fire them again.
+    def evictor(self: Windowed, evictor: Evictor) -> Windowed:
+        """Set which records are taken out of windows that fire (Java Flink's); windows then keep all records.
+
+        Raises:
+            TypeMismatchError: If it is not an Evictor.
+        """
+        check_evictor("evictor()", evictor)
+        self._evictor = evictor
+        return self
+
+    def allowed_lateness(self: Windowed, time_ms: int) -> Windowed:
+        """Keep event-time windows for `time_ms` after their end: records that come till then reach them.
 
         Raises:
             ConfigurationError: If the time is negative.
@@ -84,10 +103,111 @@ class WindowedStream:
         self._allowed_lateness_ms = time_ms
         return self
 
-    def side_output_late_data(self, output_tag: OutputTag) -> WindowedStream:
-        """Send records that are too late for their windows to a side output; otherwise they are dropped."""
+    def side_output_late_data(self: Windowed, output_tag: OutputTag) -> Windowed:
+        """Send records that are too late for their windows to a side output; otherwise they are dropped.
+
+        Raises:
+            TypeMismatchError: If it is not an OutputTag.
+        """
+        if not isinstance(output_tag, OutputTag):
+            raise TypeMismatchError(
+                f"side_output_late_data was given a {type(output_tag).__name__}, not an OutputTag"
+            )
         self._late_tag = output_tag
         return self
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """Add up a field of each window's records; other fields are those of the first (Java Flink's)."""
+        return self._reduce_by(Aggregation.SUM, position_to_sum)
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """Give each window's least value of a field; other fields are those of the first (Java Flink's)."""
+        return self._reduce_by(Aggregation.MIN, position_to_min)
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """Give each window's greatest value of a field; other fields are those of the first (Java Flink's)."""
+        return self._reduce_by(Aggregation.MAX, position_to_max)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        """Give each window's record with the least value of a field, the earlier on ties (Java Flink's)."""
+        return self._reduce_by(Aggregation.MIN_BY, position_to_min_by)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        """Give each window's record with the greatest value of a field, the earlier on ties (Java Flink's)."""
+        return self._reduce_by(Aggregation.MAX_BY, position_to_max_by)
+
+    def _reduce_by(self, aggregation: Aggregation, position: int | str) -> DataStream:
+        function = ReduceWindow(RollingAggregate(aggregation, position))
+        return self._apply_spec(function, self.get_input_type(), aggregation.value)
+
+    def _reduce(
+        self,
+        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
+        window_function: Any,
+        output_type: TypeInformation | None,
+    ) -> DataStream:
+        if not isinstance(reduce_function, ReduceFunction) and not callable(reduce_function):
+            raise _wrong_function("reduce_function", reduce_function, "a ReduceFunction or a callable")
+        self._check_window_function(window_function)
+        if window_function is None and output_type is None:
+            output_type = self.get_input_type()
+        names = _names(reduce_function, window_function)
+        return self._apply_spec(ReduceWindow(reduce_function, window_function), output_type, names)
+
+    def _aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: Any,
+        output_type: TypeInformation | None,
+    ) -> DataStream:
+        if not isinstance(aggregate_function, AggregateFunction):
+            raise _wrong_function("aggregate_function", aggregate_function, "an AggregateFunction")
+        self._check_window_function(window_function)
+        names = _names(aggregate_function, window_function)
+        return self._apply_spec(AggregateWindow(aggregate_function, window_function), output_type, names)
+
+    def _call(
+        self,
+        argument: str,
+        function: Any,
+        spec: type[ApplyWindow] | type[ProcessWindow],
+        output_type: TypeInformation | None,
+    ) -> DataStream:
+        """Give all records of each window to a function."""
+        wanted = self._window_function_kinds[0 if spec is ApplyWindow else 1]
+        if not isinstance(function, wanted):
+            raise _wrong_function(argument, function, f"a {wanted.__name__}")
+        declared: Any = function
+        return self._apply_spec(spec(declared), output_type, _names(function))
+
+    def _check_window_function(self, function: object) -> None:
+        if function is not None and not isinstance(function, self._window_function_kinds):
+            wanted = " or a ".join(kind.__name__ for kind in self._window_function_kinds)
+            raise _wrong_function("window_function", function, f"a {wanted}")
+
+    def _apply_spec(
+        self, function: WindowFunctionSpec, output_type: TypeInformation | None, names: str
+    ) -> DataStream:
+        assigner = self._window_assigner
+        trigger = self._trigger or assigner.get_default_trigger(self.get_execution_environment())
+        spec = WindowSpec(
+            key_selector=self._keyed_stream._key_selector,
+            assigner=assigner,
+            function=function,
+            allowed_lateness_ms=self._allowed_lateness_ms,
+            late_tag_id=None if self._late_tag is None else self._late_tag.tag_id,
+            output_type=output_type,
+            trigger=trigger,
+            evictor=self._evictor,
+        )
+        stream = self._keyed_stream._transform(type(assigner).__name__, spec, output_type)
+        return stream.set_description(f"{self._kind}({assigner!r}, {type(trigger).__name__}, {names})")
+
+
+class WindowedStream(BaseWindowedStream):
+    """Records of a keyed stream in windows; `KeyedStream.window` makes it."""
+
+    _window_function_kinds = (WindowFunction, ProcessWindowFunction)
 
     def reduce(
         self,
@@ -97,23 +217,15 @@ class WindowedStream:
     ) -> DataStream:
         """Reduce the records of each window to one, as they arrive.
 
-        Sliding windows reduce by slices and combine those in order of time, so the function has to be
-        associative.
-
         Args:
-            reduce_function: Combines two records into one of the same type.
+            reduce_function: Combines two records into one of the same type; has to be associative.
             window_function: Makes results of the one record.
             output_type: Type of the results.
 
         Raises:
             TypeMismatchError: If a function is not of these kinds.
         """
-        if not isinstance(reduce_function, ReduceFunction) and not callable(reduce_function):
-            raise _wrong_function("reduce_function", reduce_function, "a ReduceFunction or a callable")
-        _check_window_function(window_function)
-        if window_function is None and output_type is None:
-            output_type = self.get_input_type()
-        return self._apply_spec(ReduceWindow(reduce_function, window_function), output_type)
+        return self._reduce(reduce_function, window_function, output_type)
 
     def aggregate(
         self,
@@ -135,10 +247,7 @@ class WindowedStream:
         Raises:
             TypeMismatchError: If a function is not of these kinds.
         """
-        if not isinstance(aggregate_function, AggregateFunction):
-            raise _wrong_function("aggregate_function", aggregate_function, "an AggregateFunction")
-        _check_window_function(window_function)
-        return self._apply_spec(AggregateWindow(aggregate_function, window_function), output_type)
+        return self._aggregate(aggregate_function, window_function, output_type)
 
     def apply(
         self, window_function: WindowFunction, output_type: TypeInformation | None = None
@@ -148,9 +257,7 @@ class WindowedStream:
         Raises:
             TypeMismatchError: If it is no WindowFunction.
         """
-        if not isinstance(window_function, WindowFunction):
-            raise _wrong_function("window_function", window_function, "a WindowFunction")
-        return self._apply_spec(ApplyWindow(window_function), output_type)
+        return self._call("window_function", window_function, ApplyWindow, output_type)
 
     def process(
         self, process_window_function: ProcessWindowFunction, output_type: TypeInformation | None = None
@@ -160,28 +267,18 @@ class WindowedStream:
         Raises:
             TypeMismatchError: If it is no ProcessWindowFunction.
         """
-        if not isinstance(process_window_function, ProcessWindowFunction):
-            raise _wrong_function(
-                "process_window_function", process_window_function, "a ProcessWindowFunction"
-            )
-        return self._apply_spec(ProcessWindow(process_window_function), output_type)
-
-    def _apply_spec(self, function: WindowFunctionSpec, output_type: TypeInformation | None) -> DataStream:
-        spec = WindowSpec(
-            key_selector=self._keyed_stream._key_selector,
-            assigner=self._window_assigner,
-            function=function,
-            allowed_lateness_ms=self._allowed_lateness_ms,
-            late_tag_id=None if self._late_tag is None else self._late_tag.tag_id,
-            output_type=output_type,
-        )
-        return self._keyed_stream._transform(type(self._window_assigner).__name__, spec, output_type)
+        return self._call("process_window_function", process_window_function, ProcessWindow, output_type)
 
 
-def _check_window_function(function: object) -> None:
-    if function is not None and not isinstance(function, WindowFunction | ProcessWindowFunction):
-        raise _wrong_function("window_function", function, "a WindowFunction or a ProcessWindowFunction")
+def _names(*functions: object) -> str:
+    return ", ".join(type(function).__name__ for function in functions if function is not None)
 
 
 def _wrong_function(argument: str, seen: object, expected: str) -> TypeMismatchError:
+    if isinstance(seen, type):
+        return TypeMismatchError(
+            f"{argument} is the class {seen.__name__}",
+            detail=f"It has to be {expected}.",
+            hint=f"Give it an instance: {seen.__name__}(...).",
+        )
     return TypeMismatchError(f"{argument} is a {type(seen).__name__}", detail=f"It has to be {expected}.")

@@ -1,39 +1,35 @@
-"""Window assigners (PyFlink's `pyflink.datastream.window`): which windows a record belongs to.
+"""Window assigners by time (PyFlink's `pyflink.datastream.window`): which windows a record belongs to.
 
-Assigners are declared, small and immutable. The operators do not ask them record by record: each kind has an
-operator of its own that computes windows for whole batches (`operators.windowing.spec`). `assign_windows`
-says the same thing for one record.
+Assigners are declared, small and immutable. With their default triggers each kind has an operator of its own
+that computes windows for whole batches (`operators.windowing.spec`) and does not ask them record by record;
+`assign_windows` says the same thing for one record.
 
 Lengths are milliseconds; the factories `of` and `with_gap` also take `Time`, `Duration` and `timedelta`.
 """
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from enum import Enum
+from typing import Any, TypeVar
 
-from millstream.common.errors import ConfigurationError, NotSupportedError
-from millstream.common.time import Duration, Time, to_milliseconds
-from millstream.common.windows import GlobalWindow, TimeWindow, Window
-from millstream.operators.windowing.triggers import (
-    CountTrigger,
-    EventTimeTrigger,
-    NeverTrigger,
-    ProcessingTimeTrigger,
-    PurgingTrigger,
-    Trigger,
-)
+from millstream.common.errors import ConfigurationError, JobDefinitionError, TypeMismatchError, shorten
+from millstream.common.serializer import TypeSerializer
+from millstream.common.time import MIN_TIMESTAMP, Duration, Time, to_milliseconds
+from millstream.common.windows import TimeWindow
+from millstream.operators.windowing.assigner import MergingWindowAssigner, WindowAssigner
+from millstream.operators.windowing.serializers import TimeWindowSerializer
+from millstream.operators.windowing.trigger import Trigger
+from millstream.operators.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger
 
 __all__ = [
-    "CountSlidingWindowAssigner",
-    "CountTumblingWindowAssigner",
     "DynamicEventTimeSessionWindows",
     "DynamicProcessingTimeSessionWindows",
     "EventTimeSessionWindows",
-    "GlobalWindows",
     "Length",
     "MergingWindowAssigner",
     "ProcessingTimeSessionWindows",
@@ -43,35 +39,30 @@ __all__ = [
     "TumblingEventTimeWindows",
     "TumblingProcessingTimeWindows",
     "WindowAssigner",
+    "WindowStagger",
+    "check_gap",
+    "no_timestamp",
 ]
 
 Length = Duration | Time | timedelta | int
+TumblingT = TypeVar("TumblingT", bound="_Tumbling")
 
 
-class WindowAssigner(ABC):
-    """Says which windows a record belongs to."""
+class WindowStagger(Enum):
+    """Whether tumbling windows of all subtasks end at the same time (Java Flink's)."""
 
-    @abstractmethod
-    def assign_windows(self, element: Any, timestamp: int, context: Any) -> Collection[Window]:
-        """Return the windows of a record whose event time is `timestamp`, the newest first."""
+    ALIGNED = "aligned"
+    """They do."""
+    RANDOM = "random"
+    """Each subtask moves its windows by a random part of their size."""
+    NATURAL = "natural"
+    """Each subtask moves its windows so that one begins with its first record, by the clock."""
 
-    @abstractmethod
-    def get_default_trigger(self, env: Any) -> Trigger:
-        """Return the trigger that is used unless another is given."""
-
-    @abstractmethod
-    def is_event_time(self) -> bool:
-        """Return whether windows follow event time (or the clock)."""
-
-
-class MergingWindowAssigner(WindowAssigner):
-    """An assigner whose windows merge."""
-
-    @abstractmethod
-    def merge_windows(
-        self, windows: Iterable[TimeWindow], callback: Callable[[list[TimeWindow], TimeWindow], None]
-    ) -> None:
-        """Call `callback` with each group of windows to merge and the window they become."""
+    def get_stagger_offset(self, current_processing_time: int, size: int) -> int:
+        """Return by how much to move the windows of a subtask whose first record comes now, milliseconds."""
+        if self is WindowStagger.RANDOM:
+            return random.randrange(size)
+        return current_processing_time % size if self is WindowStagger.NATURAL else 0
 
 
 class SessionWindowTimeGapExtractor(ABC):
@@ -82,11 +73,32 @@ class SessionWindowTimeGapExtractor(ABC):
         """Return the gap in milliseconds, larger than 0."""
 
 
+GapExtractor = SessionWindowTimeGapExtractor | Callable[[Any], int]
+
+
+def no_timestamp(element: Any) -> JobDefinitionError:
+    """Return the error of a record that has no timestamp where one is needed."""
+    return JobDefinitionError(
+        f"a record has no timestamp: {shorten(element)}",
+        detail="Event-time windows place records by their timestamps.",
+        hint="Call assign_timestamps_and_watermarks(...), with a TimestampAssigner, before key_by.",
+    )
+
+
 def _check_positive(what: str, length_ms: int) -> None:
     if length_ms <= 0:
         raise ConfigurationError(
             f"the {what} of a window is {length_ms} ms", hint="Give it a length larger than 0."
         )
+
+
+def check_gap(gap_ms: int) -> None:
+    """Check the gap of a session.
+
+    Raises:
+        ConfigurationError: If it is not positive.
+    """
+    _check_positive("session gap", gap_ms)
 
 
 def _check_offset(offset_ms: int, limit_ms: int, limit: str) -> None:
@@ -97,7 +109,17 @@ def _check_offset(offset_ms: int, limit_ms: int, limit: str) -> None:
         )
 
 
-class _EventTime(WindowAssigner, ABC):
+class _OfTime(WindowAssigner, ABC):
+    def get_window_serializer(self) -> TypeSerializer[Any]:
+        """Return a `TimeWindowSerializer`."""
+        return TimeWindowSerializer()
+
+    @abstractmethod
+    def _time_of(self, element: Any, timestamp: int, context: Any) -> int:
+        """Return the time by which a record is placed."""
+
+
+class _EventTime(_OfTime, ABC):
     def get_default_trigger(self, env: Any = None) -> Trigger:
         """Return an `EventTimeTrigger`."""
         return EventTimeTrigger.create()
@@ -106,8 +128,13 @@ class _EventTime(WindowAssigner, ABC):
         """Return True."""
         return True
 
+    def _time_of(self, element: Any, timestamp: int, context: Any) -> int:
+        if timestamp == MIN_TIMESTAMP:
+            raise no_timestamp(element)
+        return timestamp
 
-class _ProcessingTime(WindowAssigner, ABC):
+
+class _ProcessingTime(_OfTime, ABC):
     def get_default_trigger(self, env: Any = None) -> Trigger:
         """Return a `ProcessingTimeTrigger`."""
         return ProcessingTimeTrigger.create()
@@ -116,24 +143,37 @@ class _ProcessingTime(WindowAssigner, ABC):
         """Return False."""
         return False
 
+    def _time_of(self, element: Any, timestamp: int, context: Any) -> int:
+        now_ms: int = context.get_current_processing_time()
+        return now_ms
+
 
 @dataclass(frozen=True)
-class _Tumbling(WindowAssigner, ABC):
+class _Tumbling(_OfTime, ABC):
     size: int
     offset: int = 0
+    stagger: WindowStagger = WindowStagger.ALIGNED
 
     def __post_init__(self) -> None:
         _check_positive("size", self.size)
         _check_offset(self.offset, self.size, "size")
 
     def assign_windows(self, element: Any, timestamp: int, context: Any = None) -> Collection[TimeWindow]:
-        """Return the one window that holds `timestamp`."""
-        start = TimeWindow.get_window_start_with_offset(timestamp, self.offset, self.size)
+        """Return the one window that holds the record's time."""
+        time_ms = self._time_of(element, timestamp, context)
+        start = time_ms - (time_ms - self.offset) % self.size
         return [TimeWindow(start, start + self.size)]
+
+    def staggered(self: TumblingT, now_ms: int) -> TumblingT:
+        """Return the assigner of a subtask whose first record comes at `now_ms`."""
+        if self.stagger is WindowStagger.ALIGNED:
+            return self
+        offset = (self.offset + self.stagger.get_stagger_offset(now_ms, self.size)) % self.size
+        return replace(self, offset=offset, stagger=WindowStagger.ALIGNED)
 
 
 @dataclass(frozen=True)
-class _Sliding(WindowAssigner, ABC):
+class _Sliding(_OfTime, ABC):
     size: int
     slide: int
     offset: int = 0
@@ -144,12 +184,10 @@ class _Sliding(WindowAssigner, ABC):
         _check_offset(self.offset, self.slide, "slide")
 
     def assign_windows(self, element: Any, timestamp: int, context: Any = None) -> Collection[TimeWindow]:
-        """Return all windows that hold `timestamp`, the newest first; none in a gap (slide > size)."""
-        newest = TimeWindow.get_window_start_with_offset(timestamp, self.offset, self.slide)
-        return [
-            TimeWindow(start, start + self.size)
-            for start in range(newest, timestamp - self.size, -self.slide)
-        ]
+        """Return all windows that hold the record's time, the newest first; none in a gap (slide > size)."""
+        time_ms, size = self._time_of(element, timestamp, context), self.size
+        newest = time_ms - (time_ms - self.offset) % self.slide
+        return [TimeWindow(start, start + size) for start in range(newest, time_ms - size, -self.slide)]
 
 
 class TumblingEventTimeWindows(_Tumbling, _EventTime):
@@ -160,13 +198,15 @@ class TumblingEventTimeWindows(_Tumbling, _EventTime):
     """
 
     @staticmethod
-    def of(size: Length, offset: Length | None = None) -> TumblingEventTimeWindows:
+    def of(
+        size: Length, offset: Length | None = None, window_stagger: WindowStagger = WindowStagger.ALIGNED
+    ) -> TumblingEventTimeWindows:
         """Make windows of `size`, whose starts are multiples of it, moved by `offset`.
 
         Raises:
             ConfigurationError: If the size is not positive or the offset not smaller than it.
         """
-        return TumblingEventTimeWindows(to_milliseconds(size), to_milliseconds(offset or 0))
+        return TumblingEventTimeWindows(to_milliseconds(size), to_milliseconds(offset or 0), window_stagger)
 
 
 class SlidingEventTimeWindows(_Sliding, _EventTime):
@@ -189,16 +229,20 @@ class SlidingEventTimeWindows(_Sliding, _EventTime):
 
 
 class TumblingProcessingTimeWindows(_Tumbling, _ProcessingTime):
-    """Windows of one size, side by side, by the clock; not supported yet."""
+    """Windows of one size, side by side, by the clock."""
 
     @staticmethod
-    def of(size: Length, offset: Length | None = None) -> TumblingProcessingTimeWindows:
+    def of(
+        size: Length, offset: Length | None = None, window_stagger: WindowStagger = WindowStagger.ALIGNED
+    ) -> TumblingProcessingTimeWindows:
         """Make windows of `size`, moved by `offset`."""
-        return TumblingProcessingTimeWindows(to_milliseconds(size), to_milliseconds(offset or 0))
+        return TumblingProcessingTimeWindows(
+            to_milliseconds(size), to_milliseconds(offset or 0), window_stagger
+        )
 
 
 class SlidingProcessingTimeWindows(_Sliding, _ProcessingTime):
-    """Windows of one size that start every `slide`, by the clock; not supported yet."""
+    """Windows of one size that start every `slide`, by the clock."""
 
     @staticmethod
     def of(size: Length, slide: Length, offset: Length | None = None) -> SlidingProcessingTimeWindows:
@@ -208,30 +252,21 @@ class SlidingProcessingTimeWindows(_Sliding, _ProcessingTime):
         )
 
 
-class _Sessions(MergingWindowAssigner, ABC):
+class _Sessions(_OfTime, MergingWindowAssigner, ABC):
     @abstractmethod
-    def _gap_ms(self, element: Any) -> int: ...
+    def gap_ms(self, element: Any) -> int:
+        """Return the gap behind a record, milliseconds."""
 
     def assign_windows(self, element: Any, timestamp: int, context: Any = None) -> Collection[TimeWindow]:
         """Return the window that lasts from the record for one gap, before merging."""
-        return [TimeWindow(timestamp, timestamp + self._gap_ms(element))]
+        time_ms = self._time_of(element, timestamp, context)
+        return [TimeWindow(time_ms, time_ms + self.gap_ms(element))]
 
     def merge_windows(
-        self, windows: Iterable[TimeWindow], callback: Callable[[list[TimeWindow], TimeWindow], None]
+        self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback
     ) -> None:
         """Merge windows that overlap or touch."""
-        group: list[TimeWindow] = []
-        cover: TimeWindow | None = None
-        for window in sorted(windows):
-            if cover is not None and cover.intersects(window):
-                group.append(window)
-                cover = cover.cover(window)
-                continue
-            if cover is not None and len(group) > 1:
-                callback(group, cover)
-            group, cover = [window], window
-        if cover is not None and len(group) > 1:
-            callback(group, cover)
+        TimeWindow.merge_windows(windows, callback)
 
 
 @dataclass(frozen=True)
@@ -241,17 +276,35 @@ class _FixedGap(_Sessions, ABC):
     def __post_init__(self) -> None:
         _check_positive("session gap", self.session_gap)
 
-    def _gap_ms(self, element: Any) -> int:
+    def gap_ms(self, element: Any) -> int:
+        """Return the gap."""
         return self.session_gap
 
 
 @dataclass(frozen=True)
 class _DynamicGap(_Sessions, ABC):
-    session_window_time_gap_extractor: SessionWindowTimeGapExtractor
+    session_window_time_gap_extractor: GapExtractor
 
-    def _gap_ms(self, element: Any) -> int:
-        gap_ms = self.session_window_time_gap_extractor.extract(element)
-        _check_positive("session gap", gap_ms)
+    def __post_init__(self) -> None:
+        extractor = self.session_window_time_gap_extractor
+        if not isinstance(extractor, SessionWindowTimeGapExtractor) and not callable(extractor):
+            raise TypeMismatchError(
+                f"with_dynamic_gap was given a {type(extractor).__name__}",
+                detail="It takes a SessionWindowTimeGapExtractor or a callable that returns milliseconds.",
+            )
+
+    def gap_ms(self, element: Any) -> int:
+        """Return the gap that the extractor gives.
+
+        Raises:
+            ConfigurationError: If it is not positive.
+        """
+        extractor = self.session_window_time_gap_extractor
+        if isinstance(extractor, SessionWindowTimeGapExtractor):
+            gap_ms = extractor.extract(element)
+        else:
+            gap_ms = extractor(element)
+        check_gap(gap_ms)
         return gap_ms
 
 
@@ -272,13 +325,15 @@ class EventTimeSessionWindows(_FixedGap, _EventTime):
         return EventTimeSessionWindows(to_milliseconds(size))
 
     @staticmethod
-    def with_dynamic_gap(extractor: SessionWindowTimeGapExtractor) -> DynamicEventTimeSessionWindows:
-        """Make sessions whose gap depends on the record; not supported yet."""
+    def with_dynamic_gap(
+        extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
+    ) -> DynamicEventTimeSessionWindows:
+        """Make sessions whose gap depends on the record."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
 class ProcessingTimeSessionWindows(_FixedGap, _ProcessingTime):
-    """Windows that last until a key has been silent for a gap, by the clock; not supported yet."""
+    """Windows that last until a key has been silent for a gap, by the clock."""
 
     @staticmethod
     def with_gap(size: Length) -> ProcessingTimeSessionWindows:
@@ -286,89 +341,30 @@ class ProcessingTimeSessionWindows(_FixedGap, _ProcessingTime):
         return ProcessingTimeSessionWindows(to_milliseconds(size))
 
     @staticmethod
-    def with_dynamic_gap(extractor: SessionWindowTimeGapExtractor) -> DynamicProcessingTimeSessionWindows:
+    def with_dynamic_gap(
+        extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
+    ) -> DynamicProcessingTimeSessionWindows:
         """Make sessions whose gap depends on the record."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
 class DynamicEventTimeSessionWindows(_DynamicGap, _EventTime):
-    """Sessions whose gap depends on the record, by event time; not supported yet."""
+    """Sessions whose gap depends on the record, by event time."""
 
     @staticmethod
-    def with_dynamic_gap(extractor: SessionWindowTimeGapExtractor) -> DynamicEventTimeSessionWindows:
+    def with_dynamic_gap(
+        extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
+    ) -> DynamicEventTimeSessionWindows:
         """Make sessions whose gap `extractor` gives."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
 class DynamicProcessingTimeSessionWindows(_DynamicGap, _ProcessingTime):
-    """Sessions whose gap depends on the record, by the clock; not supported yet."""
+    """Sessions whose gap depends on the record, by the clock."""
 
     @staticmethod
-    def with_dynamic_gap(extractor: SessionWindowTimeGapExtractor) -> DynamicProcessingTimeSessionWindows:
+    def with_dynamic_gap(
+        extractor: SessionWindowTimeGapExtractor | Callable[[Any], int],
+    ) -> DynamicProcessingTimeSessionWindows:
         """Make sessions whose gap `extractor` gives."""
         return DynamicProcessingTimeSessionWindows(extractor)
-
-
-@dataclass(frozen=True)
-class GlobalWindows(WindowAssigner):
-    """One window for everything; not supported yet."""
-
-    @staticmethod
-    def create() -> GlobalWindows:
-        """Make the assigner."""
-        return GlobalWindows()
-
-    def assign_windows(self, element: Any, timestamp: int, context: Any = None) -> Collection[GlobalWindow]:
-        """Return the global window."""
-        return [GlobalWindow.get()]
-
-    def get_default_trigger(self, env: Any = None) -> Trigger:
-        """Return a trigger that never fires."""
-        return NeverTrigger()
-
-    def is_event_time(self) -> bool:
-        """Return False."""
-        return False
-
-
-class _Counting(WindowAssigner, ABC):
-    def assign_windows(self, element: Any, timestamp: int, context: Any = None) -> Collection[Window]:
-        """Not supported yet."""
-        raise NotSupportedError(f"{type(self).__name__} is not supported yet")
-
-    def is_event_time(self) -> bool:
-        """Return False."""
-        return False
-
-
-@dataclass(frozen=True)
-class CountTumblingWindowAssigner(_Counting):
-    """Windows of a number of records; not supported yet."""
-
-    window_size: int
-
-    @staticmethod
-    def of(window_size: int) -> CountTumblingWindowAssigner:
-        """Make windows of `window_size` records."""
-        return CountTumblingWindowAssigner(window_size)
-
-    def get_default_trigger(self, env: Any = None) -> Trigger:
-        """Return a trigger that fires and purges full windows."""
-        return PurgingTrigger.of(CountTrigger.of(self.window_size))
-
-
-@dataclass(frozen=True)
-class CountSlidingWindowAssigner(_Counting):
-    """Windows of a number of records that start every `window_slide` records; not supported yet."""
-
-    window_size: int
-    window_slide: int
-
-    @staticmethod
-    def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner:
-        """Make windows of `window_size` records."""
-        return CountSlidingWindowAssigner(window_size, window_slide)
-
-    def get_default_trigger(self, env: Any = None) -> Trigger:
-        """Return a trigger that fires full windows."""
-        return CountTrigger.of(self.window_size)

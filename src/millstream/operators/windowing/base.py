@@ -10,6 +10,10 @@ A window `[start, end)` fires when the watermark reaches `end - 1` and is cleane
 
 Where a record falls is decided by the watermark before it, so results do not depend on how the input is cut
 into batches.
+
+Windows by the clock are the same, with the clock in the place of the watermark: a record's time is the epoch's
+processing time, and what has passed is everything before it. As in Flink a window `[0, 5)` therefore fires once
+the clock shows 5, and nothing is ever late.
 """
 
 from __future__ import annotations
@@ -19,19 +23,21 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from millstream.common.errors import JobDefinitionError, shorten
 from millstream.common.functions import Function
+from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.windows import TimeWindow
 from millstream.operators.base import Operator, OperatorReport
-from millstream.operators.process import emit_results
+from millstream.operators.calls import emit_results
+from millstream.operators.functions_adapter import open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
+from millstream.operators.windowing.assigners import no_timestamp
 from millstream.operators.windowing.firing import Firing
-from millstream.operators.windowing.folds import Fold, copy_value
+from millstream.operators.windowing.folds import Fold
 
 if TYPE_CHECKING:
     from millstream.common.typeinfo import TypeInformation
 
-__all__ = ["DueTimes", "LATE_RECORDS_DROPPED", "WindowOperator"]
+__all__ = ["LATE_RECORDS_DROPPED", "DueTimes", "TimedWindowOperator", "WindowOperator"]
 
 LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 """Counter of late records that went nowhere."""
@@ -48,6 +54,7 @@ class WindowOperator(Operator):
         allowed_lateness_ms: How long a window is kept after its end.
         late_tag_id: Side output of late records; None drops and counts them.
         output_type: Type to check results against.
+        event_time: Whether windows follow event time (or the clock).
     """
 
     merging = False
@@ -62,7 +69,9 @@ class WindowOperator(Operator):
         allowed_lateness_ms: int,
         late_tag_id: str | None,
         output_type: TypeInformation | None,
+        event_time: bool = True,
     ) -> None:
+        self._event_time = event_time
         self._key_selector = key_selector
         self._fold = fold
         self._fold_function = fold_function
@@ -80,7 +89,7 @@ class WindowOperator(Operator):
         """Open the functions."""
         runtime_context = OperatorRuntimeContext(self.context)
         if self._fold_function is not None:
-            self._fold_function.open(runtime_context)
+            open_function(self._fold_function, runtime_context)
         self._firing.open(self, runtime_context, merging=self.merging)
 
     def close(self) -> None:
@@ -91,31 +100,6 @@ class WindowOperator(Operator):
         finally:
             self._firing.close()
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
-        """Add a batch to its windows; late records may fire at once.
-
-        Raises:
-            JobDefinitionError: If the records have no timestamps.
-        """
-        if not values:
-            return
-        if timestamps is None:
-            raise JobDefinitionError(
-                f"a record has no timestamp: {shorten(values[0])}",
-                detail="Event-time windows place records by their timestamps.",
-                hint="Call assign_timestamps_and_watermarks(...), with a TimestampAssigner, before key_by.",
-            )
-        self._add_batch(values, timestamps)
-        self._flush()
-
-    def process_watermark(self, timestamp_ms: int) -> None:
-        """Fire what is due, hand on the results, then the watermark."""
-        if timestamp_ms > self.watermark_ms:
-            self.watermark_ms = timestamp_ms
-            self._advance(timestamp_ms)
-            self._flush()
-        self.output.emit_watermark(timestamp_ms)
-
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
         """Report how many late records were dropped in the epoch."""
         if self._late_dropped:
@@ -125,17 +109,11 @@ class WindowOperator(Operator):
 
     @abstractmethod
     def snapshot_state(self) -> Any:
-        """Return all windows and the watermark, picklable; called between batches, shares live objects."""
+        """Return all windows and the time passed, picklable; called between batches, shares live objects."""
 
     @abstractmethod
     def restore_state(self, snapshot: Any) -> None:
         """Take over a snapshot, or one of several that hold different keys; called before `open`."""
-
-    @abstractmethod
-    def _add_batch(self, values: list[Any], timestamps: list[int]) -> None: ...
-
-    @abstractmethod
-    def _advance(self, watermark_ms: int) -> None: ...
 
     def _keys(self, values: list[Any]) -> list[Any]:
         return list(map(self._key_selector, values))
@@ -148,17 +126,6 @@ class WindowOperator(Operator):
             self._late_values.append(value)
             self._late_timestamps.append(timestamp)
 
-    def _fire(self, window: TimeWindow, accumulators: Iterable[tuple[Any, Any]], *, shared: bool) -> None:
-        """Fire a window; `shared` tells that the accumulators are still in use afterwards."""
-        result = self._fold.result
-        if shared:
-            contents = [(key, copy_value(result(accumulator))) for key, accumulator in accumulators]
-        else:
-            contents = [(key, result(accumulator)) for key, accumulator in accumulators]
-        self._firing.fire(window, contents, self._results)
-        missing = len(self._results) - len(self._result_timestamps)
-        self._result_timestamps.extend([window.end - 1] * missing)
-
     def _flush(self) -> None:
         if self._late_values:
             values, timestamps = self._late_values, self._late_timestamps
@@ -169,6 +136,78 @@ class WindowOperator(Operator):
             values, timestamps = self._results, self._result_timestamps
             self._results, self._result_timestamps = [], []
             emit_results(self, values, timestamps, self._output_type)
+
+
+class TimedWindowOperator(WindowOperator):
+    """Base of the operators for windows by time with their default triggers: whole batches, due times."""
+
+    _passed_ms: int = MIN_TIMESTAMP
+    """Time that has passed: the watermark, or the last millisecond before the clock's."""
+
+    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Add a batch to its windows; late records may fire at once.
+
+        Raises:
+            JobDefinitionError: If the records have no timestamps.
+        """
+        if not values:
+            return
+        if not self._event_time:
+            # A clock that was set back does not reopen windows.
+            timestamps = [max(self.context.time.now_ms, self._passed_ms + 1)] * len(values)
+        elif timestamps is None:
+            raise no_timestamp(values[0])
+        self._add_batch(values, timestamps)
+        self._flush()
+
+    def process_watermark(self, timestamp_ms: int) -> None:
+        """Fire what is due, hand on the results, then the watermark."""
+        if timestamp_ms > self.watermark_ms:
+            self.watermark_ms = timestamp_ms
+            if self._event_time:
+                self._pass(timestamp_ms)
+        self.output.emit_watermark(timestamp_ms)
+
+    def on_processing_time(self) -> None:
+        """Fire what is due by the clock."""
+        if not self._event_time and self.context.time.now_ms - 1 > self._passed_ms:
+            self._pass(self.context.time.now_ms - 1)
+
+    def next_processing_time(self) -> int | None:
+        """Return when the next window by the clock fires."""
+        next_ms = None if self._event_time else self._next_due()
+        return None if next_ms is None else next_ms + 1
+
+    def take_over(self, other: TimedWindowOperator) -> None:
+        """Go on from where another has come; called before the first record."""
+        self.watermark_ms, self._passed_ms = other.watermark_ms, other._passed_ms
+        self._late_dropped = other._late_dropped
+
+    def _pass(self, passed_ms: int) -> None:
+        self._passed_ms = passed_ms
+        self._advance(passed_ms)
+        self._flush()
+
+    @abstractmethod
+    def _add_batch(self, values: list[Any], timestamps: list[int]) -> None: ...
+
+    @abstractmethod
+    def _advance(self, passed_ms: int) -> None: ...
+
+    @abstractmethod
+    def _next_due(self) -> int | None: ...
+
+    def _fire(self, window: TimeWindow, accumulators: Iterable[tuple[Any, Any]], *, shared: bool) -> None:
+        """Fire a window; `shared` tells that the accumulators are still in use afterwards."""
+        result = self._fold.result
+        if shared:
+            copied = self._fold.copy_result
+            contents = [(key, copied(accumulator)) for key, accumulator in accumulators]
+        else:
+            contents = [(key, result(accumulator)) for key, accumulator in accumulators]
+        self._firing.fire(window, contents, self._results)
+        missing = len(self._results) - len(self._result_timestamps)
+        self._result_timestamps.extend([window.end - 1] * missing)
 
 
 class DueTimes:
@@ -189,9 +228,13 @@ class DueTimes:
         """Note that `what` is due for a window."""
         heapq.heappush(self._heap, (time_ms, start, what))
 
-    def pop_due(self, watermark_ms: int) -> Iterable[tuple[int, int]]:
+    def next(self) -> int | None:
+        """Return when the first is due, or None."""
+        return self._heap[0][0] if self._heap else None
+
+    def pop_due(self, passed_ms: int) -> Iterable[tuple[int, int]]:
         """Yield start and what is due, in order; what is added meanwhile is in time too."""
         heap = self._heap
-        while heap and heap[0][0] <= watermark_ms:
+        while heap and heap[0][0] <= passed_ms:
             _, start, what = heapq.heappop(heap)
             yield start, what

@@ -8,18 +8,28 @@ from typing import Any
 
 from millstream.common.errors import StateAccessError
 from millstream.common.functions import (
+    AllWindowFunction,
     Function,
     KeyedStateStore,
+    ProcessAllWindowFunction,
     ProcessWindowFunction,
     RuntimeContext,
     WindowFunction,
 )
-from millstream.common.state import ValueState, ValueStateDescriptor
-from millstream.common.windows import TimeWindow
+from millstream.common.windows import Window
 from millstream.operators.base import Operator
+from millstream.operators.functions_adapter import open_function
 from millstream.state.keyed import KeyedStateBackend
+from millstream.state.store import NamespacedStore
 
-__all__ = ["ApplyFiring", "Firing", "PlainFiring", "ProcessFiring"]
+__all__ = [
+    "ApplyAllFiring",
+    "ApplyFiring",
+    "Firing",
+    "PlainFiring",
+    "ProcessAllFiring",
+    "ProcessFiring",
+]
 
 
 class Firing(ABC):
@@ -36,7 +46,7 @@ class Firing(ABC):
     def open(self, operator: Operator, runtime_context: RuntimeContext, *, merging: bool) -> None:
         """Open the functions; `merging` tells that windows merge, so they have no state of their own."""
         for function in self.functions:
-            function.open(runtime_context)
+            open_function(function, runtime_context)
 
     def close(self) -> None:
         """Close the functions."""
@@ -44,7 +54,7 @@ class Firing(ABC):
             function.close()
 
     @abstractmethod
-    def fire(self, window: TimeWindow, contents: Iterable[tuple[Any, Any]], results: list[Any]) -> None:
+    def fire(self, window: Window, contents: Iterable[tuple[Any, Any]], results: list[Any]) -> None:
         """Append the results of a window.
 
         Args:
@@ -53,14 +63,14 @@ class Firing(ABC):
             results: Results so far.
         """
 
-    def clear(self, window: TimeWindow, keys: Iterable[Any]) -> None:
+    def clear(self, window: Window, keys: Iterable[Any]) -> None:
         """Drop what was kept for a window that is being cleaned up."""
 
 
 class PlainFiring(Firing):
     """Emits the contents."""
 
-    def fire(self, window: TimeWindow, contents: Iterable[tuple[Any, Any]], results: list[Any]) -> None:
+    def fire(self, window: Window, contents: Iterable[tuple[Any, Any]], results: list[Any]) -> None:
         """Append the contents themselves."""
         results.extend([content for _, content in contents])
 
@@ -78,7 +88,7 @@ class _FunctionFiring(Firing, ABC):
         self._keyed_state = operator.context.keyed_state
         super().open(operator, runtime_context, merging=merging)
 
-    def fire(self, window: TimeWindow, contents: Iterable[tuple[Any, Any]], results: list[Any]) -> None:
+    def fire(self, window: Window, contents: Iterable[tuple[Any, Any]], results: list[Any]) -> None:
         """Append what the function yields for each key."""
         for key, content in contents:
             self._select(key)
@@ -91,7 +101,7 @@ class _FunctionFiring(Firing, ABC):
             self._keyed_state.set_current_key(key)
 
     @abstractmethod
-    def _call(self, key: Any, window: TimeWindow, elements: list[Any]) -> Iterable[Any] | None: ...
+    def _call(self, key: Any, window: Window, elements: list[Any]) -> Iterable[Any] | None: ...
 
 
 class ApplyFiring(_FunctionFiring):
@@ -101,19 +111,29 @@ class ApplyFiring(_FunctionFiring):
         super().__init__(function, folded=folded)
         self._function = function
 
-    def _call(self, key: Any, window: TimeWindow, elements: list[Any]) -> Iterable[Any] | None:
+    def _call(self, key: Any, window: Window, elements: list[Any]) -> Iterable[Any] | None:
         return self._function.apply(key, window, elements)
 
 
-class ProcessFiring(_FunctionFiring):
-    """Calls a `ProcessWindowFunction`."""
+class ApplyAllFiring(_FunctionFiring):
+    """Calls an `AllWindowFunction`."""
+
+    def __init__(self, function: AllWindowFunction, *, folded: bool) -> None:
+        super().__init__(function, folded=folded)
+        self._function = function
+
+    def _call(self, key: Any, window: Window, elements: list[Any]) -> Iterable[Any] | None:
+        return self._function.apply(window, elements)
+
+
+class _ContextFiring(_FunctionFiring, ABC):
+    """Calls a window function with a context; it may have state of its own for each window."""
 
     clears = True
 
-    def __init__(self, function: ProcessWindowFunction, *, folded: bool) -> None:
+    def __init__(self, function: Function, *, folded: bool, user_clears: bool) -> None:
         super().__init__(function, folded=folded)
-        self._function = function
-        self._user_clears = type(function).clear is not ProcessWindowFunction.clear
+        self._user_clears = user_clears
 
     def open(self, operator: Operator, runtime_context: RuntimeContext, *, merging: bool) -> None:
         """Open the function."""
@@ -121,11 +141,7 @@ class ProcessFiring(_FunctionFiring):
         self._context = _ProcessContext(operator, merging=merging)
         super().open(operator, runtime_context, merging=merging)
 
-    def _call(self, key: Any, window: TimeWindow, elements: list[Any]) -> Iterable[Any] | None:
-        self._context.current_window = window
-        return self._function.process(key, self._context, elements)
-
-    def clear(self, window: TimeWindow, keys: Iterable[Any]) -> None:
+    def clear(self, window: Window, keys: Iterable[Any]) -> None:
         """Call the function's `clear` for each key, then drop the state of the window."""
         state = None if self._merging else self._keyed_state
         if not self._user_clears and state is None:
@@ -134,21 +150,56 @@ class ProcessFiring(_FunctionFiring):
         for key in keys:
             if self._user_clears:
                 self._select(key)
-                self._function.clear(self._context)
+                self._call_clear()
             if state is not None:
                 state.clear_namespace(window, key)
 
+    @abstractmethod
+    def _call_clear(self) -> None: ...
 
-class _ProcessContext(ProcessWindowFunction.Context):
+
+class ProcessFiring(_ContextFiring):
+    """Calls a `ProcessWindowFunction`."""
+
+    def __init__(self, function: ProcessWindowFunction, *, folded: bool) -> None:
+        user_clears = type(function).clear is not ProcessWindowFunction.clear
+        super().__init__(function, folded=folded, user_clears=user_clears)
+        self._function = function
+
+    def _call(self, key: Any, window: Window, elements: list[Any]) -> Iterable[Any] | None:
+        self._context.current_window = window
+        return self._function.process(key, self._context, elements)
+
+    def _call_clear(self) -> None:
+        self._function.clear(self._context)
+
+
+class ProcessAllFiring(_ContextFiring):
+    """Calls a `ProcessAllWindowFunction`."""
+
+    def __init__(self, function: ProcessAllWindowFunction, *, folded: bool) -> None:
+        user_clears = type(function).clear is not ProcessAllWindowFunction.clear
+        super().__init__(function, folded=folded, user_clears=user_clears)
+        self._function = function
+
+    def _call(self, key: Any, window: Window, elements: list[Any]) -> Iterable[Any] | None:
+        self._context.current_window = window
+        return self._function.process(self._context, elements)
+
+    def _call_clear(self) -> None:
+        self._function.clear(self._context)
+
+
+class _ProcessContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.Context):
     """What a firing comes with: one object for all firings of an operator."""
 
-    current_window: TimeWindow
+    current_window: Window
 
     def __init__(self, operator: Operator, *, merging: bool) -> None:
         self._operator = operator
         self._merging = merging
 
-    def window(self) -> TimeWindow:
+    def window(self) -> Window:
         """Return the window that fired."""
         return self.current_window
 
@@ -168,23 +219,12 @@ class _ProcessContext(ProcessWindowFunction.Context):
                 detail="Sessions merge, and their state cannot be merged.",
                 hint="Use global_state().",
             )
-        return _NamespacedStore(self._operator, self.current_window)
+        return self._store(self.current_window)
 
     def global_state(self) -> KeyedStateStore:
         """Return state of this key over all windows."""
-        return _NamespacedStore(self._operator, None)
+        return self._store(None)
 
-
-class _NamespacedStore(KeyedStateStore):
-    def __init__(self, operator: Operator, namespace: TimeWindow | None) -> None:
-        self._operator = operator
-        self._namespace = namespace
-
-    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        """Return the value state of that name in this namespace."""
-        keyed_state = self._operator.context.keyed_state
-        if keyed_state is None:
-            raise StateAccessError(
-                f'state "{state_descriptor.name}" was asked for where there is no keyed state'
-            )
-        return keyed_state.get_state(state_descriptor, self._namespace)
+    def _store(self, namespace: Any) -> KeyedStateStore:
+        context = self._operator.context
+        return NamespacedStore(context.keyed_state, namespace, context.name, context.subtask_index)

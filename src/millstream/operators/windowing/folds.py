@@ -89,6 +89,22 @@ class Fold(ABC):
             add_behind: Takes the records of such panes: start, key, value, timestamp.
         """
 
+    def copy_result(self, accumulator: Any) -> Any:
+        """Return what an accumulator stands for, as a copy: the accumulator stays in use."""
+        return copy_value(self.result(accumulator))
+
+    def of_all(self, values: list[Any]) -> list[Any]:
+        """Return what some records come to, in a list; an empty one if no records come to nothing.
+
+        For windows with an evictor, which keep their records.
+        """
+        if not values:
+            return []
+        accumulator = self.first(values[0])
+        for value in values[1:]:
+            accumulator = self.add(value, accumulator)
+        return [self.result(accumulator)]
+
     def add_one(self, pane: Pane, key: Any, value: Any) -> None:
         """Add one record to a pane."""
         accumulator = pane.get(key, _MISSING)
@@ -110,6 +126,13 @@ class AggregateFold(Fold):
             merge=function.merge,
             result=function.get_result,
         )
+
+    def of_all(self, values: list[Any]) -> list[Any]:
+        """Return the result of some records; no records have that of an empty accumulator, as in Flink."""
+        accumulator = self._function.create_accumulator()
+        for value in values:
+            accumulator = self.add(value, accumulator)
+        return [self.result(accumulator)]
 
     def can_merge(self) -> bool:
         """Return whether `merge` is written: programs may leave it empty, Flink needs it for sessions only.
@@ -157,19 +180,21 @@ class ReduceFold(Fold):
     """Folds with a reduce function: the accumulator is the record so far.
 
     A pane begins with a copy of its first record: the function may change it, and other windows share it.
+
+    Args:
+        reduce: Combines two records.
+        associative: Whether that is known of it.
     """
 
-    def __init__(self, reduce: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, reduce: Callable[[Any, Any], Any], *, associative: bool = False) -> None:
+        self._associative = associative
         super().__init__(
             first=copy_value, add=lambda value, so_far: reduce(so_far, value), merge=reduce, result=_same
         )
 
     def can_merge(self) -> bool:
-        """Return False: a reduce function sees each record of a window once, in order, as in Flink.
-
-        `lambda a, b: (a[0], a[1] + 1)` is a fair reduce function that merging parts would make wrong.
-        """
-        return False
+        """Return whether the function is known to be associative; a user's has to be tried."""
+        return self._associative
 
     def add_all(
         self,
@@ -209,6 +234,14 @@ class ListFold(Fold):
     def can_merge(self) -> bool:
         """Return False: lists of parts put together would not be in order of arrival."""
         return False
+
+    def of_all(self, values: list[Any]) -> list[Any]:
+        """Return the records; an empty window is given to its function as well, as in Flink."""
+        return [values]
+
+    def copy_result(self, accumulator: Any) -> Any:
+        """Return a list of copies of the records."""
+        return list(map(copy_value, accumulator))
 
     def add_all(
         self,

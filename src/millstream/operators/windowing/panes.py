@@ -1,4 +1,4 @@
-"""Tumbling and sliding event-time windows with a pane for each window."""
+"""Tumbling and sliding windows by time with a pane for each window."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from millstream.common.windows import TimeWindow
-from millstream.operators.windowing.base import DueTimes, WindowOperator
+from millstream.operators.windowing.base import DueTimes, TimedWindowOperator
 from millstream.operators.windowing.folds import Pane, Rows
 
-__all__ = ["EventTimePaneOperator"]
+__all__ = ["PaneOperator"]
 
 
-class EventTimePaneOperator(WindowOperator):
+class PaneOperator(TimedWindowOperator):
     """Windows by start, `{start: {key: accumulator}}`, each with one due time for all keys.
 
     A window fires for all its keys at once, in order of the keys' first records. A sliding window's record is
@@ -37,12 +37,12 @@ class EventTimePaneOperator(WindowOperator):
         self._due = DueTimes()
 
     def snapshot_state(self) -> tuple[int, dict[int, Pane]]:
-        """Return the watermark and the panes by start."""
-        return self.watermark_ms, self._panes
+        """Return the time passed and the panes by start."""
+        return self._passed_ms, self._panes
 
     def restore_state(self, snapshot: tuple[int, dict[int, Pane]]) -> None:
-        """Take over panes; those that had fired are known by the watermark."""
-        self.watermark_ms = max(self.watermark_ms, snapshot[0])
+        """Take over panes; those that had fired are known by the time passed."""
+        self._passed_ms = max(self._passed_ms, snapshot[0])
         for start, pane in snapshot[1].items():
             self._pane(start).update(pane)
 
@@ -63,12 +63,12 @@ class EventTimePaneOperator(WindowOperator):
             starts = range(timestamp - (timestamp - offset) % slide, timestamp - size, -slide)
             for start in starts:
                 yield key, value, start, timestamp
-            if not starts and timestamp + self._lateness_ms <= self.watermark_ms:
+            if not starts and timestamp + self._lateness_ms <= self._passed_ms:
                 self._add_late(value, timestamp)
 
     def _open(self, start: int) -> Pane | None:
         """Make a live pane, unless its window has ended."""
-        if start + self._size_ms - 1 <= self.watermark_ms:
+        if start + self._size_ms - 1 <= self._passed_ms:
             return None
         return self._pane(start)
 
@@ -77,7 +77,7 @@ class EventTimePaneOperator(WindowOperator):
         if pane is None:
             pane = self._panes[start] = {}
             last_ms = start + self._size_ms - 1
-            if last_ms > self.watermark_ms:
+            if last_ms > self._passed_ms:
                 self._live[start] = pane
                 self._due.add(last_ms, start, DueTimes.FIRE)
             else:
@@ -86,7 +86,7 @@ class EventTimePaneOperator(WindowOperator):
 
     def _add_behind(self, start: int, key: Any, value: Any, timestamp: int) -> None:
         """Add a record to a window that has ended: fires at once, or the record is late."""
-        if start + self._size_ms - 1 + self._lateness_ms <= self.watermark_ms:
+        if start + self._size_ms - 1 + self._lateness_ms <= self._passed_ms:
             # Late for its newest window is late for all of them.
             if start + self._slide_ms > timestamp:
                 self._add_late(value, timestamp)
@@ -95,8 +95,11 @@ class EventTimePaneOperator(WindowOperator):
         self._fold.add_one(pane, key, value)
         self._fire(TimeWindow(start, start + self._size_ms), [(key, pane[key])], shared=True)
 
-    def _advance(self, watermark_ms: int) -> None:
-        for start, what in self._due.pop_due(watermark_ms):
+    def _next_due(self) -> int | None:
+        return self._due.next()
+
+    def _advance(self, passed_ms: int) -> None:
+        for start, what in self._due.pop_due(passed_ms):
             window = TimeWindow(start, start + self._size_ms)
             if what == DueTimes.FIRE:
                 del self._live[start]

@@ -1,4 +1,4 @@
-"""Event-time session windows: a key's records that are at most one gap apart are one session.
+"""Session windows: a key's records that are at most one gap apart are one session.
 
 A record opens a window of one gap; it merges with all sessions that it overlaps or touches::
 
@@ -13,12 +13,13 @@ put back at the right time. A record is late only if the session it would belong
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 from millstream.common.windows import TimeWindow
 from millstream.operators.user_code import attach_element
-from millstream.operators.windowing.base import WindowOperator
+from millstream.operators.windowing.base import TimedWindowOperator
 
 __all__ = ["SessionOperator"]
 
@@ -52,35 +53,35 @@ class _Session:
         return TimeWindow(self.start, self.end)
 
 
-class SessionOperator(WindowOperator):
+class SessionOperator(TimedWindowOperator):
     """Sessions of each key, sorted by time; they neither overlap nor touch.
 
     Args:
-        gap_ms: Silence that ends a session.
+        gap: Silence that ends a session, milliseconds, or what gives it for a record.
         shared: For `WindowOperator`.
     """
 
     merging = True
 
-    def __init__(self, *, gap_ms: int, **shared: Any) -> None:
+    def __init__(self, *, gap: int | Callable[[Any], int], **shared: Any) -> None:
         super().__init__(**shared)
-        self._gap_ms = gap_ms
+        self._gap = gap
         self._sessions: dict[Any, list[_Session]] = {}
         self._heap: list[tuple[int, int, int, _Session]] = []
         self._pushes = count()
         self._orders = count()
 
     def snapshot_state(self) -> tuple[int, dict[Any, list[tuple[int, int, Any, bool]]]]:
-        """Return the watermark and by key (start, end, accumulator, fired), keys in order of creation."""
+        """Return the time passed and by key (start, end, accumulator, fired), keys in order of creation."""
         sessions = {
             key: [(one.start, one.end, one.accumulator, one.fired) for one in own]
             for key, own in self._sessions.items()
         }
-        return self.watermark_ms, sessions
+        return self._passed_ms, sessions
 
     def restore_state(self, snapshot: tuple[int, dict[Any, list[tuple[int, int, Any, bool]]]]) -> None:
         """Take over sessions."""
-        self.watermark_ms = max(self.watermark_ms, snapshot[0])
+        self._passed_ms = max(self._passed_ms, snapshot[0])
         for key, own in snapshot[1].items():
             restored = []
             for start, end, accumulator, fired in own:
@@ -91,26 +92,37 @@ class SessionOperator(WindowOperator):
             self._sessions[key] = restored
 
     def _add_batch(self, values: list[Any], timestamps: list[int]) -> None:
-        keys = self._keys(values)
-        add, sessions_of, gap_ms, value = self._fold.add, self._sessions.get, self._gap_ms, None
+        rows = zip(self._keys(values), values, timestamps, self._ends(values, timestamps), strict=True)
+        add, sessions_of, value = self._fold.add, self._sessions.get, None
         try:
-            for key, value, timestamp in zip(keys, values, timestamps, strict=True):
+            for key, value, timestamp, end in rows:
                 own = sessions_of(key)
                 if own is not None:
                     last = own[-1]
                     if last.start <= timestamp <= last.end and not last.fired:
                         last.accumulator = add(value, last.accumulator)
-                        if timestamp + gap_ms > last.end:
-                            last.end = timestamp + gap_ms
+                        if end > last.end:
+                            last.end = end
                         continue
-                self._place(key, value, timestamp)
+                self._place(key, value, timestamp, end)
         except Exception as error:
             attach_element(error, value)
             raise
 
-    def _place(self, key: Any, value: Any, timestamp: int) -> None:
+    def _ends(self, values: list[Any], timestamps: list[int]) -> list[int]:
+        gap = self._gap
+        if isinstance(gap, int):
+            return [timestamp + gap for timestamp in timestamps]
+        value = None
+        try:
+            return [timestamp + gap(value) for value, timestamp in zip(values, timestamps, strict=True)]
+        except Exception as error:
+            attach_element(error, value)
+            raise
+
+    def _place(self, key: Any, value: Any, timestamp: int, end: int) -> None:
         """Add a record that does not simply continue the key's last session."""
-        start, end = timestamp, timestamp + self._gap_ms
+        start = timestamp
         own = self._sessions.get(key, [])
         touched = [session for session in own if session.start <= end and start <= session.end]
         if touched:
@@ -118,7 +130,7 @@ class SessionOperator(WindowOperator):
             session.accumulator = self._fold.add(value, session.accumulator)
             session.start = min(session.start, start)
             session.end = max(session.end, end)
-        elif end - 1 + self._lateness_ms <= self.watermark_ms:
+        elif end - 1 + self._lateness_ms <= self._passed_ms:
             self._add_late(value, timestamp)
             return
         else:
@@ -126,7 +138,7 @@ class SessionOperator(WindowOperator):
             own = self._sessions.setdefault(key, own)
             own.append(session)
             own.sort(key=lambda one: one.start)
-        session.fired = session.end - 1 <= self.watermark_ms
+        session.fired = session.end - 1 <= self._passed_ms
         if session.fired:
             self._fire(session.window(), [(key, session.accumulator)], shared=True)
         if session.due_ms is None or session.due_ms > self._time_due(session):
@@ -149,9 +161,12 @@ class SessionOperator(WindowOperator):
         session.due_ms = due_ms = self._time_due(session)
         heapq.heappush(self._heap, (due_ms, session.order, next(self._pushes), session))
 
-    def _advance(self, watermark_ms: int) -> None:
+    def _next_due(self) -> int | None:
+        return self._heap[0][0] if self._heap else None
+
+    def _advance(self, passed_ms: int) -> None:
         heap = self._heap
-        while heap and heap[0][0] <= watermark_ms:
+        while heap and heap[0][0] <= passed_ms:
             popped_ms, _, _, session = heapq.heappop(heap)
             if popped_ms != session.due_ms:
                 continue

@@ -1,7 +1,8 @@
-"""Sliding event-time windows whose records are kept in slices that windows share.
+"""Sliding windows by time whose records are kept in slices that windows share.
 
 The starts and ends of all windows cut time into slices. A record is added to one slice, and a window that
-fires combines the slices it consists of, so the cost of a record does not grow with size / slide::
+fires is made of the slices it consists of, step by step (`running`), so the cost of a record does not grow with
+size / slide::
 
     size 7, slide 3     event time   0  1  2  3  4  5  6  7  8  9  10 11 12 13
                         slices       |a-|b----|a-|b----|a-|b----|a-|b----|a-|
@@ -14,20 +15,21 @@ If the slide divides the size there is one slice for each slide; else two, cut a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from millstream.common.windows import TimeWindow
-from millstream.operators.windowing.base import DueTimes, WindowOperator
+from millstream.operators.windowing.base import DueTimes, TimedWindowOperator
 from millstream.operators.windowing.folds import Pane
+from millstream.operators.windowing.running import RunningWindows
 
 __all__ = ["SliceOperator"]
 
 
-class SliceOperator(WindowOperator):
+class SliceOperator(TimedWindowOperator):
     """Slices by start, `{start: {key: accumulator}}`, and due times of windows.
 
-    A window fires for all its keys at once, in order of its slices and of the keys' first records in them.
+    A window fires for all its keys at once, in an order that does not depend on how the input is cut.
     Slices are combined in order of time, whatever the order of arrival.
 
     `live` slices are those of which no window has ended; only they are reached from the hot loop.
@@ -48,16 +50,25 @@ class SliceOperator(WindowOperator):
         self._live: dict[int, Pane] = {}
         self._windows: set[int] = set()
         self._due = DueTimes()
+        self._running = RunningWindows(self._fold, self._slices, self._slices_in)
 
     def snapshot_state(self) -> tuple[int, dict[int, Pane]]:
-        """Return the watermark and the slices by start."""
-        return self.watermark_ms, self._slices
+        """Return the time passed and the slices by start."""
+        return self._passed_ms, self._slices
 
     def restore_state(self, snapshot: tuple[int, dict[int, Pane]]) -> None:
-        """Take over slices; windows that had fired are known by the watermark."""
-        self.watermark_ms = max(self.watermark_ms, snapshot[0])
+        """Take over slices; windows that had fired are known by the time passed."""
+        self._passed_ms = max(self._passed_ms, snapshot[0])
         for start, pane in snapshot[1].items():
             self._slice(start).update(pane)
+
+    def window_panes(self) -> tuple[int, dict[int, Pane]]:
+        """Return the time passed and the accumulators of whole windows by start, as if they had had panes."""
+        panes: dict[int, Pane] = {}
+        for window in sorted(self._windows):
+            by_key = self._parts_by_key(window)
+            panes[window] = {key: self._fold.combine(parts) for key, parts in by_key.items()}
+        return self._passed_ms, panes
 
     def _add_batch(self, values: list[Any], timestamps: list[int]) -> None:
         rows = zip(self._keys(values), values, self._slice_starts(timestamps), timestamps, strict=True)
@@ -78,19 +89,22 @@ class SliceOperator(WindowOperator):
         newest = slice_start - (slice_start - self._offset_ms) % self._slide_ms
         return range(newest, slice_start - self._size_ms, -self._slide_ms)
 
-    def _slices_of(self, window_start: int) -> Iterator[int]:
-        """Yield the starts of the slices of a window that hold records, in order of time."""
-        cut = self._size_ms % self._slide_ms
-        for start in range(window_start, window_start + self._size_ms, self._slide_ms):
-            if start in self._slices:
-                yield start
-            if cut and start + cut < window_start + self._size_ms and start + cut in self._slices:
-                yield start + cut
+    def _slices_in(self, start: int, end: int) -> Iterator[int]:
+        """Yield the starts of the slices with records in `[start, end)`, in order of time."""
+        slide, cut, slices = self._slide_ms, self._size_ms % self._slide_ms, self._slices
+        for grid in range(start - (start - self._offset_ms) % slide, end, slide):
+            if grid in slices and grid >= start:
+                yield grid
+            if cut and start <= grid + cut < end and grid + cut in slices:
+                yield grid + cut
+
+    def _slices_of(self, window: int) -> Iterator[int]:
+        return self._slices_in(window, window + self._size_ms)
 
     def _open(self, start: int) -> Pane | None:
         """Make a live slice, unless one of its windows has ended or it lies in a gap."""
         windows = self._windows_of(start)
-        if not windows or windows[-1] + self._size_ms - 1 <= self.watermark_ms:
+        if not windows or windows[-1] + self._size_ms - 1 <= self._passed_ms:
             return None
         return self._slice(start)
 
@@ -99,33 +113,47 @@ class SliceOperator(WindowOperator):
         if pane is None:
             pane = self._slices[start] = {}
             windows = self._windows_of(start)
-            if windows[-1] + self._size_ms - 1 > self.watermark_ms:
+            if windows[-1] + self._size_ms - 1 > self._passed_ms:
                 self._live[start] = pane
-            for window in windows:
-                self._plan(window)
+            self._plan_all(windows)
         return pane
+
+    def _plan_all(self, windows: range) -> None:
+        """Plan the windows of a new slice, the newest first.
+
+        Older slices have planned the oldest of them, newer slices the newest: what is left lies between.
+        """
+        planned = False
+        for window in windows:
+            if window in self._windows:
+                if planned:
+                    return
+            elif window + self._size_ms - 1 + self._lateness_ms <= self._passed_ms:
+                return
+            else:
+                self._plan(window)
+                planned = True
 
     def _plan(self, window: int) -> None:
         last_ms = window + self._size_ms - 1
-        if window in self._windows or last_ms + self._lateness_ms <= self.watermark_ms:
-            return
         self._windows.add(window)
-        if last_ms > self.watermark_ms:
+        if last_ms > self._passed_ms:
             self._due.add(last_ms, window, DueTimes.FIRE)
         else:
             self._due.add(last_ms + self._lateness_ms, window, DueTimes.CLEAN_UP)
 
     def _add_behind(self, start: int, key: Any, value: Any, timestamp: int) -> None:
         """Add a record some of whose windows have ended: those that are kept fire at once."""
-        last_kept_ms = self.watermark_ms - self._lateness_ms
+        last_kept_ms = self._passed_ms - self._lateness_ms
         kept = [window for window in self._windows_of(start) if window + self._size_ms - 1 > last_kept_ms]
         if not kept:
             if timestamp <= last_kept_ms:
                 self._add_late(value, timestamp)
             return
         self._fold.add_one(self._slice(start), key, value)
+        self._running.touch(start, key)
         for window in kept:
-            if window + self._size_ms - 1 <= self.watermark_ms:
+            if window + self._size_ms - 1 <= self._passed_ms:
                 self._fire_key(window, key)
 
     def _fire_key(self, window: int, key: Any) -> None:
@@ -133,7 +161,8 @@ class SliceOperator(WindowOperator):
         accumulator = self._fold.combine([part[key] for part in parts if key in part])
         self._fire(TimeWindow(window, window + self._size_ms), [(key, accumulator)], shared=False)
 
-    def _fire_all(self, window: int) -> None:
+    def _parts_by_key(self, window: int) -> dict[Any, list[Any]]:
+        """Return each key's accumulators in a window, in order of time."""
         by_key: dict[Any, list[Any]] = {}
         for start in self._slices_of(window):
             for key, accumulator in self._slices[start].items():
@@ -141,29 +170,32 @@ class SliceOperator(WindowOperator):
                     by_key[key].append(accumulator)
                 else:
                     by_key[key] = [accumulator]
-        combine = self._fold.combine
-        contents = [(key, combine(parts)) for key, parts in by_key.items()]
-        self._fire(TimeWindow(window, window + self._size_ms), contents, shared=False)
+        return by_key
 
-    def _advance(self, watermark_ms: int) -> None:
-        for window, what in self._due.pop_due(watermark_ms):
+    def _next_due(self) -> int | None:
+        return self._due.next()
+
+    def _advance(self, passed_ms: int) -> None:
+        size, slide = self._size_ms, self._slide_ms
+        for start, what in self._due.pop_due(passed_ms):
+            window = TimeWindow(start, start + size)
+            keys: Iterable[Any] | None = None
             if what == DueTimes.FIRE:
-                self._fire_all(window)
-                for start in list(self._slices_of(window)):
-                    if start >= window + self._size_ms - self._slide_ms:
-                        self._live.pop(start, None)
+                contents = self._running.window(start, start + size)
+                self._fire(window, contents, shared=False)
+                for ended in list(self._slices_in(start + size - slide, start + size)):
+                    self._live.pop(ended, None)
                 if self._lateness_ms:
-                    self._due.add(window + self._size_ms - 1 + self._lateness_ms, window, DueTimes.CLEAN_UP)
+                    self._due.add(window.end - 1 + self._lateness_ms, start, DueTimes.CLEAN_UP)
                     continue
-            self._clean_up(window)
+                keys = [key for key, _ in contents]
+            self._clean_up(window, keys)
 
-    def _clean_up(self, window: int) -> None:
-        """Forget a window, and the slices of which it was the last."""
-        self._windows.discard(window)
+    def _clean_up(self, window: TimeWindow, keys: Iterable[Any] | None) -> None:
+        """Forget a window, and the slices of which it was the last; keys are looked up if not known."""
+        self._windows.discard(window.start)
         if self._firing.clears:
-            keys = dict.fromkeys(key for start in self._slices_of(window) for key in self._slices[start])
-            self._firing.clear(TimeWindow(window, window + self._size_ms), keys)
-        for start in list(self._slices_of(window)):
-            if start < window + self._slide_ms:
-                del self._slices[start]
-                self._live.pop(start, None)
+            self._firing.clear(window, self._parts_by_key(window.start) if keys is None else keys)
+        for start in list(self._slices_in(window.start, window.start + min(self._slide_ms, self._size_ms))):
+            del self._slices[start]
+            self._live.pop(start, None)

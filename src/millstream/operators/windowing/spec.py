@@ -7,40 +7,73 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.common.errors import ConfigurationError, NotSupportedError
+from millstream.common.errors import ConfigurationError, TypeMismatchError
 from millstream.common.functions import (
     AggregateFunction,
+    AllWindowFunction,
     Function,
+    ProcessAllWindowFunction,
     ProcessWindowFunction,
     ReduceFunction,
     WindowFunction,
 )
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import OperatorSpec
+from millstream.operators.reduce import RollingAggregate
+from millstream.operators.windowing.assigner import MergingWindowAssigner, WindowAssigner, check_assigner
 from millstream.operators.windowing.assigners import (
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
     SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
-    WindowAssigner,
+    TumblingProcessingTimeWindows,
+    WindowStagger,
 )
 from millstream.operators.windowing.base import WindowOperator
-from millstream.operators.windowing.firing import ApplyFiring, Firing, PlainFiring, ProcessFiring
+from millstream.operators.windowing.count_assigners import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    GlobalWindows,
+)
+from millstream.operators.windowing.counts import CountWindowOperator, SlidingCountWindowOperator
+from millstream.operators.windowing.evictors import Evictor, check_evictor
+from millstream.operators.windowing.firing import (
+    ApplyAllFiring,
+    ApplyFiring,
+    Firing,
+    PlainFiring,
+    ProcessAllFiring,
+    ProcessFiring,
+)
 from millstream.operators.windowing.folds import AggregateFold, Fold, ListFold, ReduceFold
-from millstream.operators.windowing.panes import EventTimePaneOperator
+from millstream.operators.windowing.general import GeneralWindowOperator
+from millstream.operators.windowing.panes import PaneOperator
 from millstream.operators.windowing.sessions import SessionOperator
 from millstream.operators.windowing.slices import SliceOperator
+from millstream.operators.windowing.sliding_reduce import SlidingReduceOperator
+from millstream.operators.windowing.trigger import Trigger, check_trigger
+from millstream.operators.windowing.triggers import (
+    CountTrigger,
+    EventTimeTrigger,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+)
 
 __all__ = [
     "AggregateWindow",
+    "AnyWindowFunction",
     "ApplyWindow",
     "ProcessWindow",
     "ReduceWindow",
     "WindowFunctionSpec",
     "WindowSpec",
-    "check_supported",
+    "check_mergeable",
 ]
 
-AnyWindowFunction = WindowFunction | ProcessWindowFunction
+AnyWindowFunction = WindowFunction | ProcessWindowFunction | AllWindowFunction | ProcessAllWindowFunction
 
 
 class WindowFunctionSpec(ABC):
@@ -65,6 +98,10 @@ def _firing(function: AnyWindowFunction | None, *, folded: bool) -> Firing:
         return PlainFiring()
     if isinstance(function, ProcessWindowFunction):
         return ProcessFiring(function, folded=folded)
+    if isinstance(function, ProcessAllWindowFunction):
+        return ProcessAllFiring(function, folded=folded)
+    if isinstance(function, AllWindowFunction):
+        return ApplyAllFiring(function, folded=folded)
     return ApplyFiring(function, folded=folded)
 
 
@@ -87,8 +124,10 @@ class ReduceWindow(WindowFunctionSpec):
 
     def fold(self) -> Fold:
         """Make a fold by the function."""
+        function = self.function
         return ReduceFold(
-            self.function.reduce if isinstance(self.function, ReduceFunction) else self.function
+            function.reduce if isinstance(function, ReduceFunction) else function,
+            associative=isinstance(function, RollingAggregate),
         )
 
     def firing(self) -> Firing:
@@ -124,9 +163,9 @@ class AggregateWindow(WindowFunctionSpec):
 
 @dataclass(frozen=True)
 class ApplyWindow(WindowFunctionSpec):
-    """Gives all records of a window to a `WindowFunction`."""
+    """Gives all records of a window to a `WindowFunction` or `AllWindowFunction`."""
 
-    function: WindowFunction
+    function: WindowFunction | AllWindowFunction
 
     def fold(self) -> Fold:
         """Make a fold that keeps the records."""
@@ -139,9 +178,9 @@ class ApplyWindow(WindowFunctionSpec):
 
 @dataclass(frozen=True)
 class ProcessWindow(WindowFunctionSpec):
-    """Gives all records of a window to a `ProcessWindowFunction`."""
+    """Gives all records of a window to a `ProcessWindowFunction` or `ProcessAllWindowFunction`."""
 
-    function: ProcessWindowFunction
+    function: ProcessWindowFunction | ProcessAllWindowFunction
 
     def fold(self) -> Fold:
         """Make a fold that keeps the records."""
@@ -152,47 +191,77 @@ class ProcessWindow(WindowFunctionSpec):
         return _firing(self.function, folded=False)
 
 
-def _build_tumbling(assigner: TumblingEventTimeWindows, shared: dict[str, Any]) -> WindowOperator:
-    return EventTimePaneOperator(
-        size_ms=assigner.size, slide_ms=assigner.size, offset_ms=assigner.offset, **shared
-    )
+Shared = dict[str, Any]
 
 
-def _build_sliding(assigner: SlidingEventTimeWindows, shared: dict[str, Any]) -> WindowOperator:
+def _build_tumbling(assigner: Any, shared: Shared) -> WindowOperator | None:
+    if assigner.stagger is not WindowStagger.ALIGNED:
+        return None
+    return PaneOperator(size_ms=assigner.size, slide_ms=assigner.size, offset_ms=assigner.offset, **shared)
+
+
+def _build_sliding(assigner: Any, shared: Shared) -> WindowOperator:
     fold: Fold = shared["fold"]
-    kind = SliceOperator if fold.can_merge() else EventTimePaneOperator
+    kind: Callable[..., WindowOperator] = SliceOperator if fold.can_merge() else PaneOperator
+    if isinstance(fold, ReduceFold) and not fold.can_merge() and assigner.slide < assigner.size:
+        kind = SlidingReduceOperator
     return kind(size_ms=assigner.size, slide_ms=assigner.slide, offset_ms=assigner.offset, **shared)
 
 
-def _build_sessions(assigner: EventTimeSessionWindows, shared: dict[str, Any]) -> WindowOperator:
-    return SessionOperator(gap_ms=assigner.session_gap, **shared)
+def _build_sessions(assigner: Any, shared: Shared) -> WindowOperator:
+    return SessionOperator(gap=assigner.session_gap, **shared)
 
 
-_BUILDERS: dict[type[WindowAssigner], Callable[[Any, dict[str, Any]], WindowOperator]] = {
+def _build_dynamic_sessions(assigner: Any, shared: Shared) -> WindowOperator:
+    return SessionOperator(gap=assigner.gap_ms, **shared)
+
+
+_BY_TIME: dict[type[WindowAssigner], Callable[[Any, Shared], WindowOperator | None]] = {
     TumblingEventTimeWindows: _build_tumbling,
+    TumblingProcessingTimeWindows: _build_tumbling,
     SlidingEventTimeWindows: _build_sliding,
+    SlidingProcessingTimeWindows: _build_sliding,
     EventTimeSessionWindows: _build_sessions,
+    ProcessingTimeSessionWindows: _build_sessions,
+    DynamicEventTimeSessionWindows: _build_dynamic_sessions,
+    DynamicProcessingTimeSessionWindows: _build_dynamic_sessions,
 }
-"""The operator of each kind of windows."""
+"""The operators of windows by time with their default triggers."""
 
 
-def check_supported(assigner: WindowAssigner) -> None:
-    """Check that there is an operator for an assigner.
+def _build_by_time(assigner: WindowAssigner, trigger: Trigger, shared: Shared) -> WindowOperator | None:
+    default = EventTimeTrigger if assigner.is_event_time() else ProcessingTimeTrigger
+    if type(assigner) not in _BY_TIME or type(trigger) is not default:
+        return None
+    return _BY_TIME[type(assigner)](assigner, shared)
+
+
+def _build_counting(assigner: WindowAssigner, trigger: Trigger, shared: Shared) -> WindowOperator | None:
+    """Return an operator that counts, if the windows are full exactly when the trigger fires."""
+    if type(trigger) is PurgingTrigger and type(assigner) is GlobalWindows:
+        nested = trigger.nested_trigger
+        if type(nested) is CountTrigger:
+            return CountWindowOperator(size=nested.window_size, numbered=False, **shared)
+    if type(trigger) is not CountTrigger:
+        return None
+    if type(assigner) is CountTumblingWindowAssigner and trigger.window_size == assigner.window_size:
+        return CountWindowOperator(size=assigner.window_size, numbered=True, **shared)
+    if type(assigner) is CountSlidingWindowAssigner and trigger.window_size == assigner.window_size:
+        return SlidingCountWindowOperator(size=assigner.window_size, slide=assigner.window_slide, **shared)
+    return None
+
+
+def check_mergeable(assigner: WindowAssigner, trigger: Trigger) -> None:
+    """Check that a trigger can be used with windows that merge.
 
     Raises:
-        ConfigurationError: If it is no window assigner.
-        NotSupportedError: If there is none yet.
+        TypeMismatchError: If it cannot.
     """
-    if not isinstance(assigner, WindowAssigner):
-        raise ConfigurationError(
-            f"window() was given {assigner!r}",
-            hint="Give it an assigner such as TumblingEventTimeWindows.of(...).",
-        )
-    if type(assigner) not in _BUILDERS:
-        supported = ", ".join(kind.__name__ for kind in _BUILDERS)
-        raise NotSupportedError(
-            f"the window assigner {type(assigner).__name__} is not supported yet",
-            detail=f"Supported: {supported}.",
+    if isinstance(assigner, MergingWindowAssigner) and not trigger.can_merge():
+        raise TypeMismatchError(
+            f"{type(trigger).__name__} was given to windows that merge, {type(assigner).__name__}",
+            detail="The state of such a trigger cannot be merged: its can_merge() returns False.",
+            hint="Use EventTimeTrigger, or a trigger of your own with on_merge() and can_merge().",
         )
 
 
@@ -204,12 +273,15 @@ class WindowSpec(OperatorSpec):
         key_selector: Gives a record's key.
         assigner: Says which windows a record belongs to.
         function: What is done with the records of a window.
+        trigger: Says when windows fire; None for the assigner's default.
+        evictor: Takes records out of windows that fire; None for none.
+        general: Whether to use the general operator even where there is a faster one.
         allowed_lateness_ms: How long a window is kept after its end.
         late_tag_id: Side output of late records; None drops and counts them.
         output_type: Type to check results against; None leaves them unchecked.
 
     Raises:
-        NotSupportedError: If there is no operator for the assigner yet.
+        TypeMismatchError: If assigner, trigger or evictor is none, or the trigger cannot merge such windows.
         ConfigurationError: If the lateness is negative.
     """
 
@@ -219,22 +291,42 @@ class WindowSpec(OperatorSpec):
     allowed_lateness_ms: int = 0
     late_tag_id: str | None = None
     output_type: TypeInformation | None = None
+    trigger: Trigger | None = None
+    evictor: Evictor | None = None
+    general: bool = False
     is_keyed = True
 
     def __post_init__(self) -> None:
-        check_supported(self.assigner)
+        check_assigner("a window operator", self.assigner)
+        if self.trigger is not None:
+            check_trigger("a window operator", self.trigger)
+        if self.evictor is not None:
+            check_evictor("a window operator", self.evictor)
+        check_mergeable(self.assigner, self._trigger())
         if self.allowed_lateness_ms < 0:
             raise ConfigurationError(f"the allowed lateness of a window is {self.allowed_lateness_ms} ms")
 
+    def _trigger(self) -> Trigger:
+        return self.assigner.get_default_trigger(None) if self.trigger is None else self.trigger
+
     def build(self) -> WindowOperator:
-        """Make the running half."""
+        """Make the running half: the fastest operator that there is for the combination."""
+        assigner, trigger = self.assigner, self._trigger()
+        event_time = assigner.is_event_time()
         shared = {
             "key_selector": self.key_selector,
             "fold": self.function.fold(),
             "fold_function": self.function.fold_function,
             "firing": self.function.firing(),
-            "allowed_lateness_ms": self.allowed_lateness_ms,
+            # Windows by the clock are cleaned up as they end, as in Flink.
+            "allowed_lateness_ms": self.allowed_lateness_ms if event_time else 0,
             "late_tag_id": self.late_tag_id,
             "output_type": self.output_type,
+            "event_time": event_time,
         }
-        return _BUILDERS[type(self.assigner)](self.assigner, shared)
+        if self.evictor is None and not self.general:
+            for build in (_build_by_time, _build_counting):
+                operator = build(assigner, trigger, shared)
+                if operator is not None:
+                    return operator
+        return GeneralWindowOperator(assigner=assigner, trigger=trigger, evictor=self.evictor, **shared)

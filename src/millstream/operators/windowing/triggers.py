@@ -1,116 +1,47 @@
 """Triggers (PyFlink's `pyflink.datastream.window`): when a window fires.
 
-Only `EventTimeTrigger` runs so far, and it is built into the operators. The others are declared, so that
-programs import; `WindowedStream.trigger` refuses them with a `NotSupportedError`.
+A trigger is asked about each record of each window and about each timer that it has set; what it answers says
+whether the window's contents are emitted and whether they are dropped. Triggers are small, immutable and shared
+by all keys: what they have to remember goes into `get_partitioned_state`, which is kept for each key and window.
+
+`DeltaTrigger` and `ProcessingTimeoutTrigger` are Java Flink's; PyFlink does not have them.
 """
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, NoReturn
+from typing import Any
 
-from millstream.common.errors import NotSupportedError
+from millstream.common.errors import ConfigurationError, TypeMismatchError
+from millstream.common.state import ReducingStateDescriptor, ValueStateDescriptor
 from millstream.common.time import Duration, Time, to_milliseconds
 from millstream.common.windows import Window
+from millstream.operators.windowing.trigger import QuietTrigger, Trigger, TriggerResult, check_trigger
 
 __all__ = [
     "ContinuousEventTimeTrigger",
     "ContinuousProcessingTimeTrigger",
     "CountTrigger",
+    "DeltaFunction",
+    "DeltaTrigger",
     "EventTimeTrigger",
     "NeverTrigger",
     "ProcessingTimeTrigger",
+    "ProcessingTimeoutTrigger",
     "PurgingTrigger",
     "Trigger",
     "TriggerResult",
+    "delta_of",
 ]
 
-
-class TriggerResult(Enum):
-    """What to do with a window: the value is (fire, purge)."""
-
-    CONTINUE = (False, False)
-    FIRE_AND_PURGE = (True, True)
-    FIRE = (True, False)
-    PURGE = (False, True)
-
-    def is_fire(self) -> bool:
-        """Return whether the window's contents are to be emitted."""
-        return self.value[0]
-
-    def is_purge(self) -> bool:
-        """Return whether the window's contents are to be removed."""
-        return self.value[1]
-
-
-class Trigger(ABC):
-    """Decides when a window fires."""
-
-    class TriggerContext(ABC):
-        """Time, timers and state of one window of one key."""
-
-        @abstractmethod
-        def get_current_processing_time(self) -> int:
-            """Return the processing time in epoch milliseconds."""
-
-        @abstractmethod
-        def get_current_watermark(self) -> int:
-            """Return the watermark in epoch milliseconds."""
-
-        @abstractmethod
-        def register_processing_time_timer(self, time: int) -> None:
-            """Have `on_processing_time` called at `time`."""
-
-        @abstractmethod
-        def register_event_time_timer(self, time: int) -> None:
-            """Have `on_event_time` called when the watermark reaches `time`."""
-
-        @abstractmethod
-        def delete_processing_time_timer(self, time: int) -> None:
-            """Remove a processing-time timer."""
-
-        @abstractmethod
-        def delete_event_time_timer(self, time: int) -> None:
-            """Remove an event-time timer."""
-
-        @abstractmethod
-        def get_partitioned_state(self, state_descriptor: Any) -> Any:
-            """Return state of the trigger for this window and key."""
-
-    class OnMergeContext(TriggerContext, ABC):
-        """The same while windows merge."""
-
-        @abstractmethod
-        def merge_partitioned_state(self, state_descriptor: Any) -> None:
-            """Merge the trigger's state of the windows that merge."""
-
-    @abstractmethod
-    def on_element(
-        self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
-        """Called for each record added to a window."""
-
-    @abstractmethod
-    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Called when a processing-time timer of the trigger fires."""
-
-    @abstractmethod
-    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Called when an event-time timer of the trigger fires."""
-
-    def can_merge(self) -> bool:
-        """Return whether windows with this trigger may merge."""
-        return False
-
-    @abstractmethod
-    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Called when windows have merged into `window`."""
-
-    @abstractmethod
-    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Called when a window is cleaned up: remove timers and state."""
+# The names cannot clash with those of per-window state, which lives in the same namespace.
+_FIRE_TIME = ReducingStateDescriptor("trigger-fire-time", min)
+_COUNT = ReducingStateDescriptor("trigger-count", operator.add)
+_LAST_ELEMENT = ValueStateDescriptor("trigger-last-element")
+_TIMEOUT = ValueStateDescriptor("trigger-timeout")
 
 
 @dataclass(frozen=True)
@@ -153,93 +84,425 @@ class EventTimeTrigger(Trigger):
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
-class _Declared(Trigger, ABC):
-    """A trigger that can be named but not used yet."""
-
-    def _refuse(self) -> NoReturn:
-        raise NotSupportedError(f"{type(self).__name__} is not supported yet")
-
-    def on_element(
-        self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
-        """Not supported yet."""
-        self._refuse()
-
-    def on_processing_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Not supported yet."""
-        self._refuse()
-
-    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Not supported yet."""
-        self._refuse()
-
-    def on_merge(self, window: Any, ctx: Trigger.OnMergeContext) -> None:
-        """Not supported yet."""
-        self._refuse()
-
-    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
-        """Not supported yet."""
-        self._refuse()
-
-
 @dataclass(frozen=True)
-class ProcessingTimeTrigger(_Declared):
-    """Fires when the clock reaches the end of the window; not supported yet."""
+class ProcessingTimeTrigger(QuietTrigger):
+    """Fires once the clock has passed the end of the window."""
 
     @staticmethod
     def create() -> ProcessingTimeTrigger:
         """Make the trigger."""
         return ProcessingTimeTrigger()
 
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Wait for the end of the window."""
+        ctx.register_processing_time_timer(window.max_timestamp())
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire."""
+        return TriggerResult.FIRE
+
+    def can_merge(self) -> bool:
+        """Return True."""
+        return True
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """Wait for the end of the merged window."""
+        if window.max_timestamp() > ctx.get_current_processing_time():
+            ctx.register_processing_time_timer(window.max_timestamp())
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Stop waiting."""
+        ctx.delete_processing_time_timer(window.max_timestamp())
+
 
 @dataclass(frozen=True)
-class ContinuousEventTimeTrigger(_Declared):
-    """Fires at every interval of event time; not supported yet."""
+class ContinuousEventTimeTrigger(QuietTrigger):
+    """Fires at every full interval of event time, and at the end of the window."""
 
     interval: int
+
+    def __post_init__(self) -> None:
+        _check_interval(self.interval)
 
     @staticmethod
     def of(interval: Duration | Time) -> ContinuousEventTimeTrigger:
-        """Make the trigger."""
+        """Make the trigger.
+
+        Raises:
+            ConfigurationError: If the interval is not positive.
+        """
         return ContinuousEventTimeTrigger(to_milliseconds(interval))
+
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Fire if the window has ended, else wait for its end and for the next interval."""
+        if window.max_timestamp() <= ctx.get_current_watermark():
+            return TriggerResult.FIRE
+        ctx.register_event_time_timer(window.max_timestamp())
+        fire_time = ctx.get_partitioned_state(_FIRE_TIME)
+        if fire_time.get() is None:
+            self._wait(timestamp - timestamp % self.interval, window, ctx)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire at the end of the window and of each interval."""
+        if time == window.max_timestamp():
+            return TriggerResult.FIRE
+        fire_time = ctx.get_partitioned_state(_FIRE_TIME)
+        if fire_time.get() != time:
+            return TriggerResult.CONTINUE
+        fire_time.clear()
+        self._wait(time, window, ctx)
+        return TriggerResult.FIRE
+
+    def _wait(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> None:
+        next_ms = min(time + self.interval, window.max_timestamp())
+        ctx.get_partitioned_state(_FIRE_TIME).add(next_ms)
+        ctx.register_event_time_timer(next_ms)
+
+    def can_merge(self) -> bool:
+        """Return True."""
+        return True
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """Wait for the earliest interval of the windows that merged."""
+        ctx.merge_partitioned_state(_FIRE_TIME)
+        next_ms = ctx.get_partitioned_state(_FIRE_TIME).get()
+        if next_ms is not None:
+            ctx.register_event_time_timer(next_ms)
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Stop waiting for intervals."""
+        fire_time = ctx.get_partitioned_state(_FIRE_TIME)
+        next_ms = fire_time.get()
+        if next_ms is not None:
+            ctx.delete_event_time_timer(next_ms)
+            fire_time.clear()
 
 
 @dataclass(frozen=True)
-class ContinuousProcessingTimeTrigger(_Declared):
-    """Fires at every interval of the clock; not supported yet."""
+class ContinuousProcessingTimeTrigger(QuietTrigger):
+    """Fires at every full interval of the clock; the last time as the window ends."""
 
     interval: int
 
+    def __post_init__(self) -> None:
+        _check_interval(self.interval)
+
     @staticmethod
     def of(interval: Duration | Time) -> ContinuousProcessingTimeTrigger:
-        """Make the trigger."""
+        """Make the trigger.
+
+        Raises:
+            ConfigurationError: If the interval is not positive.
+        """
         return ContinuousProcessingTimeTrigger(to_milliseconds(interval))
+
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Wait for the next interval."""
+        if ctx.get_partitioned_state(_FIRE_TIME).get() is None:
+            now_ms = ctx.get_current_processing_time()
+            self._wait(now_ms - now_ms % self.interval, window, ctx)
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire at the end of each interval."""
+        fire_time = ctx.get_partitioned_state(_FIRE_TIME)
+        if fire_time.get() != time:
+            return TriggerResult.CONTINUE
+        fire_time.clear()
+        self._wait(time, window, ctx)
+        return TriggerResult.FIRE
+
+    def _wait(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> None:
+        next_ms = min(time + self.interval, window.max_timestamp())
+        ctx.get_partitioned_state(_FIRE_TIME).add(next_ms)
+        ctx.register_processing_time_timer(next_ms)
+
+    def can_merge(self) -> bool:
+        """Return True."""
+        return True
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """Wait for the earliest interval of the windows that merged."""
+        ctx.merge_partitioned_state(_FIRE_TIME)
+        next_ms = ctx.get_partitioned_state(_FIRE_TIME).get()
+        if next_ms is not None:
+            ctx.register_processing_time_timer(next_ms)
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Stop waiting."""
+        fire_time = ctx.get_partitioned_state(_FIRE_TIME)
+        next_ms = fire_time.get()
+        if next_ms is not None:
+            ctx.delete_processing_time_timer(next_ms)
+            fire_time.clear()
 
 
 @dataclass(frozen=True)
-class PurgingTrigger(_Declared):
-    """Empties the window whenever another trigger fires; not supported yet."""
+class PurgingTrigger(Trigger):
+    """Empties the window whenever another trigger fires.
+
+    Raises:
+        TypeMismatchError: If `nested_trigger` is not a Trigger.
+    """
 
     nested_trigger: Trigger
+
+    def __post_init__(self) -> None:
+        check_trigger("PurgingTrigger", self.nested_trigger)
 
     @staticmethod
     def of(nested_trigger: Trigger) -> PurgingTrigger:
         """Make the trigger."""
         return PurgingTrigger(nested_trigger)
 
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Fire and purge if the other trigger fires."""
+        return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
+
+    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire and purge if the other trigger fires."""
+        return _purging(self.nested_trigger.on_processing_time(time, window, ctx))
+
+    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire and purge if the other trigger fires."""
+        return _purging(self.nested_trigger.on_event_time(time, window, ctx))
+
+    def can_merge(self) -> bool:
+        """Return whether the other trigger can."""
+        return self.nested_trigger.can_merge()
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """Have the other trigger merge."""
+        self.nested_trigger.on_merge(window, ctx)
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Have the other trigger clear."""
+        self.nested_trigger.clear(window, ctx)
+
+
+def _purging(result: TriggerResult) -> TriggerResult:
+    return TriggerResult.FIRE_AND_PURGE if result is TriggerResult.FIRE else result
+
 
 @dataclass(frozen=True)
-class CountTrigger(_Declared):
-    """Fires when a window has a number of records; not supported yet."""
+class CountTrigger(QuietTrigger):
+    """Fires each time that a window has got a number of records."""
 
     window_size: int
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.window_size, int) or self.window_size < 1:
+            raise ConfigurationError(
+                f"a CountTrigger was given {self.window_size!r}", detail="It counts up to a positive integer."
+            )
+
     @staticmethod
     def of(window_size: int) -> CountTrigger:
-        """Make the trigger."""
+        """Make the trigger.
+
+        Raises:
+            ConfigurationError: If the number is not positive.
+        """
         return CountTrigger(window_size)
+
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Count the record; fire and begin anew at the number."""
+        count = ctx.get_partitioned_state(_COUNT)
+        count.add(1)
+        if count.get() < self.window_size:
+            return TriggerResult.CONTINUE
+        count.clear()
+        return TriggerResult.FIRE
+
+    def can_merge(self) -> bool:
+        """Return True."""
+        return True
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """Add up the counts."""
+        ctx.merge_partitioned_state(_COUNT)
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Forget the count."""
+        ctx.get_partitioned_state(_COUNT).clear()
 
 
 @dataclass(frozen=True)
-class NeverTrigger(_Declared):
-    """Never fires; not supported yet."""
+class NeverTrigger(QuietTrigger):
+    """Never fires."""
+
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Do nothing."""
+        return TriggerResult.CONTINUE
+
+
+class DeltaFunction(ABC):
+    """Measures how far a record is from another (Java Flink's; a callable does as well)."""
+
+    @abstractmethod
+    def get_delta(self, old_data_point: Any, new_data_point: Any) -> float:
+        """Return the distance."""
+
+
+def delta_of(function: DeltaFunction | Callable[[Any, Any], float]) -> Callable[[Any, Any], float]:
+    """Return what measures.
+
+    Raises:
+        TypeMismatchError: If it is neither a DeltaFunction nor a callable.
+    """
+    if isinstance(function, DeltaFunction):
+        return function.get_delta
+    if callable(function):
+        return function
+    raise TypeMismatchError(f"a {type(function).__name__} is not a DeltaFunction, nor can it be called")
+
+
+@dataclass(frozen=True)
+class DeltaTrigger(QuietTrigger):
+    """Fires when a record is further than a threshold from the one that fired last (Java Flink's).
+
+    The first record of a window is what the next ones are measured against.
+
+    Attributes:
+        threshold: Fires above it.
+        delta_function: Measures from the record that fired last, or came first, to the new one.
+    """
+
+    threshold: float
+    delta_function: DeltaFunction | Callable[[Any, Any], float]
+
+    def __post_init__(self) -> None:
+        delta_of(self.delta_function)
+
+    @staticmethod
+    def of(
+        threshold: float,
+        delta_function: DeltaFunction | Callable[[Any, Any], float],
+        state_serializer: Any = None,
+    ) -> DeltaTrigger:
+        """Make the trigger; a serializer is accepted for compatibility.
+
+        Raises:
+            TypeMismatchError: If the function is neither a DeltaFunction nor a callable.
+        """
+        return DeltaTrigger(threshold, delta_function)
+
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Fire if the record is far enough from the last one."""
+        last = ctx.get_partitioned_state(_LAST_ELEMENT)
+        before = last.value()
+        if before is None:
+            last.update(element)
+            return TriggerResult.CONTINUE
+        if delta_of(self.delta_function)(before, element) <= self.threshold:
+            return TriggerResult.CONTINUE
+        last.update(element)
+        return TriggerResult.FIRE
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Forget the last record."""
+        ctx.get_partitioned_state(_LAST_ELEMENT).clear()
+
+
+@dataclass(frozen=True)
+class ProcessingTimeoutTrigger(Trigger):
+    """Fires when another trigger does, or a timeout after the first record (Java Flink's).
+
+    Attributes:
+        nested_trigger: The other trigger.
+        interval: The timeout in milliseconds.
+        reset_timer_on_new_record: Whether each record begins the timeout anew.
+        should_clear_on_timeout: Whether the other trigger is cleared when the time is out.
+
+    Raises:
+        TypeMismatchError: If `nested_trigger` is not a Trigger.
+        ConfigurationError: If the timeout is not positive.
+    """
+
+    nested_trigger: Trigger
+    interval: int
+    reset_timer_on_new_record: bool = False
+    should_clear_on_timeout: bool = True
+
+    def __post_init__(self) -> None:
+        check_trigger("ProcessingTimeoutTrigger", self.nested_trigger)
+        _check_interval(self.interval)
+
+    @staticmethod
+    def of(
+        nested_trigger: Trigger,
+        timeout: Duration | Time,
+        reset_timer_on_new_record: bool = False,
+        should_clear_on_timeout: bool = True,
+    ) -> ProcessingTimeoutTrigger:
+        """Make the trigger."""
+        return ProcessingTimeoutTrigger(
+            nested_trigger, to_milliseconds(timeout), reset_timer_on_new_record, should_clear_on_timeout
+        )
+
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Fire if the other trigger does, else wait for the timeout."""
+        result = self.nested_trigger.on_element(element, timestamp, window, ctx)
+        if result.is_fire():
+            self.clear(window, ctx)
+            return result
+        timeout = ctx.get_partitioned_state(_TIMEOUT)
+        at_ms = timeout.value()
+        if at_ms is not None and self.reset_timer_on_new_record:
+            ctx.delete_processing_time_timer(at_ms)
+            at_ms = None
+        if at_ms is None:
+            at_ms = ctx.get_current_processing_time() + self.interval
+            timeout.update(at_ms)
+            ctx.register_processing_time_timer(at_ms)
+        return result
+
+    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire."""
+        return self._time_out(self.nested_trigger.on_processing_time(time, window, ctx), window, ctx)
+
+    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Fire."""
+        return self._time_out(self.nested_trigger.on_event_time(time, window, ctx), window, ctx)
+
+    def _time_out(self, result: TriggerResult, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        if self.should_clear_on_timeout:
+            self.clear(window, ctx)
+        return TriggerResult.FIRE_AND_PURGE if result.is_purge() else TriggerResult.FIRE
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """Never called: windows with this trigger do not merge, as in Flink."""
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Stop waiting; have the other trigger clear."""
+        timeout = ctx.get_partitioned_state(_TIMEOUT)
+        at_ms = timeout.value()
+        if at_ms is not None:
+            ctx.delete_processing_time_timer(at_ms)
+            timeout.clear()
+        self.nested_trigger.clear(window, ctx)
+
+
+def _check_interval(interval_ms: int) -> None:
+    if interval_ms <= 0:
+        raise ConfigurationError(
+            f"the interval of a trigger is {interval_ms} ms", hint="Give it a length larger than 0."
+        )

@@ -7,7 +7,8 @@ One epoch::
     report   one report for each slot: positions, committables, lines, timers
     commit   positions to the enumerators, committables to the committers, then the next epoch
 
-An epoch without input, due timer or end is not run at all.
+An epoch without input, due timer or end is not run at all. Where records go round (`operators.iteration`), epochs
+follow until none does; then comes the last one.
 """
 
 from __future__ import annotations
@@ -20,12 +21,18 @@ from millstream.common.clock import Clock
 from millstream.common.errors import JobExecutionError
 from millstream.graph.launcher import EpochProgress
 from millstream.operators.base import OperatorReport
+from millstream.operators.iteration import IterationTailSpec
+from millstream.runtime.job.accumulators import JobAccumulators
+from millstream.runtime.job.alignment import SplitAligner
 from millstream.runtime.job.console import JobOutput
 from millstream.runtime.job.executor import Executor
+from millstream.runtime.job.metrics import JobMetrics
 from millstream.runtime.job.pacing import EpochSizer
 from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.job.sinks import SinkCoordinator
 from millstream.runtime.job.sources import EpochWork, SourceCoordinator
+from millstream.runtime.job.watermark_watch import WatermarkWatch
+from millstream.runtime.job.watermarks import WatermarkMonitor
 from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.report import EpochHeader, SlotReport
 
@@ -60,8 +67,11 @@ class JobMaster:
         output: Takes lines and collected records.
         control: How others steer the job.
         on_progress: Told after each epoch.
+        job_name: Shown to users.
 
     Attributes:
+        metrics: What the subtasks measured.
+        accumulators: What functions accumulated.
         progress: As of the last epoch; None before the first.
         runtime_ms: How long an attempt that finished has run, without the start of Spark and of its slots.
     """
@@ -76,6 +86,7 @@ class JobMaster:
         output: JobOutput,
         control: JobControl,
         on_progress: Callable[[EpochProgress], None] | None,
+        job_name: str = "",
     ) -> None:
         self._deployment = deployment
         self._settings = settings
@@ -87,7 +98,15 @@ class JobMaster:
         self._names = {
             node.id: node.name for vertex in deployment.plan.job_graph.vertices for node in vertex.nodes
         }
-        self._sources = SourceCoordinator(deployment.plan.job_graph)
+        monitor = WatermarkMonitor(
+            deployment.plan.job_graph, started_ms=deployment.now_ms, stall_ms=settings.watermark_stall_ms
+        )
+        self._watermarks = WatermarkWatch(
+            monitor, job_id=deployment.job_id, job_name=job_name, batch=deployment.batch, clock=clock
+        )
+        self._sources = SourceCoordinator(
+            deployment.plan.job_graph, SplitAligner(monitor, started_ms=deployment.now_ms)
+        )
         self._sinks = SinkCoordinator(deployment.plan.job_graph)
         self._sizer = EpochSizer(
             settings.epoch_target_ms,
@@ -95,8 +114,17 @@ class JobMaster:
             settings.epoch_max_records,
             settings.epoch_fixed_records,
         )
+        nodes = [node for vertex in deployment.plan.job_graph.vertices for node in vertex.nodes]
+        self.metrics = JobMetrics(job_name, nodes, clock)
+        self.accumulators = JobAccumulators()
         self._totals = _Totals()
         self._epoch = 0
+        self._iterates = any(
+            isinstance(node.spec, IterationTailSpec)
+            for vertex in deployment.plan.job_graph.vertices
+            for node in vertex.nodes
+        )
+        self._going_round = self._iterates
         self._next_timer_ms: int | None = None
         self._started = self._last_input = self._last_checkpoint = clock.monotonic()
         self.progress: EpochProgress | None = None
@@ -121,6 +149,7 @@ class JobMaster:
             self._sinks.abort()
             raise
         finally:
+            self._watermarks.close()
             self._sources.close()
             self._sinks.close()
 
@@ -132,20 +161,22 @@ class JobMaster:
         """Run an epoch if there is anything to do, else wait; return whether the job has ended."""
         if self._control.cancel.is_set():
             raise JobExecutionError("the job was cancelled")
+        self._watermarks.publish()
         now_ms = self._clock.now_ms()
         work = self._sources.plan(max_records=self._sizer.budget, now_ms=now_ms, drain=self._draining())
         timer_due = self._next_timer_ms is not None and self._next_timer_ms <= now_ms
-        if not (work.has_ranges or work.newly_finished or timer_due):
+        last = work.all_finished and not self._going_round
+        if not (work.has_ranges or work.newly_finished or timer_due or work.all_finished):
             self._wait(work, now_ms)
             return False
         began = self._clock.monotonic()
         if work.has_ranges:
             self._last_input = began
-        self._run_epoch(work, now_ms)
+        self._run_epoch(work, now_ms, last=last)
         took_ms = (self._clock.monotonic() - began) * 1000
         self._sizer.observe(took_ms=took_ms, backlog=work.backlog)
         self._tell_progress(took_ms / 1000)
-        return work.all_finished
+        return last
 
     def _draining(self) -> bool:
         settings = self._settings
@@ -164,9 +195,9 @@ class JobMaster:
         self._clock.wait(max(min(candidates) - now_ms, 1) / 1000, self._control.wake)
         self._executor.keep_alive()
 
-    def _run_epoch(self, work: EpochWork, now_ms: int) -> None:
+    def _run_epoch(self, work: EpochWork, now_ms: int, *, last: bool) -> None:
         self._epoch += 1
-        checkpoint = self._checkpoint_due() or work.all_finished
+        checkpoint = self._checkpoint_due() or last
         headers = {
             slot: EpochHeader(
                 attempt=self._deployment.attempt,
@@ -174,19 +205,28 @@ class JobMaster:
                 committed=self._epoch - 1,
                 now_ms=now_ms,
                 checkpoint=checkpoint,
-                end_of_input=work.all_finished,
+                end_of_input=last,
                 sources=work.by_slot.get(slot, {}),
             )
             for slot in range(self._deployment.plan.slots)
         }
         reports = self._executor.run_epoch(headers)
         self._record(reports)
-        self._sinks.commit()
+        self._watermarks.record(reports, now_ms)
+        # What goes round in the epoch in which the sources end is known only behind it.
+        self._going_round = self._iterates and (not work.all_finished or any(r.going_round for r in reports))
+        # Batch mode has no checkpoints and results once: a batch job that fails has published nothing.
+        if last or not self._deployment.batch:
+            self._sinks.commit()
 
     def _checkpoint_due(self) -> bool:
         interval_ms = self._settings.checkpoint_interval_ms
         now = self._clock.monotonic()
-        if interval_ms is None or (now - self._last_checkpoint) * 1000 < interval_ms:
+        if (
+            self._deployment.batch
+            or interval_ms is None
+            or (now - self._last_checkpoint) * 1000 < interval_ms
+        ):
             return False
         self._last_checkpoint = now
         return True
@@ -196,6 +236,8 @@ class JobMaster:
             self._output.logs(report.logs)
             for node_id, operator in report.operators:
                 self._record_operator(node_id, operator)
+                self.metrics.record(node_id, report.slot, operator)
+                self.accumulators.record(node_id, report.slot, self._names[node_id], operator)
         timers = [report.next_timer_ms for report in reports if report.next_timer_ms is not None]
         self._next_timer_ms = min(timers, default=None)
         marks = [report.watermark_ms for report in reports if report.watermark_ms is not None]

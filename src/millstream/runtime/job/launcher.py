@@ -25,9 +25,11 @@ from millstream.operators.sink import CollectSpec
 from millstream.runtime.job.console import JobOutput
 from millstream.runtime.job.executor import Executor
 from millstream.runtime.job.job_master import JobControl, JobMaster
-from millstream.runtime.job.settings import JobSettings
+from millstream.runtime.job.settings import JobSettings, is_batch
 from millstream.runtime.local.executor import LocalExecutor
+from millstream.runtime.task.dependencies import collect_dependencies
 from millstream.runtime.task.deployment import Deployment
+from millstream.state.backends import KeyedStateSettings
 
 __all__ = ["DefaultLauncher"]
 
@@ -98,6 +100,9 @@ class _Job(RunningJob):
                 plan=plan,
                 job_parameters=configuration.get(options.GLOBAL_JOB_PARAMETERS) or {},
                 now_ms=clock.now_ms(),
+                batch=is_batch(submission.transformations, configuration),
+                dependencies=collect_dependencies(configuration),
+                keyed_state=KeyedStateSettings.of(configuration),
             ),
             JobSettings.of(configuration),
             executor=_build_executor(configuration, self._output),
@@ -105,6 +110,7 @@ class _Job(RunningJob):
             output=self._output,
             control=self._control,
             on_progress=submission.on_progress,
+            job_name=submission.name,
         )
         self._thread = threading.Thread(target=self.run, name=f"job-{self.job_id[:8]}", daemon=True)
 
@@ -135,7 +141,9 @@ class _Job(RunningJob):
             if isinstance(self._failure, JobExecutionError):
                 raise self._failure
             raise _job_failed(self._submission.name, self._failure) from self._failure
-        return JobResult(self.job_id, self._master.runtime_ms, self._master.progress)
+        return JobResult(
+            self.job_id, self._master.runtime_ms, self._master.progress, self._master.accumulators.results()
+        )
 
     def cancel(self) -> None:
         """Ask the job to stop at once."""
@@ -155,6 +163,10 @@ class _Job(RunningJob):
     def status(self) -> str:
         """Return a Flink job status."""
         return self._status
+
+    def accumulators(self) -> dict[str, Any]:
+        """Return the accumulators as of the last epoch."""
+        return self._master.accumulators.results()
 
 
 def _job_failed(name: str, cause: BaseException) -> JobExecutionError:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from millstream.common import options
 from millstream.common.configuration import Configuration
+from millstream.common.errors import JobDefinitionError
+from millstream.graph.transformation import Transformation
 
-__all__ = ["JobSettings"]
+__all__ = ["JobSettings", "is_batch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class JobSettings:
         stop_when_idle_ms: End well when sources gave nothing for so long, if set.
         checkpoint_interval_ms: Time between checkpoints, if set.
         slot_lease_ms: A slot ends itself when nobody asks for so long.
+        watermark_stall_ms: Warn when input came for so long without progress of the watermark; 0 never.
     """
 
     epoch_target_ms: int
@@ -33,6 +37,7 @@ class JobSettings:
     stop_when_idle_ms: int | None
     checkpoint_interval_ms: int | None
     slot_lease_ms: int
+    watermark_stall_ms: int = 10_000
 
     @staticmethod
     def of(configuration: Configuration) -> JobSettings:
@@ -47,4 +52,24 @@ class JobSettings:
             stop_when_idle_ms=get(options.STOP_WHEN_IDLE),
             checkpoint_interval_ms=get(options.CHECKPOINT_INTERVAL),
             slot_lease_ms=get(options.SLOT_LEASE),
+            watermark_stall_ms=get(options.WATERMARK_STALL_WARNING),
         )
+
+
+def is_batch(transformations: Sequence[Transformation], configuration: Configuration) -> bool:
+    """Return whether a job's results are emitted once, by `execution.runtime-mode` and its sources.
+
+    Raises:
+        JobDefinitionError: If the mode is BATCH and a source is unbounded.
+    """
+    mode = configuration.get(options.RUNTIME_MODE).upper()
+    if mode == "STREAMING":
+        return False
+    unbounded = [each.name for each in transformations if not each.inputs and not each.bounded]
+    if unbounded and mode == "BATCH":
+        raise JobDefinitionError(
+            f'source "{unbounded[0]}" is unbounded, and execution.runtime-mode is BATCH',
+            detail="Batch mode emits results at the end of the input, which never comes.",
+            hint="Set execution.runtime-mode to STREAMING or AUTOMATIC, or bound the source.",
+        )
+    return not unbounded

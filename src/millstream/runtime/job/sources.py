@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.operators.source import SourceSpec
+from millstream.runtime.job.alignment import HeldBack, SplitAligner
 from millstream.runtime.task.report import SourceWork
-from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator
+from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
 
 __all__ = ["EpochWork", "SourceCoordinator"]
 
@@ -38,11 +39,16 @@ class EpochWork:
 class SourceCoordinator:
     """The enumerators of one attempt; the job master's thread calls it.
 
+    Args:
+        job_graph: The job.
+        aligner: Says what is held back by watermark alignment; None for nothing.
+
     Raises:
         SourceError: From the constructor, if a source is not there.
     """
 
-    def __init__(self, job_graph: JobGraph) -> None:
+    def __init__(self, job_graph: JobGraph, aligner: SplitAligner | None = None) -> None:
+        self._aligner = aligner
         self._sources: list[_CoordinatedSource] = []
         for vertex in job_graph.vertices:
             if vertex.is_source:
@@ -51,8 +57,15 @@ class SourceCoordinator:
     def plan(self, *, max_records: int, now_ms: int, drain: bool) -> EpochWork:
         """Plan one epoch of all sources; with `drain` nothing more is read and all sources finish."""
         work = EpochWork()
+        held = {} if self._aligner is None else self._aligner.held_back(now_ms)
         for source in self._sources:
-            source.plan_into(work, max_records=max_records, now_ms=now_ms, drain=drain)
+            source.plan_into(
+                work,
+                max_records=max_records,
+                now_ms=now_ms,
+                drain=drain,
+                held=held.get(source.node.id, _NOTHING),
+            )
         return work
 
     def advance(self, node_id: int, ends: Sequence[RangeEnd]) -> None:
@@ -72,19 +85,25 @@ class _CoordinatedSource:
         self.enumerator: SplitEnumerator = node.spec.source.build_enumerator(node.parallelism, None)
         self._finished: set[int] = set()
 
-    def plan_into(self, work: EpochWork, *, max_records: int, now_ms: int, drain: bool) -> None:
+    def plan_into(
+        self, work: EpochWork, *, max_records: int, now_ms: int, drain: bool, held: HeldBack
+    ) -> None:
         node, subtasks = self.node, range(self.node.parallelism)
         if len(self._finished) == node.parallelism:
             plan = SourcePlan()
         elif drain:
             plan = SourcePlan(finished=frozenset(subtasks))
         else:
-            plan = self.enumerator.plan(PlanRequest(node.parallelism, max_records, now_ms))
+            request = PlanRequest(node.parallelism, max_records, now_ms, paused=held.split_ids)
+            plan = _without(self.enumerator.plan(request), held)
         for subtask in subtasks:
             ranges = plan.ranges.get(subtask, ())
             finishes = subtask in plan.finished and subtask not in self._finished
-            if ranges or finishes:
-                work.by_slot.setdefault(subtask, {})[node.id] = SourceWork(ranges, subtask in plan.finished)
+            silenced = held.splits.get(subtask, frozenset())
+            if ranges or finishes or silenced:
+                work.by_slot.setdefault(subtask, {})[node.id] = SourceWork(
+                    ranges, subtask in plan.finished, silenced
+                )
                 work.has_ranges = work.has_ranges or bool(ranges)
                 work.newly_finished = work.newly_finished or finishes
         self._finished |= plan.finished
@@ -92,3 +111,29 @@ class _CoordinatedSource:
         work.backlog = work.backlog or plan.backlog
         if plan.next_ms is not None:
             work.next_ms = plan.next_ms if work.next_ms is None else min(work.next_ms, plan.next_ms)
+
+
+_NOTHING = HeldBack({}, frozenset())
+
+
+def _without(plan: SourcePlan, held: HeldBack) -> SourcePlan:
+    """Return a plan without the ranges that are held back, whether or not the enumerator left them out.
+
+    A range is planned from where its split was left, so one that is taken out comes again.
+    """
+    if held is _NOTHING:
+        return plan
+    split_ids = held.split_ids
+    ranges: dict[int, Sequence[SplitRange]] = {}
+    cut: set[int] = set()
+    for subtask, planned in plan.ranges.items():
+        kept = [
+            each
+            for each in planned
+            if not (subtask in held.subtasks if each.sequential else each.split_id in split_ids)
+        ]
+        if len(kept) < len(planned):
+            cut.add(subtask)
+        if kept:
+            ranges[subtask] = kept
+    return replace(plan, ranges=ranges, finished=plan.finished - cut)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from millstream.common.errors import NotSupportedError
 from millstream.runtime.job.executor import Executor
 from millstream.runtime.slot.tasks import SlotTasks
+from millstream.runtime.slot.workspace import Workspace, open_workspace, workspace_name
 from millstream.runtime.task.blocks import Block
 from millstream.runtime.task.deployment import Deployment, dump_deployment, load_deployment
 from millstream.runtime.task.report import EpochHeader, SlotReport
@@ -19,12 +24,15 @@ class LocalExecutor(Executor):
 
     def __init__(self) -> None:
         self._slots: list[SlotTasks] = []
+        self._workspace: Workspace | None = None
+        self._came_from: tuple[list[str], str] | None = None
 
     def deploy(self, deployment: Deployment) -> None:
         """Build the slots, each from its own copy of the job, and open them."""
         payload = dump_deployment(deployment)
+        cached_files = self._enter_workspace(deployment)
         for slot in range(deployment.plan.slots):
-            self._slots.append(SlotTasks(load_deployment(payload), slot))
+            self._slots.append(SlotTasks(load_deployment(payload, cached_files), slot))
         for tasks in self._slots:
             tasks.open()
 
@@ -41,8 +49,11 @@ class LocalExecutor(Executor):
     def finish(self) -> None:
         """Close the operators."""
         slots, self._slots = self._slots, []
-        for tasks in slots:
-            tasks.close()
+        try:
+            for tasks in slots:
+                tasks.close()
+        finally:
+            self._leave_workspace()
 
     def abort(self) -> None:
         """Remove what was staged and close the operators."""
@@ -55,3 +66,42 @@ class LocalExecutor(Executor):
 
     def release(self) -> None:
         """Nothing to do."""
+
+    def _enter_workspace(self, deployment: Deployment) -> dict[str, str]:
+        """Have the job's files at hand in this very process, until the attempt ends."""
+        dependencies = deployment.dependencies
+        _check_executable(dependencies.executable)
+        self._workspace = open_workspace(dependencies, workspace_name(deployment.job_id, deployment.attempt))
+        self._came_from = (list(self._workspace.python_path), os.getcwd())
+        self._workspace.enter()
+        return self._workspace.cached_files
+
+    def _leave_workspace(self) -> None:
+        workspace, self._workspace = self._workspace, None
+        if workspace is None or self._came_from is None:
+            return
+        added, directory = self._came_from
+        for entry in added:
+            if entry in sys.path:
+                sys.path.remove(entry)
+        if workspace.working_directory is not None:
+            os.chdir(directory)
+        workspace.close()
+
+
+def _check_executable(executable: str | None) -> None:
+    found = None if executable is None else shutil.which(executable)
+    if executable is None or (found and _is_this_interpreter(found)):
+        return
+    raise NotSupportedError(
+        f'functions cannot run in "{executable}" where execution.target is "local"',
+        detail=f"The local executor runs them in the program's own process, {sys.executable}.",
+        hint='Use a Spark master, such as "local[2]", or start the program with that interpreter.',
+    )
+
+
+def _is_this_interpreter(path: str) -> bool:
+    """Return whether it is this one; links out of a virtual environment are not followed."""
+    directory = os.path.dirname(os.path.abspath(path))
+    own = os.path.dirname(os.path.abspath(sys.executable))
+    return directory == own and os.path.samefile(path, sys.executable)

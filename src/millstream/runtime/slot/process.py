@@ -26,11 +26,13 @@ from typing import Any
 
 from millstream.common.clock import SystemClock
 from millstream.common.errors import MillstreamError
+from millstream.common.pyflink_names import install
 from millstream.runtime.slot.capture import capture_output
 from millstream.runtime.slot.core import SlotCore
 from millstream.runtime.slot.tasks import SlotTasks
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, receive, send
-from millstream.runtime.task.deployment import load_deployment
+from millstream.runtime.slot.workspace import Workspace, open_workspace
+from millstream.runtime.task.deployment import load_dependencies, load_deployment
 from millstream.runtime.task.failures import describe_failure
 from millstream.runtime.task.report import LogLine
 
@@ -51,6 +53,8 @@ class SlotBoot:
         tcp: Whether other hosts will ask.
         deployment: The pickled deployment.
         python_path: Where modules are looked for.
+        workspace: Name of the attempt's workspace.
+        python_version: Of the driver, major and minor: pickled functions load in no other.
     """
 
     slot: int
@@ -62,6 +66,8 @@ class SlotBoot:
     tcp: bool
     deployment: bytes
     python_path: tuple[str, ...]
+    workspace: str = "unnamed"
+    python_version: tuple[int, int] = sys.version_info[:2]
 
 
 @dataclass(slots=True)
@@ -76,6 +82,7 @@ class _Process:
 
     def __init__(self, boot: SlotBoot) -> None:
         self._boot = boot
+        self._workspace = _enter_workspace(boot)
         self._clock = SystemClock()
         self._work: queue.SimpleQueue[_Work] = queue.SimpleQueue()
         self._last_asked = self._clock.monotonic()
@@ -100,10 +107,12 @@ class _Process:
         self._logs = capture_output(self._boot.slot)
         work = self._work.get()
         try:
-            tasks = SlotTasks(load_deployment(self._boot.deployment), self._boot.slot)
+            deployment = load_deployment(self._boot.deployment, self._workspace.cached_files)
+            tasks = SlotTasks(deployment, self._boot.slot)
             core = SlotCore(tasks, self._boot.attempt)
             tasks.open()
         except Exception as error:  # noqa: BLE001 - whatever it is, the driver is told
+            self._workspace.close()
             work.done.put(self._failed(error))
             self._serve_end_only()
             return
@@ -133,6 +142,8 @@ class _Process:
             except Exception as error:  # noqa: BLE001 - whatever it is, the driver is told
                 answer = self._failed(error)
             self._busy = False
+            if kind != "level":
+                self._workspace.close()
             work.done.put(answer)
             if kind != "level":
                 return
@@ -199,6 +210,16 @@ class _Process:
                 os._exit(3)
 
 
+def _enter_workspace(boot: SlotBoot) -> Workspace:
+    """Have the job's files at hand before anything of the user's is unpickled."""
+    dependencies = load_dependencies(boot.deployment)
+    if dependencies.pyflink_names:
+        install()
+    workspace = open_workspace(dependencies, boot.workspace)
+    workspace.enter()
+    return workspace
+
+
 def _pidfd(pid: int) -> int | None:
     try:
         return os.pidfd_open(pid)
@@ -229,6 +250,11 @@ def _stacks() -> str:
 def main() -> None:
     """Start a slot: leave the process that started it, tell the address, serve."""
     boot: SlotBoot = pickle.load(sys.stdin.buffer)
+    if sys.version_info[:2] != boot.python_version:
+        wanted, found = (
+            ".".join(map(str, version)) for version in (boot.python_version, sys.version_info[:2])
+        )
+        sys.exit(f"The program runs on Python {wanted}, the slot's interpreter {sys.executable} is {found}.")
     if os.fork():
         os._exit(0)  # so that the slot is nobody's child and leaves no zombie
     for entry in boot.python_path:

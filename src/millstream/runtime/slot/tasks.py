@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.operators.base import EpochTime, OperatorReport
+from millstream.operators.iteration import IterationHead, IterationTail, IterationTailSpec
 from millstream.runtime.task.blocks import Block
 from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.report import EpochHeader, SlotReport
@@ -34,9 +35,27 @@ class SlotTasks:
             ]
             for level in deployment.plan.levels
         ]
+        self._loops = self._find_loops()
         self._target_vertex = {edge.id: edge.target_vertex for edge in job_graph.edges}
         self._inbox: dict[int, list[Block]] = defaultdict(list)
         self._reports: list[tuple[int, OperatorReport]] = []
+
+    def _find_loops(self) -> list[tuple[IterationTail, IterationHead]]:
+        """Return the ends of the iterations that run in this slot."""
+        operators = {
+            node.id: (node.spec, operator)
+            for level in self._levels
+            for subtask in level
+            for node, operator in subtask.operators
+        }
+        loops = []
+        for spec, tail in operators.values():
+            if isinstance(spec, IterationTailSpec):
+                _, head = operators[spec.head]
+                assert isinstance(tail, IterationTail)
+                assert isinstance(head, IterationHead)
+                loops.append((tail, head))
+        return loops
 
     @property
     def level_count(self) -> int:
@@ -65,6 +84,7 @@ class SlotTasks:
         """
         if level == 0:
             self._time.now_ms = header.now_ms
+            self._time.final = header.end_of_input
             self._reports = []
         self._deliver(blocks)
         leaving: list[Block] = []
@@ -80,6 +100,7 @@ class SlotTasks:
         """Return the epoch's report; called once, after the last level."""
         subtasks = [subtask for level in self._levels for subtask in level]
         marks = [mark for subtask in subtasks if (mark := subtask.watermark_ms) != MIN_TIMESTAMP]
+        going_round = [head.accept(tail.take()) for tail, head in self._loops]
         timers = [subtask.next_processing_time() for subtask in subtasks]
         return SlotReport(
             slot=self.slot,
@@ -87,6 +108,8 @@ class SlotTasks:
             operators=[(node, report) for node, report in self._reports if report != _EMPTY],
             watermark_ms=min(marks, default=None),
             next_timer_ms=min((time for time in timers if time is not None), default=None),
+            going_round=any(going_round),
+            event_timers=any(subtask.has_event_timers for subtask in subtasks),
         )
 
     def abort(self) -> None:

@@ -28,6 +28,7 @@ from millstream.common.errors import MillstreamError, SlotLostError
 from millstream.runtime.job.executor import Executor
 from millstream.runtime.slot.process import host_name
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, ask
+from millstream.runtime.slot.workspace import workspace_name
 from millstream.runtime.spark.session import SessionConfig, SessionHandle, shared_session
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
 from millstream.runtime.task.deployment import Deployment, dump_deployment
@@ -73,6 +74,8 @@ class SparkExecutor(Executor):
             self._lease_s,
             tcp=not str(context.master).startswith("local"),
             python_path=tuple(_user_path()),
+            workspace=workspace_name(deployment.job_id, deployment.attempt),
+            python_version=sys.version_info[:2],
         )
         found = [pickle.loads(raw) for raw in self._collect(self._anchor.mapPartitionsWithIndex(starter))]
         self._addresses = {one.slot: one for one in found if isinstance(one, SlotAddress)}

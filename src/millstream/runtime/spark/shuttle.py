@@ -27,6 +27,8 @@ from typing import Any
 from millstream.common.errors import MillstreamError, SlotLostError
 from millstream.runtime.slot.process import SlotBoot, host_name, unpickle_address
 from millstream.runtime.slot.wire import Request, SlotAddress, ask
+from millstream.runtime.slot.workspace import open_workspace
+from millstream.runtime.task.deployment import load_dependencies
 from millstream.runtime.task.report import EpochHeader
 
 __all__ = ["LevelShuttle", "SlotStarter"]
@@ -70,6 +72,8 @@ class SlotStarter:
         lease_s: Of the slots.
         tcp: Whether other hosts will ask.
         python_path: Where modules are looked for.
+        workspace: Name of the attempt's workspace.
+        python_version: Of the driver, major and minor.
     """
 
     deployment: Any
@@ -78,6 +82,8 @@ class SlotStarter:
     lease_s: float
     tcp: bool
     python_path: tuple[str, ...]
+    workspace: str
+    python_version: tuple[int, int]
 
     def __call__(self, slot: int, items: Iterable[Any]) -> Iterator[bytes]:
         """Run in Spark's Python worker."""
@@ -94,23 +100,43 @@ class SlotStarter:
             tcp=self.tcp,
             deployment=self.deployment.value,
             python_path=self.python_path,
+            workspace=self.workspace,
+            python_version=self.python_version,
         )
-        yield pickle.dumps(start_slot(boot))
+        yield pickle.dumps(_start_in_workspace(boot))
 
 
-def start_slot(boot: SlotBoot) -> SlotAddress | SlotLostError:
-    """Start a slot process in a session of its own and wait for its address."""
+def _start_in_workspace(boot: SlotBoot) -> SlotAddress | MillstreamError:
+    """Lay the job's files out first: the slot's interpreter may be one of them."""
+    try:
+        workspace = open_workspace(load_dependencies(boot.deployment), boot.workspace)
+    except MillstreamError as error:
+        return error
+    try:
+        return start_slot(boot, workspace.executable)
+    finally:
+        workspace.close()
+
+
+def start_slot(boot: SlotBoot, executable: str | None = None) -> SlotAddress | SlotLostError:
+    """Start a slot process in a session of its own and wait for its address.
+
+    Args:
+        boot: What it is started with.
+        executable: Its interpreter; None for this one. Another one brings millstream itself.
+    """
     environment = dict(os.environ)
-    source = str(Path(__file__).parents[3])
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [source, environment.get("PYTHONPATH")]))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "millstream.runtime.slot.process"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        env=environment,
-    )
+    if executable is None:
+        source = str(Path(__file__).parents[3])
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [source, environment.get("PYTHONPATH")]))
+    try:
+        process = _popen(executable or sys.executable, environment)
+    except OSError as error:
+        return SlotLostError(
+            f'slot {boot.slot} did not start on {boot.host}: interpreter "{executable}" does not run',
+            detail=str(error),
+            hint="Check set_python_executable(...); a relative path must lead into an archive of the job.",
+        )
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     try:
         process.stdin.write(pickle.dumps(boot))
@@ -130,6 +156,17 @@ def start_slot(boot: SlotBoot) -> SlotAddress | SlotLostError:
         f"slot {boot.slot} did not start on {boot.host}",
         detail=complaint or f"The process ended with code {process.returncode} and said nothing.",
         hint="Check that millstream is installed in the Python that Spark's workers run.",
+    )
+
+
+def _popen(executable: str, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [executable, "-m", "millstream.runtime.slot.process"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env=environment,
     )
 
 

@@ -5,6 +5,11 @@ subtask's own watermark is the minimum over the channels that are not idle::
 
     channel 0   a b W5 c W9            order: a b W5 | x W3 y W7 | ...
     channel 1   x W3 y W7              subtask's watermark: 3, then 5, 7
+
+Idleness is Flink's (its status watermark valve): a channel that is active again but behind what was told counts
+only from when it has caught up, so it neither turns the watermark back nor stops it; when the last channel of an
+input goes idle and was the one that held back, the input's watermark becomes the largest of all its channels.
+Channels are valves of their input; the subtask's watermark is the minimum over the inputs that are not idle.
 """
 
 from __future__ import annotations
@@ -27,6 +32,66 @@ class ChannelId(NamedTuple):
     sender: int
 
 
+class _Input:
+    """Watermark and status of one input, combined of its channels."""
+
+    __slots__ = ("_behind", "_idle", "_watermarks", "combined")
+
+    def __init__(self) -> None:
+        self.combined = MIN_TIMESTAMP
+        self._watermarks: dict[ChannelId, int] = {}
+        self._idle: set[ChannelId] = set()
+        self._behind: set[ChannelId] = set()
+
+    def add(self, channel: ChannelId) -> None:
+        self._watermarks[channel] = MIN_TIMESTAMP
+
+    @property
+    def idle(self) -> bool:
+        return len(self._idle) == len(self._watermarks)
+
+    def advance(self, channel: ChannelId, watermark_ms: int) -> None:
+        """Take a channel's watermark; an idle channel has none to give."""
+        if channel in self._idle or watermark_ms <= self._watermarks[channel]:
+            return
+        self._watermarks[channel] = watermark_ms
+        if watermark_ms >= self.combined:
+            self._behind.discard(channel)
+        self._combine()
+
+    def set_status(self, channel: ChannelId, status: StreamStatus) -> None:
+        """Take a channel's status."""
+        if status is ACTIVE:
+            if channel in self._idle:
+                self._idle.discard(channel)
+                if self._watermarks[channel] < self.combined:
+                    self._behind.add(channel)
+            return
+        if channel in self._idle:
+            return
+        held_back = self._watermarks[channel] == self.combined
+        self._idle.add(channel)
+        self._behind.discard(channel)
+        if not self.idle:
+            self._combine()
+        elif held_back:
+            self.combined = max(self._watermarks.values())
+
+    def _combine(self) -> None:
+        # Few channels hold something back; the sets are empty nearly always.
+        if self._idle or self._behind:
+            counted = [
+                mark
+                for channel, mark in self._watermarks.items()
+                if channel not in self._idle and channel not in self._behind
+            ]
+            lowest = min(counted, default=MIN_TIMESTAMP)
+        else:
+            lowest = min(self._watermarks.values())
+        if lowest > self.combined:
+            self.combined = lowest
+
+
 class ChannelMerger:
     """Merges the channels of one subtask; the subtask's thread calls it, once for each epoch.
 
@@ -34,7 +99,7 @@ class ChannelMerger:
         channels: Every channel and the input it feeds.
         handlers: One for each input.
         on_watermark: Told when the subtask's watermark advances.
-        on_status: Told when all channels are idle, or one is active again.
+        on_status: Told when all inputs are idle, or one is active again.
     """
 
     def __init__(
@@ -48,8 +113,13 @@ class ChannelMerger:
         self._handlers = {channel: handlers[index] for channel, index in channels.items()}
         self._on_watermark = on_watermark
         self._on_status = on_status
+        # The merge's own order: also of channels whose watermark does not count for now.
         self._watermarks = dict.fromkeys(channels, MIN_TIMESTAMP)
-        self._idle: set[ChannelId] = set()
+        inputs: dict[int, _Input] = {}
+        for channel, index in channels.items():
+            inputs.setdefault(index, _Input()).add(channel)
+        self._input_of = {channel: inputs[index] for channel, index in channels.items()}
+        self._inputs = list(inputs.values())
         self._combined = MIN_TIMESTAMP
 
     def run(self, inputs: Mapping[ChannelId, list[Element]]) -> None:
@@ -73,6 +143,7 @@ class ChannelMerger:
                 handler(element.values, element.timestamps)
             elif isinstance(element, Watermark):
                 self._watermarks[channel] = element.timestamp_ms
+                self._input_of[channel].advance(channel, element.timestamp_ms)
                 self._combine()
                 break
             else:
@@ -80,19 +151,20 @@ class ChannelMerger:
         return cursor
 
     def _combine(self) -> None:
-        active = (mark for channel, mark in self._watermarks.items() if channel not in self._idle)
+        active = [source.combined for source in self._inputs if not source.idle]
         combined = min(active, default=MIN_TIMESTAMP)
         if combined > self._combined:
             self._combined = combined
             self._on_watermark(combined)
 
     def _set_status(self, channel: ChannelId, status: StreamStatus) -> None:
-        were_idle = len(self._idle) == len(self._watermarks)
-        if status is IDLE:
-            self._idle.add(channel)
-        else:
-            self._idle.discard(channel)
+        source = self._input_of[channel]
+        were_idle = all(each.idle for each in self._inputs)
+        source.set_status(channel, status)
+        are_idle = all(each.idle for each in self._inputs)
+        if are_idle and source.combined > self._combined:
+            self._combined = source.combined
+            self._on_watermark(source.combined)
         self._combine()
-        are_idle = len(self._idle) == len(self._watermarks)
         if are_idle != were_idle:
             self._on_status(IDLE if are_idle else ACTIVE)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import cloudpickle
 
 from millstream.common.errors import NotSerializableError
 from millstream.graph.epoch_plan import EpochPlan
+from millstream.runtime.task.dependencies import Dependencies
+from millstream.state.backends import KeyedStateSettings
 
-__all__ = ["Deployment", "dump_deployment", "load_deployment"]
+__all__ = ["Deployment", "dump_deployment", "load_dependencies", "load_deployment"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,10 @@ class Deployment:
         plan: What runs.
         job_parameters: Global job parameters.
         now_ms: Processing time of the start, epoch milliseconds.
+        batch: Whether results are emitted once, at the end of a bounded input.
+        dependencies: Files of the job; on the driver only, slots get them by `load_dependencies`.
+        cached_files: Path of each file of the distributed cache, by name; in slots only.
+        keyed_state: Where keyed state lives.
     """
 
     job_id: str
@@ -32,24 +39,42 @@ class Deployment:
     plan: EpochPlan
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     now_ms: int = 0
+    batch: bool = False
+    dependencies: Dependencies = field(default_factory=Dependencies)
+    cached_files: Mapping[str, str] = field(default_factory=dict)
+    keyed_state: KeyedStateSettings = field(default_factory=KeyedStateSettings)
 
 
 def dump_deployment(deployment: Deployment) -> bytes:
-    """Pickle a deployment for the slots.
+    """Pickle a deployment for the slots: first its dependencies, which must be there to unpickle the rest.
 
     Raises:
         NotSerializableError: If a user's function cannot be pickled; names operator and reason.
     """
     try:
-        return bytes(cloudpickle.dumps(deployment, protocol=5))
+        rest = replace(deployment, dependencies=Dependencies())
+        return pickle.dumps(deployment.dependencies, protocol=5) + bytes(cloudpickle.dumps(rest, protocol=5))
     except Exception as error:
         raise _not_serializable(deployment, error) from error
 
 
-def load_deployment(payload: bytes) -> Deployment:
-    """Unpickle a deployment."""
-    deployment: Deployment = pickle.loads(payload)
-    return deployment
+def load_dependencies(payload: bytes) -> Dependencies:
+    """Unpickle a deployment's dependencies only."""
+    dependencies: Dependencies = pickle.loads(payload)
+    return dependencies
+
+
+def load_deployment(payload: bytes, cached_files: Mapping[str, str] | None = None) -> Deployment:
+    """Unpickle a deployment.
+
+    Args:
+        payload: What `dump_deployment` gave.
+        cached_files: Where the files of the distributed cache lie in this slot, by name.
+    """
+    stream = io.BytesIO(payload)
+    pickle.load(stream)
+    deployment: Deployment = pickle.load(stream)
+    return replace(deployment, cached_files=cached_files or {})
 
 
 def _not_serializable(deployment: Deployment, error: Exception) -> NotSerializableError:

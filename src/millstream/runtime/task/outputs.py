@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from millstream.common.batch import Batch, Element, StreamStatus, Watermark
+from millstream.common.time import MAX_TIMESTAMP
 from millstream.graph.job_graph import JobEdge
 from millstream.operators.base import BatchHandler, Operator, Output
 from millstream.runtime.task.blocks import Block, encode_elements
 from millstream.runtime.task.failures import guarded
+from millstream.runtime.task.measures import counted
 
 __all__ = ["ChainOutput", "ExchangeWriter"]
 
@@ -79,7 +81,7 @@ class ChainOutput(Output):
 
     def add_operator(self, operator: Operator, name: str, side_output: str | None) -> None:
         """Have an operator chained behind; `name` is noted on what it raises."""
-        self._add(guarded(operator.process_batch, name), side_output)
+        self._add(guarded(counted(operator, operator.process_batch), name), side_output)
         self._watermark.append(guarded(operator.process_watermark, name))
         self._status.append(guarded(operator.process_status, name))
 
@@ -88,6 +90,15 @@ class ChainOutput(Output):
         self._add(writer.batch, side_output)
         self._watermark.append(writer.watermark)
         self._status.append(writer.status)
+
+    def add_ending(self, action: Callable[[], None]) -> None:
+        """Have something done before the final watermark is handed on."""
+
+        def at_end(timestamp_ms: int) -> None:
+            if timestamp_ms == MAX_TIMESTAMP:
+                action()
+
+        self._watermark.insert(0, at_end)
 
     def _add(self, handler: BatchHandler, side_output: str | None) -> None:
         if side_output is None:
@@ -98,11 +109,13 @@ class ChainOutput(Output):
     def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Hand on a batch."""
         if values:
+            self.records_out += len(values)
             _fan_out(self._batch, values, timestamps)
 
     def emit_side(self, tag_id: str, values: list[Any], timestamps: list[int] | None) -> None:
         """Hand a batch to a side output."""
         if values:
+            self.records_out += len(values)
             _fan_out(self._side.get(tag_id, []), values, timestamps)
 
     def emit_watermark(self, timestamp_ms: int) -> None:

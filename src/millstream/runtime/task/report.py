@@ -20,10 +20,12 @@ class SourceWork:
     Attributes:
         ranges: To be read, in order.
         finished: Whether nothing follows.
+        held: Splits that watermark alignment holds back.
     """
 
     ranges: Sequence[SplitRange]
     finished: bool
+    held: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,9 @@ class SlotReport:
         operators: Node id and report of every operator with something to tell.
         watermark_ms: Lowest watermark of the slot's subtasks that have one; None if none has.
         next_timer_ms: When the next processing-time timer is due; None if there is none.
+        event_timers: Whether event-time timers wait for the watermark.
         logs: What user code printed and logged.
+        going_round: Whether an iteration has records for the next epoch.
     """
 
     slot: int
@@ -83,3 +87,5 @@ class SlotReport:
     watermark_ms: int | None = None
     next_timer_ms: int | None = None
     logs: list[LogLine] = field(default_factory=list)
+    going_round: bool = False
+    event_timers: bool = False

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from millstream.common.batch import Element
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.graph.job_graph import JobEdge, JobGraph, JobVertex
-from millstream.graph.stream_graph import StreamNode
+from millstream.graph.stream_graph import StreamEdge, StreamNode
 from millstream.operators.base import EpochTime, Operator, OperatorContext, OperatorReport
 from millstream.operators.source import SourceOperator
+from millstream.runtime.task.batch_input import SortedInput
+from millstream.runtime.task.batch_mode import fire_processing_timers, input_waits, keep_batch_timers
 from millstream.runtime.task.blocks import Block
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
 from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.failures import describe_failure, guarded
+from millstream.runtime.task.measures import OperatorMeasures, counted
 from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
 from millstream.runtime.task.report import EpochHeader, SourceWork
-from millstream.state.keyed import HeapKeyedStateBackend
+from millstream.state.keyed import KeyedStateBackend
+from millstream.state.operator_state import OperatorStateBackend
 
 __all__ = ["Subtask"]
 
@@ -30,6 +35,11 @@ class Subtask:
         vertex: The chain.
         index: Subtask index.
         time: The slot's processing time.
+
+    Attributes:
+        vertex: The chain.
+        index: Subtask index.
+        operators: Its operators, each after the one it reads.
     """
 
     def __init__(self, deployment: Deployment, vertex: JobVertex, index: int, time: EpochTime) -> None:
@@ -37,10 +47,18 @@ class Subtask:
         self.index = index
         self._deployment = deployment
         self._time = time
-        self._operators: list[tuple[StreamNode, Operator]] = []
+        self.operators: list[tuple[StreamNode, Operator]] = []
         self._opened: list[tuple[StreamNode, Operator]] = []
         self._exchanges: list[ExchangeWriter] = []
         self._build(deployment.plan.job_graph)
+        # In batch mode processing time stands still: timers of keys fire at the end of the input.
+        self._timed = [
+            (node, operator)
+            for node, operator in self.operators
+            if not (deployment.batch and node.spec.is_keyed)
+        ]
+        self._measures = {node.id: OperatorMeasures(operator) for node, operator in self.operators}
+        self._sorted: SortedInput | None = None
         self._merger = self._build_merger(deployment.plan.job_graph)
 
     def _build(self, job_graph: JobGraph) -> None:
@@ -50,7 +68,7 @@ class Subtask:
         for node in self.vertex.nodes:
             operators[node.id] = node.spec.build()
             outputs[node.id] = ChainOutput()
-            self._operators.append((node, operators[node.id]))
+            self.operators.append((node, operators[node.id]))
         for edge in self.vertex.chained:
             name = next(node.name for node in self.vertex.nodes if node.id == edge.target)
             outputs[edge.source].add_operator(operators[edge.target], name, edge.side_output)
@@ -63,8 +81,10 @@ class Subtask:
                 outputs[exchange.edge.source].add_exchange(writer, exchange.edge.side_output)
                 if exchange.edge.side_output is not None:
                     sides[exchange.edge.source].add(exchange.edge.side_output)
-        for node, operator in self._operators:
+        for node, operator in self.operators:
             operator.setup(self._context(node, frozenset(sides[node.id])), outputs[node.id])
+            if self._deployment.batch and node.spec.is_keyed:
+                outputs[node.id].add_ending(guarded(partial(fire_processing_timers, operator), node.name))
 
     def _context(self, node: StreamNode, side_outputs: frozenset[str]) -> OperatorContext:
         deployment = self._deployment
@@ -77,28 +97,51 @@ class Subtask:
             max_parallelism=node.max_parallelism,
             attempt=deployment.attempt,
             time=self._time,
-            keyed_state=HeapKeyedStateBackend() if node.spec.is_keyed else None,
+            keyed_state=self._build_keyed_state(node) if node.spec.is_keyed else None,
             job_parameters=deployment.job_parameters,
             side_outputs=side_outputs,
+            cached_files=deployment.cached_files,
+            batch=deployment.batch,
+            operator_state=OperatorStateBackend(node.name),
         )
+
+    def _build_keyed_state(self, node: StreamNode) -> KeyedStateBackend:
+        state = self._deployment.keyed_state.build(
+            operator=node.name,
+            operator_id=node.operator_id,
+            subtask=self.index,
+            time=self._time,
+            max_parallelism=node.max_parallelism,
+        )
+        if self._deployment.batch:
+            keep_batch_timers(state)
+        return state
 
     def _build_merger(self, job_graph: JobGraph) -> ChannelMerger | None:
         if self.vertex.is_source:
             return None
-        node, head = self._operators[0]
-        handlers = [guarded(handler, node.name) for handler in head.batch_handlers()]
+        node, head = self.operators[0]
+        handlers = [guarded(counted(head, handler), node.name) for handler in head.batch_handlers()]
         channels = {
             ChannelId(exchange.id, sender): exchange.edge.input_index
             for exchange in job_graph.edges
             if exchange.target_vertex == self.vertex.id
             for sender in self._senders(exchange)
         }
+        on_watermark = guarded(head.process_watermark, node.name)
+        if self._deployment.batch:
+            waits = input_waits(node.spec, len(handlers), self._inputs(job_graph))
+            self._sorted = SortedInput(handlers, on_watermark, waits)
+            handlers, on_watermark = self._sorted.handlers, self._sorted.on_watermark
         return ChannelMerger(
             channels,
             handlers,
-            guarded(head.process_watermark, node.name),
+            on_watermark,
             guarded(head.process_status, node.name),
         )
+
+    def _inputs(self, job_graph: JobGraph) -> list[StreamEdge]:
+        return [each.edge for each in job_graph.edges if each.target_vertex == self.vertex.id]
 
     def _senders(self, exchange: JobEdge) -> list[int]:
         targets = exchange.edge.partitioning.targets
@@ -111,7 +154,13 @@ class Subtask:
     @property
     def watermark_ms(self) -> int:
         """The head operator's watermark."""
-        return self._operators[0][1].watermark_ms if self._operators else MIN_TIMESTAMP
+        return self.operators[0][1].watermark_ms if self.operators else MIN_TIMESTAMP
+
+    @property
+    def has_event_timers(self) -> bool:
+        """Whether timers wait for the watermark."""
+        states = [operator.context.keyed_state for _, operator in self.operators]
+        return any(state is not None and state.event_timers.next_timestamp() is not None for state in states)
 
     def open(self) -> None:
         """Open the operators, the last of the chain first, so that each can emit as soon as it is open.
@@ -119,7 +168,7 @@ class Subtask:
         Raises:
             MillstreamError: What a user's `open` raised, with its traceback.
         """
-        for node, operator in reversed(self._operators):
+        for node, operator in reversed(self.operators):
             self._opened.append((node, operator))
             self._call(node, operator.open)
 
@@ -130,7 +179,7 @@ class Subtask:
             MillstreamError: What went wrong, with operator and subtask.
         """
         try:
-            for node, operator in self._operators:
+            for node, operator in self._timed:
                 guarded(operator.on_processing_time, node.name)()
             self._process(header, blocks)
         except Exception as error:
@@ -143,10 +192,10 @@ class Subtask:
             }
             self._merger.run(inputs)
             return
-        node, source = self._operators[0]
+        node, source = self.operators[0]
         assert isinstance(source, SourceOperator)
         work = header.sources.get(node.id, SourceWork((), False))
-        guarded(source.read_ranges, node.name)(work.ranges, finished=work.finished)
+        guarded(source.read_ranges, node.name)(work.ranges, finished=work.finished, held=work.held)
 
     def end_epoch(self, header: EpochHeader) -> tuple[list[Block], list[tuple[int, OperatorReport]]]:
         """End the epoch in every operator, in order; return blocks for other subtasks, and reports.
@@ -156,12 +205,15 @@ class Subtask:
         """
         reports: list[tuple[int, OperatorReport]] = []
         try:
-            for node, operator in self._operators:
+            for node, operator in self.operators:
                 if header.end_of_input:
                     guarded(operator.end_input, node.name)()
                 report = OperatorReport()
                 guarded(operator.end_epoch, node.name)(report, checkpoint=header.checkpoint)
+                guarded(self._measures[node.id].fill, node.name)(report, checkpoint=header.checkpoint)
                 reports.append((node.id, report))
+            for node, operator in self.operators:
+                guarded(partial(_end_epoch_of_state, operator.context, header), node.name)()
             blocks = [block for exchange in self._exchanges for block in exchange.flush()]
         except Exception as error:
             raise describe_failure(error, self.index) from error
@@ -169,7 +221,7 @@ class Subtask:
 
     def next_processing_time(self) -> int | None:
         """Return when the next processing-time timer of any operator is due."""
-        times = [operator.next_processing_time() for _, operator in self._operators]
+        times = [operator.next_processing_time() for _, operator in self._timed]
         return min((time for time in times if time is not None), default=None)
 
     def abort(self) -> None:
@@ -184,12 +236,17 @@ class Subtask:
             MillstreamError: What a user's `close` raised.
         """
         failure: BaseException | None = None
+        if self._sorted is not None:
+            self._sorted.close()
         while self._opened:
             node, operator = self._opened.pop()
             try:
                 self._call(node, operator.close)
             except Exception as error:  # noqa: BLE001 - the others have to be closed as well
                 failure = failure or error
+        for _, operator in self.operators:
+            if operator.context.keyed_state is not None:
+                operator.context.keyed_state.close()
         if failure is not None:
             raise failure
 
@@ -198,3 +255,11 @@ class Subtask:
             guarded(action, node.name)()
         except Exception as error:
             raise describe_failure(error, self.index) from error
+
+
+def _end_epoch_of_state(context: OperatorContext, header: EpochHeader) -> None:
+    """Let functions put what they hold into their state, then have it written out; after all operators ended."""
+    if header.checkpoint and context.operator_state is not None:
+        context.operator_state.prepare_snapshot(header.epoch, header.now_ms)
+    if context.keyed_state is not None:
+        context.keyed_state.end_epoch(checkpoint=header.checkpoint)

@@ -109,7 +109,7 @@ def test_any_order_within_the_bound_and_any_batching_gives_the_oracles_panes(ass
     elements += run.watermark(MAX_TIMESTAMP)
     assert counted(name, elements) == expected_results(name, windows_of_keys(assigner, arrived))
     assert run.counters() == {}
-    assert run.operator.snapshot_state()[1] == {}
+    assert run.is_empty()
 
 
 class Model:
@@ -223,7 +223,7 @@ def test_late_records_and_lateness_follow_the_rules_step_by_step(assigner, name,
             assert [timestamp for _, timestamp in fired] == [timestamp for _, timestamp in model.out]
             assert sorted(fired) == sorted(model.out)
             model.out.clear()
-    assert run.operator.snapshot_state()[1] == {}
+    assert run.is_empty()
 
 
 @pytest.mark.slow

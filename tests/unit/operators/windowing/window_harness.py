@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from millstream.common.functions import AggregateFunction, WindowFunction
+import pickle
+from itertools import repeat
+
+from millstream.common.functions import AggregateFunction, ProcessWindowFunction, WindowFunction
+from millstream.common.windows import TimeWindow
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output
+from millstream.operators.windowing.sliding_reduce import SlidingReduceOperator
 from millstream.operators.windowing.spec import WindowSpec
 from millstream.state.keyed import HeapKeyedStateBackend
 
@@ -15,7 +20,7 @@ class RecordingOutput(Output):
         self.elements = []
 
     def emit(self, values, timestamps):
-        self.elements.extend(zip(values, timestamps, strict=True))
+        self.elements.extend(zip(values, timestamps or repeat(None), strict=timestamps is not None))
 
     def emit_side(self, tag_id, values, timestamps):
         self.elements.extend(("side", tag_id, *pair) for pair in zip(values, timestamps, strict=True))
@@ -35,9 +40,18 @@ class Harness:
     """A window operator with its surroundings; records are `(key, number, timestamp)`."""
 
     def __init__(
-        self, assigner, function, *, restore=None, side_outputs=(), wrap=lambda *pair: pair, **options
+        self,
+        assigner,
+        function,
+        *,
+        restore=None,
+        side_outputs=(),
+        wrap=lambda *pair: pair,
+        now_ms=0,
+        **options,
     ):
         self.output = RecordingOutput()
+        self.time = EpochTime(now_ms)
         self.keyed_state = HeapKeyedStateBackend()
         self.operator = WindowSpec(first_field, assigner, function, **options).build()
         self._wrap = wrap
@@ -49,21 +63,48 @@ class Harness:
             1,
             128,
             0,
-            EpochTime(),
+            self.time,
             self.keyed_state,
             {},
             frozenset(side_outputs),
         )
         self.operator.setup(context, self.output)
-        if restore is not None:
-            self.operator.restore_state(restore)
+        for snapshot, keyed_snapshot in restore or ():
+            self.operator.restore_state(snapshot)
+            self.keyed_state.restore(keyed_snapshot)
         self.operator.open()
 
     def add(self, *records):
         """Process one batch; return what came out."""
         values = [self._wrap(key, number) for key, number, _ in records]
-        self.operator.process_batch(values, [timestamp for *_, timestamp in records])
+        timestamps = [timestamp for *_, timestamp in records]
+        self.operator.process_batch(values, None if None in timestamps else timestamps)
         return self.output.take()
+
+    def clock(self, now_ms):
+        """Begin an epoch at a processing time; return what came out."""
+        self.time.now_ms = now_ms
+        self.operator.on_processing_time()
+        return self.output.take()
+
+    def snapshot(self):
+        """Return what a checkpoint holds, pickled."""
+        return pickle.dumps([(self.operator.snapshot_state(), self.keyed_state.snapshot())])
+
+    def checkpoint(self):
+        """Return it as a `restore` argument."""
+        return pickle.loads(self.snapshot())
+
+    def is_empty(self):
+        """Return whether nothing is kept: no contents, no state, no timers."""
+        snapshot = self.operator.snapshot_state()
+        if isinstance(self.operator, SlidingReduceOperator):
+            snapshot = snapshot[1]
+        contents = snapshot[1:] if isinstance(snapshot, tuple) else [snapshot]
+        keyed = self.keyed_state
+        queues = (keyed.event_timers, keyed.processing_timers)
+        timers = [queue.next_timestamp() for queue in queues]
+        return not any(contents) and not keyed.snapshot().groups and timers == [None, None]
 
     def watermark(self, timestamp_ms):
         """Advance event time; return what came out."""
@@ -135,4 +176,12 @@ class Listing(WindowFunction):
 
     def apply(self, key, window, inputs):
         elements = [value[1] for value in inputs] if self.unwrap else list(inputs)
-        return [(key, window.start, window.end, elements)]
+        where = (window.start, window.end) if isinstance(window, TimeWindow) else (repr(window), None)
+        return [(key, *where, elements)]
+
+
+class Totals(ProcessWindowFunction):
+    """Gives (key, window, elements in order of arrival)."""
+
+    def process(self, key, context, elements):
+        yield key, repr(context.window()), list(elements)

@@ -77,11 +77,42 @@ def test_idle_channel_does_not_hold_the_watermark_back(two):
     assert two.run(a="W7") == "W7"
 
 
-def test_channel_that_is_active_again_holds_it_back_but_never_turns_it_back(two):
+def test_channel_that_is_active_again_counts_from_when_it_has_caught_up(two):
+    """Flink's valve: a channel behind what was told neither turns the watermark back nor stops it."""
     two.run(a="W5", b="idle")
     assert two.run(b="active x W2") == "x"
-    assert two.run(a="q W9") == "q"
-    assert two.run(b="W6") == "W6"
+    assert two.run(a="q W9") == "q W9"
+    assert two.run(b="W6") == ""
+    assert two.run(b="W9") == ""
+    assert two.run(a="W12") == ""
+    assert two.run(b="W10") == "W10"
+
+
+def test_channel_that_is_active_again_and_not_behind_holds_it_back_at_once(two):
+    two.run(a="W5", b="W7 idle")
+    assert two.run(b="active") == ""
+    assert two.run(a="W9") == "W7"
+
+
+def test_last_channel_that_goes_idle_releases_the_largest_watermark_if_it_held_it_back(two):
+    """a is idle at 9, b at 4 holds it back: nobody is left to wait for once b is idle too."""
+    assert two.run(a="W9", b="W4") == "W4"
+    assert two.run(a="idle") == ""
+    assert two.run(b="idle") == "W9 idle"
+
+
+def test_watermark_of_a_channel_ahead_is_not_released_by_its_own_idleness(two):
+    two.run(a="W9", b="W4")
+    assert two.run(a="idle", b="W5") == "W5"
+
+
+def test_inputs_are_combined_as_they_are_not_their_channels():
+    """Input 1 is idle as a whole, so input 0 decides alone; awake again it is behind and holds back."""
+    both = Recorder({A: 0, B: 1})
+    both.run(a="W5", b="W3")
+    assert both.run(b="idle") == "W5"
+    assert both.run(b="active", a="W8") == ""
+    assert both.run(b="W7") == "W7"
 
 
 def test_status_is_told_when_all_channels_are_idle_and_when_one_is_active_again(two):

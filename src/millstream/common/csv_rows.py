@@ -1,0 +1,289 @@
+"""Rows as single lines of CSV (PyFlink's `pyflink.datastream.formats.csv`, the schemas for messages).
+
+Arrays and nested rows are one field each, their elements separated by the array element delimiter.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from millstream.common.errors import (
+    ConfigurationError,
+    MalformedRecordError,
+    NotSupportedError,
+    TypeMismatchError,
+    shorten,
+)
+from millstream.common.row_text import Converter, scalar_reader, scalar_writer
+from millstream.common.serialization import DeserializationSchema, SerializationSchema
+from millstream.common.typeinfo import RowTypeInfo, TypeInformation
+from millstream.common.typeinfo_composite import _SequenceTypeInfo
+from millstream.common.types import Row
+
+__all__ = ["CsvRowDeserializationSchema", "CsvRowSerializationSchema"]
+
+
+@dataclass(frozen=True)
+class _Dialect:
+    kind: RowTypeInfo
+    field_delimiter: str = ","
+    line_delimiter: str = "\n"
+    array_delimiter: str = ";"
+    quote: str | None = '"'
+    escape: str | None = None
+    null_literal: str = ""
+    has_null_literal: bool = False
+    allow_comments: bool = False
+    ignore_errors: bool = False
+
+
+class _Builder:
+    """What both builders share; each method returns the builder."""
+
+    def __init__(self, type_info: TypeInformation) -> None:
+        """Begin a schema of rows of that type.
+
+        Raises:
+            ConfigurationError: If it is no type of rows.
+        """
+        if not isinstance(type_info, RowTypeInfo):
+            raise ConfigurationError(
+                f"CSV rows were given the type {type_info!r}", hint="Use Types.ROW_NAMED."
+            )
+        self._dialect = _Dialect(type_info)
+
+    def _with(self, **changes: Any) -> Self:
+        self._dialect = replace(self._dialect, **changes)
+        return self
+
+    def set_array_element_delimiter(self, delimiter: str) -> Self:
+        """Set what separates elements of arrays; `;` by default."""
+        return self._with(array_delimiter=delimiter)
+
+    def set_quote_character(self, c: str) -> Self:
+        """Set what encloses fields with special characters; `"` by default."""
+        return self._with(quote=_one(c))
+
+    def set_escape_character(self, c: str) -> Self:
+        """Set what stands before a character that is to be taken as it is; none by default."""
+        return self._with(escape=_one(c))
+
+
+class CsvRowDeserializationSchema(DeserializationSchema):
+    """Lines of CSV into rows.
+
+    >>> from millstream.common.typeinfo import Types
+    >>> kind = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
+    >>> CsvRowDeserializationSchema.Builder(kind).build().deserialize(b'1,"a,b"')
+    Row(id=1, name='a,b')
+    """
+
+    def __init__(self, dialect: _Dialect) -> None:
+        self._dialect = dialect
+        self._names = tuple(dialect.kind.get_field_names())
+        self._readers = [_field_reader(kind, dialect) for kind in dialect.kind.get_field_types()]
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the rows."""
+        return self._dialect.kind
+
+    def deserialize(self, message: bytes) -> Any:
+        """Return the row of a line; None for a comment, or if it does not parse and that is to be ignored.
+
+        Raises:
+            MalformedRecordError: If it does not parse or fit.
+        """
+        dialect = self._dialect
+        try:
+            text = message.decode()
+            if dialect.allow_comments and text.startswith("#"):
+                return None
+            fields = self._split(text)
+            if len(fields) != len(self._readers):
+                raise ValueError(f"it has {len(fields)} fields, not {len(self._readers)}")
+            values = [read(field) for read, field in zip(self._readers, fields, strict=True)]
+            return Row.of(self._names, values)
+        except (ValueError, ArithmeticError, csv.Error) as error:
+            if dialect.ignore_errors:
+                return None
+            raise MalformedRecordError(
+                f"line {shorten(message)} does not fit {dialect.kind}: {error}",
+                hint="Call set_ignore_parse_errors(True) to drop such lines.",
+            ) from error
+
+    def _split(self, text: str) -> Sequence[str]:
+        dialect = self._dialect
+        lines = csv.reader(
+            [text.rstrip("\r\n")] if "\n" not in text.rstrip("\r\n") else io.StringIO(text, newline=""),
+            delimiter=dialect.field_delimiter,
+            quotechar=dialect.quote,
+            escapechar=dialect.escape,
+            strict=True,
+        )
+        return next(lines, [])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CsvRowDeserializationSchema, (self._dialect,)
+
+    class Builder(_Builder):
+        """Makes a schema; each method returns the builder."""
+
+        def set_field_delimiter(self, delimiter: str) -> Self:
+            """Set what separates fields; a comma by default."""
+            return self._with(field_delimiter=_one(delimiter))
+
+        def set_allow_comments(self, allow_comments: bool) -> Self:
+            """Set whether lines that begin with `#` are left out."""
+            return self._with(allow_comments=allow_comments)
+
+        def set_null_literal(self, null_literal: str) -> Self:
+            """Set the text that stands for None; by default no text does for strings, an empty one for others."""
+            return self._with(null_literal=null_literal, has_null_literal=True)
+
+        def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> Self:
+            """Set whether lines that do not parse or fit are dropped; by default they fail the job."""
+            return self._with(ignore_errors=ignore_parse_errors)
+
+        def build(self) -> CsvRowDeserializationSchema:
+            """Make the schema.
+
+            Raises:
+                NotSupportedError: If a field's type has no CSV form.
+            """
+            return CsvRowDeserializationSchema(self._dialect)
+
+
+class CsvRowSerializationSchema(SerializationSchema):
+    r"""Rows into lines of CSV.
+
+    >>> from millstream.common.typeinfo import Types
+    >>> kind = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
+    >>> CsvRowSerializationSchema.Builder(kind).build().serialize(Row(1, "a,b"))
+    b'1,"a,b"\n'
+    """
+
+    def __init__(self, dialect: _Dialect) -> None:
+        self._dialect = dialect
+        self._writers = [_field_writer(kind, dialect) for kind in dialect.kind.get_field_types()]
+
+    def serialize(self, value: Any) -> bytes:
+        """Return a row's line.
+
+        Raises:
+            TypeMismatchError: If it does not fit.
+        """
+        if self._dialect.kind.find_mismatch([value]) is not None:
+            raise TypeMismatchError(f"value {shorten(value)} does not fit {self._dialect.kind}")
+        dialect = self._dialect
+        line = io.StringIO()
+        csv.writer(
+            line,
+            delimiter=dialect.field_delimiter,
+            quotechar=dialect.quote,
+            escapechar=dialect.escape or (None if dialect.quote else "\\"),
+            quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
+            lineterminator="",
+        ).writerow([w(v) for w, v in zip(self._writers, dialect.kind._in_order(value), strict=True)])
+        return (line.getvalue() + dialect.line_delimiter).encode()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CsvRowSerializationSchema, (self._dialect,)
+
+    class Builder(_Builder):
+        """Makes a schema; each method returns the builder."""
+
+        def set_field_delimiter(self, c: str) -> Self:
+            """Set what separates fields; a comma by default."""
+            return self._with(field_delimiter=_one(c))
+
+        def set_line_delimiter(self, delimiter: str) -> Self:
+            r"""Set what ends a line: `\n` (the default), `\r`, `\r\n`, or nothing.
+
+            Raises:
+                ConfigurationError: If it is something else.
+            """
+            if delimiter not in ("\n", "\r", "\r\n", ""):
+                raise ConfigurationError(f"lines cannot end with {delimiter!r}")
+            return self._with(line_delimiter=delimiter)
+
+        def disable_quote_character(self) -> Self:
+            """Enclose no fields."""
+            return self._with(quote=None)
+
+        def set_null_literal(self, s: str) -> Self:
+            """Set the text that stands for None; none by default."""
+            return self._with(null_literal=s, has_null_literal=True)
+
+        def build(self) -> CsvRowSerializationSchema:
+            """Make the schema.
+
+            Raises:
+                NotSupportedError: If a field's type has no CSV form.
+            """
+            return CsvRowSerializationSchema(self._dialect)
+
+
+def _one(character: str) -> str:
+    if len(character) != 1:
+        raise ConfigurationError(f"{character!r} was given", detail="It must be one character.")
+    return character
+
+
+def _field_reader(kind: TypeInformation, dialect: _Dialect) -> Converter:
+    scalar = scalar_reader(kind)
+    is_text = kind.describe() == "STRING"
+    if scalar is not None:
+        read: Converter = scalar
+    elif isinstance(kind, _SequenceTypeInfo):
+        element = _field_reader(kind._element_type, dialect)
+        read = _split_reader(dialect, lambda parts: [element(part) for part in parts])
+    elif isinstance(kind, RowTypeInfo):
+        readers = [_field_reader(part, dialect) for part in kind.get_field_types()]
+        names = tuple(kind.get_field_names())
+        read = _split_reader(
+            dialect, lambda parts: Row.of(names, [r(part) for r, part in zip(readers, parts, strict=True)])
+        )
+    else:
+        raise NotSupportedError(f"type {kind.describe()} has no CSV form")
+
+    def read_field(text: str) -> Any:
+        if dialect.has_null_literal and text == dialect.null_literal:
+            return None
+        return None if text == "" and not is_text else read(text)
+
+    return read_field
+
+
+def _split_reader(dialect: _Dialect, combine: Converter) -> Converter:
+    return lambda text: combine(text.split(dialect.array_delimiter))
+
+
+def _field_writer(kind: TypeInformation, dialect: _Dialect) -> Converter:
+    scalar = scalar_writer(kind)
+    if scalar is not None:
+        simple = scalar
+
+        def write(value: Any) -> str:
+            plain = simple(value)
+            return ("true" if plain else "false") if isinstance(plain, bool) else str(plain)
+
+    elif isinstance(kind, (_SequenceTypeInfo, RowTypeInfo)):
+        writers = (
+            [_field_writer(part, dialect) for part in kind.get_field_types()]
+            if isinstance(kind, RowTypeInfo)
+            else []
+        )
+        element = None if isinstance(kind, RowTypeInfo) else _field_writer(kind._element_type, dialect)
+
+        def write(value: Any) -> str:
+            if element is not None:
+                return dialect.array_delimiter.join(element(each) for each in value)
+            return dialect.array_delimiter.join(w(each) for w, each in zip(writers, value, strict=True))
+
+    else:
+        raise NotSupportedError(f"type {kind.describe()} has no CSV form")
+    return lambda value: dialect.null_literal if value is None else write(value)

@@ -1,0 +1,252 @@
+"""Options of checkpoints, savepoints and restarts, under Flink's keys.
+
+Programs may set all of them now; what reads them is the job master, as far as it makes checkpoints.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from millstream.common.option_types import ConfigOption, OptionType
+
+__all__ = [
+    "ALIGNED_TIMEOUT",
+    "CHANGELOG_ENABLED",
+    "CHECKPOINTING_OPTIONS",
+    "CHECKPOINT_DIRECTORY",
+    "CHECKPOINT_INTERVAL",
+    "CHECKPOINT_STORAGE",
+    "CHECKPOINT_TIMEOUT",
+    "CONSISTENCY_MODE",
+    "EXTERNALIZED_RETENTION",
+    "FORCE_UNALIGNED",
+    "INCREMENTAL",
+    "MAX_CONCURRENT_CHECKPOINTS",
+    "MIN_PAUSE",
+    "RECOVERY_PATH",
+    "RETAINED_CHECKPOINTS",
+    "RESTART_BACKOFF_ATTEMPTS",
+    "RESTART_BACKOFF_INITIAL",
+    "RESTART_BACKOFF_JITTER",
+    "RESTART_BACKOFF_MAX",
+    "RESTART_BACKOFF_MULTIPLIER",
+    "RESTART_BACKOFF_RESET",
+    "RESTART_DELAY",
+    "RESTART_FAILURE_RATE_DELAY",
+    "RESTART_FAILURE_RATE_INTERVAL",
+    "RESTART_FAILURE_RATE_MAXIMUM",
+    "RESTART_FIXED_DELAY_ATTEMPTS",
+    "RESTART_STRATEGY",
+    "SAVEPOINT_DIRECTORY",
+    "TOLERABLE_FAILURES",
+    "UNALIGNED",
+]
+
+CHECKPOINT_INTERVAL: Final = ConfigOption(
+    "execution.checkpointing.interval",
+    OptionType.DURATION,
+    None,
+    "Time between two checkpoints; none are made without it.",
+)
+CONSISTENCY_MODE: Final = ConfigOption(
+    "execution.checkpointing.mode",
+    OptionType.STRING,
+    "EXACTLY_ONCE",
+    "What a restart from a checkpoint guarantees for state. Epochs are aligned, so it is exactly once anyway.",
+    choices=("EXACTLY_ONCE", "AT_LEAST_ONCE"),
+)
+CHECKPOINT_TIMEOUT: Final = ConfigOption(
+    "execution.checkpointing.timeout",
+    OptionType.DURATION,
+    600_000,
+    "A checkpoint that takes longer is given up.",
+)
+MIN_PAUSE: Final = ConfigOption(
+    "execution.checkpointing.min-pause",
+    OptionType.DURATION,
+    0,
+    "Shortest time between the end of a checkpoint and the begin of the next.",
+)
+MAX_CONCURRENT_CHECKPOINTS: Final = ConfigOption(
+    "execution.checkpointing.max-concurrent-checkpoints",
+    OptionType.POSITIVE_INTEGER,
+    1,
+    "How many checkpoints may be under way at once; an epoch ends with one at most.",
+)
+TOLERABLE_FAILURES: Final = ConfigOption(
+    "execution.checkpointing.tolerable-failed-checkpoints",
+    OptionType.INTEGER,
+    0,
+    "How many checkpoints may fail, one after the other, before the job does.",
+)
+EXTERNALIZED_RETENTION: Final = ConfigOption(
+    "execution.checkpointing.externalized-checkpoint-retention",
+    OptionType.STRING,
+    "NO_EXTERNALIZED_CHECKPOINTS",
+    "What becomes of the last checkpoint when the job is cancelled.",
+    choices=("DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"),
+)
+UNALIGNED: Final = ConfigOption(
+    "execution.checkpointing.unaligned.enabled",
+    OptionType.BOOLEAN,
+    False,
+    "Accepted for compatibility: epochs are aligned without waiting, nothing is in flight between them.",
+)
+FORCE_UNALIGNED: Final = ConfigOption(
+    "execution.checkpointing.unaligned.forced",
+    OptionType.BOOLEAN,
+    False,
+    "Accepted for compatibility, as execution.checkpointing.unaligned.enabled.",
+)
+ALIGNED_TIMEOUT: Final = ConfigOption(
+    "execution.checkpointing.aligned-checkpoint-timeout",
+    OptionType.DURATION,
+    0,
+    "Accepted for compatibility, as execution.checkpointing.unaligned.enabled.",
+)
+CHECKPOINT_STORAGE: Final = ConfigOption(
+    "execution.checkpointing.storage",
+    OptionType.STRING,
+    None,
+    "Where checkpoints are kept.",
+    choices=("jobmanager", "filesystem"),
+)
+RETAINED_CHECKPOINTS: Final = ConfigOption(
+    "execution.checkpointing.num-retained",
+    OptionType.POSITIVE_INTEGER,
+    1,
+    "How many completed checkpoints are kept.",
+)
+CHECKPOINT_DIRECTORY: Final = ConfigOption(
+    "execution.checkpointing.dir", OptionType.STRING, None, "Directory of checkpoints."
+)
+SAVEPOINT_DIRECTORY: Final = ConfigOption(
+    "execution.checkpointing.savepoint-dir",
+    OptionType.STRING,
+    None,
+    "Directory of savepoints that are asked for without one.",
+)
+INCREMENTAL: Final = ConfigOption(
+    "execution.checkpointing.incremental",
+    OptionType.BOOLEAN,
+    False,
+    "Whether a checkpoint writes only what changed since the last one.",
+)
+RECOVERY_PATH: Final = ConfigOption(
+    "execution.state-recovery.path",
+    OptionType.STRING,
+    None,
+    "Savepoint or checkpoint to begin from.",
+)
+CHANGELOG_ENABLED: Final = ConfigOption(
+    "state.changelog.enabled",
+    OptionType.BOOLEAN,
+    False,
+    "Accepted for compatibility: checkpoints are made of what changed anyway.",
+)
+RESTART_STRATEGY: Final = ConfigOption(
+    "restart-strategy.type",
+    OptionType.STRING,
+    None,
+    "What happens when a job fails.",
+    choices=("none", "off", "disable", "fixed-delay", "failure-rate", "exponential-delay"),
+)
+RESTART_FIXED_DELAY_ATTEMPTS: Final = ConfigOption(
+    "restart-strategy.fixed-delay.attempts",
+    OptionType.POSITIVE_INTEGER,
+    1,
+    "How often a job is started again.",
+)
+RESTART_DELAY: Final = ConfigOption(
+    "restart-strategy.fixed-delay.delay",
+    OptionType.DURATION,
+    1_000,
+    "Time between a failure and the next start.",
+)
+RESTART_FAILURE_RATE_MAXIMUM: Final = ConfigOption(
+    "restart-strategy.failure-rate.max-failures-per-interval",
+    OptionType.POSITIVE_INTEGER,
+    1,
+    "How many failures within the interval are followed by a new start.",
+)
+RESTART_FAILURE_RATE_INTERVAL: Final = ConfigOption(
+    "restart-strategy.failure-rate.failure-rate-interval",
+    OptionType.DURATION,
+    60_000,
+    "The interval in which failures are counted.",
+)
+RESTART_FAILURE_RATE_DELAY: Final = ConfigOption(
+    "restart-strategy.failure-rate.delay",
+    OptionType.DURATION,
+    1_000,
+    "Time between a failure and the next start.",
+)
+
+RESTART_BACKOFF_INITIAL: Final = ConfigOption(
+    "restart-strategy.exponential-delay.initial-backoff",
+    OptionType.DURATION,
+    1_000,
+    "Time between the first failure and the next start.",
+)
+RESTART_BACKOFF_MAX: Final = ConfigOption(
+    "restart-strategy.exponential-delay.max-backoff",
+    OptionType.DURATION,
+    60_000,
+    "Longest time between a failure and the next start.",
+)
+RESTART_BACKOFF_MULTIPLIER: Final = ConfigOption(
+    "restart-strategy.exponential-delay.backoff-multiplier",
+    OptionType.FLOAT,
+    1.5,
+    "By how much that time grows from failure to failure.",
+)
+RESTART_BACKOFF_RESET: Final = ConfigOption(
+    "restart-strategy.exponential-delay.reset-backoff-threshold",
+    OptionType.DURATION,
+    3_600_000,
+    "How long a job has to run well for that time to begin anew.",
+)
+RESTART_BACKOFF_JITTER: Final = ConfigOption(
+    "restart-strategy.exponential-delay.jitter-factor",
+    OptionType.FLOAT,
+    0.1,
+    "Fraction of that time that is added or taken away at random.",
+)
+RESTART_BACKOFF_ATTEMPTS: Final = ConfigOption(
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff",
+    OptionType.POSITIVE_INTEGER,
+    None,
+    "How often a job is started again without such a pause; any number if it is not set.",
+)
+
+CHECKPOINTING_OPTIONS: Final[tuple[ConfigOption, ...]] = (
+    CHECKPOINT_INTERVAL,
+    CONSISTENCY_MODE,
+    CHECKPOINT_TIMEOUT,
+    MIN_PAUSE,
+    MAX_CONCURRENT_CHECKPOINTS,
+    TOLERABLE_FAILURES,
+    EXTERNALIZED_RETENTION,
+    UNALIGNED,
+    FORCE_UNALIGNED,
+    ALIGNED_TIMEOUT,
+    CHECKPOINT_STORAGE,
+    RETAINED_CHECKPOINTS,
+    CHECKPOINT_DIRECTORY,
+    SAVEPOINT_DIRECTORY,
+    INCREMENTAL,
+    RECOVERY_PATH,
+    CHANGELOG_ENABLED,
+    RESTART_STRATEGY,
+    RESTART_FIXED_DELAY_ATTEMPTS,
+    RESTART_DELAY,
+    RESTART_FAILURE_RATE_MAXIMUM,
+    RESTART_FAILURE_RATE_INTERVAL,
+    RESTART_FAILURE_RATE_DELAY,
+    RESTART_BACKOFF_INITIAL,
+    RESTART_BACKOFF_MAX,
+    RESTART_BACKOFF_MULTIPLIER,
+    RESTART_BACKOFF_RESET,
+    RESTART_BACKOFF_JITTER,
+    RESTART_BACKOFF_ATTEMPTS,
+)

@@ -1,0 +1,36 @@
+"""What sources and sinks share (PyFlink's `pyflink.datastream.connectors.base`)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import Any
+
+from millstream.spi.sink import Sink
+from millstream.spi.source import Source
+
+__all__ = ["DeliveryGuarantee", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"]
+
+
+class DeliveryGuarantee(Enum):
+    """How often a record is seen in a sink if the job fails and goes on."""
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1
+    NONE = 2
+
+
+class StreamTransformer(ABC):
+    """Makes one stream of another."""
+
+    @abstractmethod
+    def apply(self, ds: Any) -> Any:
+        """Return the stream that a sink gets for the stream `ds`."""
+
+
+class SupportsPreprocessing(ABC):
+    """A sink that changes the stream before it is written."""
+
+    @abstractmethod
+    def get_transformer(self) -> StreamTransformer | None:
+        """Return what changes it; None to leave it as it is."""

@@ -1,0 +1,53 @@
+"""Streams over several Kafka clusters: declared, not yet built (`pyflink.datastream.connectors.dynamic_kafka`)."""
+
+from __future__ import annotations
+
+from millstream.common.not_yet import NotYet
+
+__all__ = [
+    "DynamicKafkaSource",
+    "DynamicKafkaSourceBuilder",
+    "KafkaMetadataService",
+    "KafkaRecordDeserializationSchema",
+    "KafkaStreamSetSubscriber",
+    "KafkaStreamSubscriber",
+    "SingleClusterTopicMetadataService",
+    "StreamPatternSubscriber",
+]
+
+
+class _DynamicKafka(NotYet):
+    _reason = "The Kafka connectors come with a later release, as the extra millstream[kafka]."
+    _hint = "Until then use FileSource, FileSink or a Source of your own (millstream.spi.source)."
+
+
+class DynamicKafkaSource(_DynamicKafka):
+    """Reads streams of several clusters."""
+
+
+class DynamicKafkaSourceBuilder(_DynamicKafka):
+    """Makes a DynamicKafkaSource."""
+
+
+class KafkaMetadataService(_DynamicKafka):
+    """Tells topics and clusters of a stream."""
+
+
+class SingleClusterTopicMetadataService(KafkaMetadataService):
+    """Topics of one cluster as streams."""
+
+
+class KafkaStreamSubscriber(_DynamicKafka):
+    """Chooses streams."""
+
+
+class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
+    """Chooses streams by id."""
+
+
+class StreamPatternSubscriber(KafkaStreamSubscriber):
+    """Chooses streams by pattern."""
+
+
+class KafkaRecordDeserializationSchema(_DynamicKafka):
+    """Messages into records."""

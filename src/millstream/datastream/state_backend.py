@@ -1,0 +1,161 @@
+"""Where keyed state lives (PyFlink's `pyflink.datastream.state_backend`).
+
+As in Flink 2.3, an environment takes no backend object: `configuration()` gives its settings under Flink's option
+keys, for `env.configure(...)`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import Any
+
+from millstream.common import options_checkpointing as options
+from millstream.common.configuration import Configuration
+from millstream.common.errors import ConfigurationError, NotSupportedError, TypeMismatchError
+
+__all__ = [
+    "CustomStateBackend",
+    "EmbeddedRocksDBStateBackend",
+    "HashMapStateBackend",
+    "PredefinedOptions",
+    "StateBackend",
+]
+
+BACKEND_TYPE = "state.backend.type"
+LOCAL_DIRECTORY = "state.backend.rocksdb.localdir"
+
+
+class StateBackend(ABC):
+    """Where keyed state lives."""
+
+    @abstractmethod
+    def configuration(self) -> Configuration:
+        """Return it as options."""
+
+
+class HashMapStateBackend(StateBackend):
+    """State as objects in the memory of its slot."""
+
+    def __init__(self) -> None:
+        pass
+
+    def configuration(self) -> Configuration:
+        """Return it as options."""
+        return Configuration().set(BACKEND_TYPE, "hashmap")
+
+    def __str__(self) -> str:
+        return "HashMapStateBackend"
+
+
+class PredefinedOptions(Enum):
+    """Settings of RocksDB; kept only, the backend on disk has another engine."""
+
+    DEFAULT = 0
+    SPINNING_DISK_OPTIMIZED = 1
+    SPINNING_DISK_OPTIMIZED_HIGH_MEM = 2
+    FLASH_SSD_OPTIMIZED = 3
+
+
+class EmbeddedRocksDBStateBackend(StateBackend):
+    """State of any size on the disk of its slot's host; the name is Flink's, the engine is not RocksDB.
+
+    Args:
+        enable_incremental_checkpointing: Whether checkpoints hold only what changed; None for the configured.
+
+    Raises:
+        TypeMismatchError: If that is neither None nor a bool.
+    """
+
+    def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
+        if enable_incremental_checkpointing not in (None, True, False):
+            raise TypeMismatchError(
+                f"enable_incremental_checkpointing is {enable_incremental_checkpointing!r}",
+                detail="It is None, True or False.",
+            )
+        self._incremental = enable_incremental_checkpointing
+        self._paths: list[str] = []
+        self._predefined = PredefinedOptions.DEFAULT
+        self._transfer_threads = 4
+
+    def set_db_storage_paths(self, *paths: str) -> None:
+        """Set the directories of state, on every host; none for those of the system."""
+        self._paths = [path for path in paths if path is not None]
+
+    def get_db_storage_paths(self) -> list[str]:
+        """Return the directories of state."""
+        return list(self._paths)
+
+    def is_incremental_checkpoints_enabled(self) -> bool:
+        """Return whether checkpoints hold only what changed."""
+        return bool(self._incremental)
+
+    def set_predefined_options(self, options: PredefinedOptions) -> None:
+        """Keep settings of RocksDB; without effect."""
+        self._predefined = options
+
+    def get_predefined_options(self) -> PredefinedOptions:
+        """Return the settings that were kept."""
+        return self._predefined
+
+    def set_options(self, options_factory_class_name: str) -> None:
+        """Take a Java class that makes RocksDB's options: there is no RocksDB here.
+
+        Raises:
+            NotSupportedError: Always.
+        """
+        raise NotSupportedError(
+            f'RocksDB options of the Java class "{options_factory_class_name}" were given',
+            detail="The backend on disk has another engine.",
+        )
+
+    def get_options(self) -> str | None:
+        """Return None: there is no factory of RocksDB's options."""
+        return None
+
+    def get_number_of_transfer_threads(self) -> int:
+        """Return the number that was kept."""
+        return self._transfer_threads
+
+    def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
+        """Keep a number of threads; without effect.
+
+        Raises:
+            ConfigurationError: If it is not positive.
+        """
+        if number_of_transfering_threads < 1:
+            raise ConfigurationError(
+                f"the number of transfer threads is {number_of_transfering_threads}",
+                detail="It must be positive.",
+            )
+        self._transfer_threads = number_of_transfering_threads
+
+    def configuration(self) -> Configuration:
+        """Return it as options."""
+        configuration = Configuration().set(BACKEND_TYPE, "rocksdb")
+        if self._incremental is not None:
+            configuration.set(options.INCREMENTAL, self._incremental)
+        if self._paths:
+            configuration.set(LOCAL_DIRECTORY, ",".join(self._paths))
+        return configuration
+
+    def __str__(self) -> str:
+        return f"EmbeddedRocksDBStateBackend(paths: {self._paths})"
+
+
+class CustomStateBackend(StateBackend):
+    """A backend written in Java: there is none here.
+
+    Raises:
+        NotSupportedError: Always.
+    """
+
+    def __init__(self, j_custom_state_backend: Any) -> None:
+        raise NotSupportedError(
+            "a state backend written in Java was given",
+            hint="Use HashMapStateBackend() or EmbeddedRocksDBStateBackend().",
+        )
+
+    def configuration(self) -> Configuration:
+        """Never called: there is no instance."""
+        raise NotImplementedError

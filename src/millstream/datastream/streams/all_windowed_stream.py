@@ -1,0 +1,113 @@
+"""Streams without keys cut into windows (PyFlink's `AllWindowedStream`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from millstream.common.functions import (
+    AggregateFunction,
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ReduceFunction,
+)
+from millstream.common.typeinfo import TypeInformation
+from millstream.datastream.streams.keyed_stream import KeyedStream
+from millstream.datastream.streams.windowed_stream import BaseWindowedStream
+from millstream.operators.partitioners import Global
+from millstream.operators.windowing.assigner import WindowAssigner
+from millstream.operators.windowing.spec import ApplyWindow, ProcessWindow, WindowFunctionSpec
+
+if TYPE_CHECKING:
+    from millstream.datastream.streams.data_stream import DataStream
+
+__all__ = ["AllWindowedStream"]
+
+
+class AllWindowedStream(BaseWindowedStream):
+    """All records of a stream in windows, whatever their keys; `DataStream.window_all` makes it.
+
+    One subtask gets all records: the operator's parallelism is 1.
+
+    Args:
+        data_stream: The stream.
+        window_assigner: Says which windows a record belongs to.
+
+    Raises:
+        TypeMismatchError: If it is not a WindowAssigner.
+    """
+
+    _kind = "AllWindow"
+    _window_function_kinds = (AllWindowFunction, ProcessAllWindowFunction)
+
+    def __init__(self, data_stream: DataStream, window_assigner: WindowAssigner) -> None:
+        keyed = KeyedStream(data_stream._partition(Global()), _no_key, None)
+        super().__init__(keyed, window_assigner)
+
+    def reduce(
+        self,
+        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
+        window_function: AllWindowFunction | ProcessAllWindowFunction | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Reduce the records of each window to one, as they arrive.
+
+        Args:
+            reduce_function: Combines two records into one of the same type; has to be associative.
+            window_function: Makes results of the one record.
+            output_type: Type of the results.
+
+        Raises:
+            TypeMismatchError: If a function is not of these kinds.
+        """
+        return self._reduce(reduce_function, window_function, output_type)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: AllWindowFunction | ProcessAllWindowFunction | None = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Fold the records of each window into an accumulator, as they arrive.
+
+        Args:
+            aggregate_function: Folds.
+            window_function: Makes results of the one result.
+            accumulator_type: Accepted for compatibility; accumulators are kept as they are.
+            output_type: Type of the results.
+
+        Raises:
+            TypeMismatchError: If a function is not of these kinds.
+        """
+        return self._aggregate(aggregate_function, window_function, output_type)
+
+    def apply(
+        self, window_function: AllWindowFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Make results of all records of each window; they are kept until it is cleaned up.
+
+        Raises:
+            TypeMismatchError: If it is no AllWindowFunction.
+        """
+        return self._call("window_function", window_function, ApplyWindow, output_type)
+
+    def process(
+        self, process_window_function: ProcessAllWindowFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Make results of all records of each window, with access to state and side outputs.
+
+        Raises:
+            TypeMismatchError: If it is no ProcessAllWindowFunction.
+        """
+        return self._call("process_window_function", process_window_function, ProcessWindow, output_type)
+
+    def _apply_spec(
+        self, function: WindowFunctionSpec, output_type: TypeInformation | None, names: str
+    ) -> DataStream:
+        return super()._apply_spec(function, output_type, names).force_non_parallel()
+
+
+def _no_key(value: Any) -> int:
+    """Give all records the same key."""
+    return 0

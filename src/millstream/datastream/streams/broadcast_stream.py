@@ -1,0 +1,108 @@
+"""Streams with broadcast state (PyFlink's `BroadcastStream`, `BroadcastConnectedStream`)."""
+
+from __future__ import annotations
+
+from millstream.common.co_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from millstream.common.errors import ConfigurationError, TypeMismatchError
+from millstream.common.state import MapStateDescriptor
+from millstream.common.typeinfo import RowTypeInfo, TypeInformation
+from millstream.datastream.streams.data_stream import DataStream, check_stream, transform
+from millstream.datastream.streams.keyed_stream import KeyedStream
+from millstream.operators.broadcast_process import BroadcastProcessSpec, KeyedBroadcastProcessSpec
+
+__all__ = ["BroadcastConnectedStream", "BroadcastStream"]
+
+
+class BroadcastStream:
+    """A stream whose records reach every subtask, to be kept in broadcast state.
+
+    `DataStream.broadcast(descriptor, ...)` makes it; all that can be done with it is to connect a stream to it.
+
+    Attributes:
+        input_stream: The stream, dealt to all subtasks.
+        broadcast_state_descriptors: The states that may be used.
+
+    Raises:
+        TypeMismatchError: If a descriptor is not a MapStateDescriptor.
+        ConfigurationError: If two descriptors have the same name.
+    """
+
+    def __init__(
+        self, input_stream: DataStream, broadcast_state_descriptors: list[MapStateDescriptor]
+    ) -> None:
+        names = set()
+        for descriptor in broadcast_state_descriptors:
+            if not isinstance(descriptor, MapStateDescriptor):
+                raise TypeMismatchError(
+                    f"broadcast was given a {type(descriptor).__name__}, not a MapStateDescriptor"
+                )
+            if descriptor.name in names:
+                raise ConfigurationError(
+                    f'broadcast was given two descriptors with the name "{descriptor.name}"'
+                )
+            names.add(descriptor.name)
+        self.input_stream = input_stream
+        self.broadcast_state_descriptors = broadcast_state_descriptors
+
+
+class BroadcastConnectedStream:
+    """A stream, keyed or not, connected to a broadcast one; `DataStream.connect` makes it.
+
+    Within an epoch, records come by watermark, and broadcast records first where watermarks are equal.
+
+    Attributes:
+        non_broadcast_stream: The stream that is not broadcast.
+        broadcast_stream: The broadcast one.
+        broadcast_state_descriptors: The states that may be used.
+
+    Raises:
+        JobDefinitionError: If both belong to different environments.
+    """
+
+    def __init__(
+        self,
+        non_broadcast_stream: DataStream,
+        broadcast_stream: BroadcastStream,
+        broadcast_state_descriptors: list[MapStateDescriptor],
+    ) -> None:
+        check_stream("connect", broadcast_stream.input_stream, non_broadcast_stream._environment)
+        self.non_broadcast_stream = non_broadcast_stream
+        self.broadcast_stream = broadcast_stream
+        self.broadcast_state_descriptors = broadcast_state_descriptors
+
+    def process(
+        self,
+        func: BroadcastProcessFunction | KeyedBroadcastProcessFunction,
+        output_type: TypeInformation | list[TypeInformation] | None = None,
+    ) -> DataStream:
+        """Process each record of both.
+
+        Args:
+            func: A KeyedBroadcastProcessFunction if the stream that is not broadcast is keyed, else a
+                BroadcastProcessFunction.
+            output_type: Type of the results; a list of types stands for a row of them.
+
+        Raises:
+            TypeMismatchError: If `func` or the type is of another kind.
+        """
+        if isinstance(output_type, list):
+            output_type = RowTypeInfo(output_type)
+        data, rules = self.non_broadcast_stream, self.broadcast_stream.input_stream
+        descriptors = tuple(self.broadcast_state_descriptors)
+        # The broadcast stream is input 0: where watermarks are equal, its records come first.
+        if isinstance(data, KeyedStream):
+            if not isinstance(func, KeyedBroadcastProcessFunction):
+                raise _wrong_function(func, "a KeyedBroadcastProcessFunction", "keyed")
+            keyed = KeyedBroadcastProcessSpec(func, descriptors, data._key_selector, output_type)
+            return transform("Keyed-Co-Process-Broadcast", keyed, [rules, data], output_type)
+        if not isinstance(func, BroadcastProcessFunction):
+            raise _wrong_function(func, "a BroadcastProcessFunction", "not keyed")
+        spec = BroadcastProcessSpec(func, descriptors, output_type)
+        return transform("Co-Process-Broadcast", spec, [rules, data], output_type)
+
+
+def _wrong_function(func: object, expected: str, kind: str) -> TypeMismatchError:
+    return TypeMismatchError(
+        f"process was given a {type(func).__name__}, not {expected}",
+        detail=f"The stream that is connected to the broadcast one is {kind}.",
+    )

@@ -1,0 +1,23 @@
+"""Metrics under PyFlink's names (`pyflink.metrics.metricbase`)."""
+
+from millstream.common.metrics import (
+    Counter,
+    Distribution,
+    Gauge,
+    Histogram,
+    HistogramStatistics,
+    Meter,
+    Metric,
+    MetricGroup,
+)
+
+__all__ = [
+    "Counter",
+    "Distribution",
+    "Gauge",
+    "Histogram",
+    "HistogramStatistics",
+    "Meter",
+    "Metric",
+    "MetricGroup",
+]

@@ -1,0 +1,92 @@
+"""What operators share that call a function under keys: state, timers of both time domains, the function's life."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from millstream.common.functions import TimeDomain
+from millstream.common.typeinfo import TypeInformation
+from millstream.operators.base import Operator
+from millstream.operators.calls import Process, call_each_keyed, emit_results, extend_stamped
+from millstream.operators.functions_adapter import open_function
+from millstream.operators.runtime_context import OperatorRuntimeContext
+from millstream.operators.timer_service import KeyedContext, KeyedTimers
+from millstream.operators.user_code import attach_element
+from millstream.state.keyed import NO_KEY, KeyedStateBackend
+from millstream.state.timers import TimerQueue
+
+__all__ = ["KeyedFunctionOperator"]
+
+
+class KeyedFunctionOperator(Operator):
+    """Sets the key, calls the function, fires timers.
+
+    Args:
+        function: Has `open`, `close` and `on_timer(timestamp, ctx)`.
+        output_type: Type to check results against; None leaves them unchecked.
+    """
+
+    def __init__(self, function: Any, output_type: TypeInformation | None) -> None:
+        self._function = function
+        self._output_type = output_type
+
+    def open(self) -> None:
+        """Open the function."""
+        state = self.context.keyed_state
+        assert state is not None, "a keyed operator without keyed state"
+        self._state = state
+        self._context = self._build_context(KeyedTimers(self, state), state)
+        open_function(self._function, OperatorRuntimeContext(self.context))
+
+    def _build_context(self, timers: KeyedTimers, state: KeyedStateBackend) -> KeyedContext:
+        return KeyedContext(timers, state)
+
+    def _call_keyed(
+        self, process: Process, keys: Iterable[Any], values: list[Any], timestamps: list[int] | None
+    ) -> None:
+        results, stamps = call_each_keyed(process, self._context, self._state, keys, values, timestamps)
+        emit_results(self, results, stamps, self._output_type)
+
+    def process_watermark(self, timestamp_ms: int) -> None:
+        """Fire the event-time timers that are due, then hand the watermark on."""
+        self.watermark_ms = timestamp_ms
+        self._fire(self._state.event_timers, timestamp_ms, TimeDomain.EVENT_TIME)
+        self.output.emit_watermark(timestamp_ms)
+
+    def on_processing_time(self) -> None:
+        """Fire the processing-time timers that are due."""
+        self._fire(self._state.processing_timers, self.context.time.now_ms, TimeDomain.PROCESSING_TIME)
+
+    def next_processing_time(self) -> int | None:
+        """Return when the next processing-time timer is due."""
+        return self._state.processing_timers.next_timestamp()
+
+    def _fire(self, timers: TimerQueue, time_ms: int, domain: TimeDomain) -> None:
+        next_ms = timers.next_timestamp()
+        if next_ms is None or next_ms > time_ms:
+            return
+        context, state, on_timer = self._context, self._state, self._function.on_timer
+        results: list[Any] = []
+        stamps: list[int] = []
+
+        def fire(timestamp_ms: int, key: Any) -> None:
+            state.current_key = key
+            context.stamp = timestamp_ms
+            context.domain = domain
+            produced = on_timer(timestamp_ms, context)
+            if produced is not None:
+                extend_stamped(results, produced, stamps, timestamp_ms)
+
+        try:
+            timers.fire_until(time_ms, fire)
+        except BaseException as error:
+            attach_element(error, f"timer of key {state.current_key!r} at {context.stamp}")
+            raise
+        state.current_key = NO_KEY
+        event_time = domain is TimeDomain.EVENT_TIME
+        emit_results(self, results, stamps if event_time else None, self._output_type)
+
+    def close(self) -> None:
+        """Close the function."""
+        self._function.close()

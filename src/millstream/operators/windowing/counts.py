@@ -1,0 +1,142 @@
+"""Windows of a number of records of a key, full windows fire once: a dict access and a fold for each record.
+
+Without time there is nothing late and nothing to clean up: a window is forgotten as it fires. What does not get
+full never fires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import repeat
+from typing import Any
+
+from millstream.common.windows import CountWindow, GlobalWindow, Window
+from millstream.operators.calls import emit_results
+from millstream.operators.user_code import attach_element
+from millstream.operators.windowing.base import WindowOperator
+
+__all__ = ["CountWindowOperator", "SlidingCountWindowOperator"]
+
+
+class _CountingOperator(WindowOperator):
+    """What both have in common: results carry the timestamp of the record that filled their window."""
+
+    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Count a batch into windows."""
+        if not values:
+            return
+        self._add_all(values, repeat(None) if timestamps is None else timestamps)
+        results, stamps = self._results, self._result_timestamps
+        self._results, self._result_timestamps = [], []
+        if results:
+            emit_results(self, results, None if timestamps is None else stamps, self._output_type)
+
+    def _add_all(self, values: list[Any], stamps: Iterable[Any]) -> None:
+        raise NotImplementedError
+
+    def _fire_full(self, window: Window, key: Any, accumulator: Any, stamp: Any) -> None:
+        self._firing.fire(window, [(key, self._fold.result(accumulator))], self._results)
+        self._result_timestamps.extend([stamp] * (len(self._results) - len(self._result_timestamps)))
+        if self._firing.clears:
+            state = self.context.keyed_state
+            assert state is not None
+            state.clear_namespace(window, key)
+
+
+class CountWindowOperator(_CountingOperator):
+    """Tumbling windows; by key [id of the window, records in it, accumulator].
+
+    Args:
+        size: Records in a window.
+        numbered: Whether windows are `CountWindow`s; if not, each is the global window, emptied as it fires.
+        shared: For `WindowOperator`.
+    """
+
+    def __init__(self, *, size: int, numbered: bool, **shared: Any) -> None:
+        super().__init__(**shared)
+        self._size = size
+        self._numbered = numbered
+        self._open: dict[Any, list[Any]] = {}
+
+    def snapshot_state(self) -> dict[Any, list[Any]]:
+        """Return the open windows by key."""
+        return self._open
+
+    def restore_state(self, snapshot: dict[Any, list[Any]]) -> None:
+        """Take over open windows."""
+        self._open.update(snapshot)
+
+    def _add_all(self, values: list[Any], stamps: Iterable[Any]) -> None:
+        size, entries, first, add = self._size, self._open, self._fold.first, self._fold.add
+        entry: list[Any] | None
+        value = None
+        try:
+            for key, value, stamp in zip(self._keys(values), values, stamps, strict=False):
+                entry = entries.get(key)
+                if entry is None:
+                    entry = entries[key] = [0, 1, first(value)]
+                elif entry[1]:
+                    entry[2] = add(value, entry[2])
+                    entry[1] += 1
+                else:
+                    entry[2] = first(value)
+                    entry[1] = 1
+                if entry[1] == size:
+                    self._close(key, entry, stamp)
+        except Exception as error:
+            attach_element(error, value)
+            raise
+
+    def _close(self, key: Any, entry: list[Any], stamp: Any) -> None:
+        number, _, accumulator = entry
+        if self._numbered:
+            entry[:] = [number + 1, 0, None]
+            self._fire_full(CountWindow(number), key, accumulator, stamp)
+        else:
+            del self._open[key]
+            self._fire_full(GlobalWindow.get(), key, accumulator, stamp)
+
+
+class SlidingCountWindowOperator(_CountingOperator):
+    """Sliding windows; by key [records so far, accumulators of the open windows, the oldest first].
+
+    Args:
+        size: Records in a window.
+        slide: From start to start.
+        shared: For `WindowOperator`.
+    """
+
+    def __init__(self, *, size: int, slide: int, **shared: Any) -> None:
+        super().__init__(**shared)
+        self._size = size
+        self._slide = slide
+        self._open: dict[Any, tuple[int, list[Any]]] = {}
+
+    def snapshot_state(self) -> dict[Any, tuple[int, list[Any]]]:
+        """Return counts and open windows by key."""
+        return self._open
+
+    def restore_state(self, snapshot: dict[Any, tuple[int, list[Any]]]) -> None:
+        """Take over counts and open windows."""
+        self._open.update(snapshot)
+
+    def _add_all(self, values: list[Any], stamps: Iterable[Any]) -> None:
+        size, slide, entries = self._size, self._slide, self._open
+        first, add = self._fold.first, self._fold.add
+        value = None
+        try:
+            for key, value, stamp in zip(self._keys(values), values, stamps, strict=False):
+                count, accumulators = entries.get(key) or (0, [])
+                for index, accumulator in enumerate(accumulators):
+                    accumulators[index] = add(value, accumulator)
+                if count % slide == 0:
+                    accumulators.append(first(value))
+                count += 1
+                entries[key] = count, accumulators
+                # With a slide larger than the size, records in a gap find no open window.
+                if count >= size and (count - size) % slide == 0:
+                    window = CountWindow((count - size) // slide)
+                    self._fire_full(window, key, accumulators.pop(0), stamp)
+        except Exception as error:
+            attach_element(error, value)
+            raise

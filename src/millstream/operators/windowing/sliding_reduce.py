@@ -1,0 +1,160 @@
+"""Sliding windows with a user's reduce function: by slices if it is associative, else by panes.
+
+A reduce function has to be associative: Flink says that sliding windows may reduce by slices. Flink does not do
+so, though, and functions like `lambda a, b: (a[0], a[1] + 1)`, which count, work there. So the function is tried
+on copies of the first records, before a third record of any key is reduced (two come out the same either way):
+if `f(f(a, b), c)` and `f(a, f(b, c))` differ, each window is reduced record by record in order of arrival, as in
+Flink, and a record costs size / slide.
+
+Slices are combined in order of time, so where records of a key arrive out of order, a function that is not
+commutative (such as one that keeps the last record) sees them in order of their slices.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+from millstream.common.types import Row
+from millstream.operators.base import OperatorReport
+from millstream.operators.windowing.base import WindowOperator
+from millstream.operators.windowing.panes import PaneOperator
+from millstream.operators.windowing.slices import SliceOperator
+
+__all__ = ["SlidingReduceOperator", "breaks_associativity"]
+
+_TRIALS = 5
+_SAMPLE_LIMIT = 20_000
+
+
+class SlidingReduceOperator(WindowOperator):
+    """Hands everything on to an operator by slices, or to one by panes once the function has failed its trial.
+
+    Args:
+        size_ms: Length of a window.
+        slide_ms: From start to start.
+        offset_ms: Moves all starts.
+        shared: For `WindowOperator`.
+    """
+
+    def __init__(self, *, size_ms: int, slide_ms: int, offset_ms: int, **shared: Any) -> None:
+        super().__init__(**shared)
+        self._arguments = {"size_ms": size_ms, "slide_ms": slide_ms, "offset_ms": offset_ms, **shared}
+        self._chosen: SliceOperator | PaneOperator | None = None
+        self._sample: dict[Any, list[Any]] | None = {}
+        self._sampled = 0
+
+    @property
+    def chosen(self) -> SliceOperator | PaneOperator:
+        """The operator that has the records; the functions are opened here, not there."""
+        if self._chosen is None:
+            self._chosen = self._build(SliceOperator)
+        return self._chosen
+
+    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Hand a batch on, after the function's trial."""
+        if self._sample is not None:
+            self._try(self._sample, values)
+        self.chosen.process_batch(values, timestamps)
+
+    def process_watermark(self, timestamp_ms: int) -> None:
+        """Hand a watermark on."""
+        self.watermark_ms = max(self.watermark_ms, timestamp_ms)
+        self.chosen.process_watermark(timestamp_ms)
+
+    def on_processing_time(self) -> None:
+        """Fire what is due by the clock."""
+        self.chosen.on_processing_time()
+
+    def next_processing_time(self) -> int | None:
+        """Return when the next window by the clock fires."""
+        return self.chosen.next_processing_time()
+
+    def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
+        """Report how many late records were dropped in the epoch."""
+        self.chosen.end_epoch(report, checkpoint=checkpoint)
+
+    def snapshot_state(self) -> tuple[bool, Any]:
+        """Return whether slices are kept, and their or the panes' snapshot."""
+        return isinstance(self.chosen, SliceOperator), self.chosen.snapshot_state()
+
+    def restore_state(self, snapshot: tuple[bool, Any]) -> None:
+        """Take over a snapshot; if subtasks had chosen differently, slices are put together to panes."""
+        sliced, contents = snapshot
+        if self._event_time:
+            self.watermark_ms = max(self.watermark_ms, contents[0])
+        if not sliced and isinstance(self.chosen, SliceOperator):
+            self._turn_to_panes(self.chosen)
+        elif sliced and isinstance(self.chosen, PaneOperator):
+            slices = self._build(SliceOperator)
+            slices.restore_state(contents)
+            contents = slices.window_panes()
+        self.chosen.restore_state(contents)
+
+    def _build(self, kind: Callable[..., Any]) -> Any:
+        operator = kind(**self._arguments)
+        operator.setup(self.context, self.output)
+        return operator
+
+    def _try(self, sample: dict[Any, list[Any]], values: list[Any]) -> None:
+        """Try the function as soon as a key has three records; after many records without one, give up."""
+        longest: list[Any] = []
+        for key, value in zip(self._keys(values), values, strict=True):
+            own = sample.setdefault(key, [])
+            own.append(value)
+            if len(own) > len(longest):
+                longest = own
+        self._sampled += len(values)
+        if len(longest) < 3 and self._sampled < _SAMPLE_LIMIT:
+            return
+        self._sample = None
+        chosen = self.chosen
+        if isinstance(chosen, SliceOperator) and breaks_associativity(
+            self._fold.merge, longest[: _TRIALS + 2]
+        ):
+            self._turn_to_panes(chosen)
+
+    def _turn_to_panes(self, slices: SliceOperator) -> None:
+        self._sample = None
+        panes: PaneOperator = self._build(PaneOperator)
+        panes.take_over(slices)
+        panes.restore_state(slices.window_panes())
+        self._chosen = panes
+
+
+def breaks_associativity(function: Callable[[Any, Any], Any], sample: list[Any]) -> bool:
+    """Return whether a reduce function is seen not to be associative on records of a key, which stay as they are.
+
+    What cannot be compared, or raises, says nothing.
+
+    >>> breaks_associativity(lambda a, b: a + b, [1, 2, 3]), breaks_associativity(lambda a, b: a + 1, [1, 2, 3])
+    (False, True)
+    """
+    for triple in zip(sample, sample[1:], sample[2:], strict=False):
+        try:
+            a, b, c = copy.deepcopy(triple)
+            left = function(function(a, b), c)
+            a, b, c = copy.deepcopy(triple)
+            right = function(a, function(b, c))
+        except Exception:  # noqa: BLE001 - on real records the function raises again, where it is reported
+            return False
+        if _differ(left, right):
+            return True
+    return False
+
+
+def _differ(left: Any, right: Any) -> bool:
+    """Return whether two results are different for sure; rounding is no difference."""
+    if isinstance(left, float) and isinstance(right, (float, int)):
+        return not (
+            math.isclose(left, right, rel_tol=1e-6, abs_tol=1e-9) or (left != left and right != right)
+        )
+    if isinstance(left, (tuple, list, Row)) and isinstance(right, type(left)):
+        ours, theirs = list(left), list(right)
+        return len(ours) != len(theirs) or any(map(_differ, ours, theirs))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() != right.keys() or any(_differ(left[key], right[key]) for key in left)
+    compares = type(left).__eq__ is not object.__eq__  # type: ignore[comparison-overlap]
+    return compares and bool(left != right)

@@ -1,0 +1,313 @@
+"""Makes checkpoints: says when, lists what belongs to one, publishes it, removes those that are not wanted any more.
+
+One checkpoint is the end of one epoch made durable::
+
+    due ─► order (goes to the slots with the epoch) ─► slots write state files, name them in their reports
+        ─► complete: driver's state, then the manifest ─► sinks commit ─► functions are notified ─► tidy
+
+Before the manifest is there nothing refers to the files, so a checkpoint that fails half-way leaves nothing but
+files that the next one removes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from millstream.common import options
+from millstream.common import options_checkpointing as keys
+from millstream.common.clock import Clock
+from millstream.common.configuration import Configuration
+from millstream.common.errors import CheckpointStorageError, ConfigurationError
+from millstream.graph.job_graph import JobGraph
+from millstream.graph.stream_graph import StreamNode
+from millstream.runtime.checkpoint.manifest import (
+    Manifest,
+    OperatorEntry,
+    StateFile,
+    write_manifest,
+)
+from millstream.runtime.checkpoint.storage import FileRef, FileStore, open_store
+
+__all__ = ["CheckpointCoordinator", "CheckpointOrder", "CheckpointSettings", "WrittenState"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSettings:
+    """Options of a job's checkpoints.
+
+    Attributes:
+        interval_ms: Time between two; None makes none but those that are asked for.
+        min_pause_ms: Shortest time between the end of one and the begin of the next.
+        tolerable_failures: How many may fail one after the other before the job does.
+        retained: How many completed ones are kept.
+        directory: Where they are kept; None for a temporary directory that is removed with the job.
+        savepoint_directory: Where savepoints go that are asked for without a directory.
+        keep_on_cancel: Whether they stay when the job is cancelled or fails.
+    """
+
+    interval_ms: int | None
+    min_pause_ms: int = 0
+    tolerable_failures: int = 0
+    retained: int = 1
+    directory: str | None = None
+    savepoint_directory: str | None = None
+    keep_on_cancel: bool = False
+
+    @staticmethod
+    def of(configuration: Configuration) -> CheckpointSettings:
+        """Read the options."""
+        get = configuration.get
+        return CheckpointSettings(
+            interval_ms=get(options.CHECKPOINT_INTERVAL),
+            min_pause_ms=get(keys.MIN_PAUSE),
+            tolerable_failures=get(keys.TOLERABLE_FAILURES),
+            retained=get(keys.RETAINED_CHECKPOINTS),
+            directory=get(keys.CHECKPOINT_DIRECTORY),
+            savepoint_directory=get(keys.SAVEPOINT_DIRECTORY),
+            keep_on_cancel=get(keys.EXTERNALIZED_RETENTION).upper() == "RETAIN_ON_CANCELLATION",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointOrder:
+    """What the slots are told: write your state.
+
+    Attributes:
+        checkpoint_id: Number of the checkpoint.
+        location: Of the store.
+        directory: Where state files go within it.
+        savepoint: Name of the savepoint's directory; None for a checkpoint.
+    """
+
+    checkpoint_id: int
+    location: str
+    directory: str
+    savepoint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenState:
+    """What a slot reports of a checkpoint.
+
+    Attributes:
+        slot: The slot.
+        file: Its state file.
+        states: Kinds of the states of each operator by name, as text, by node id.
+    """
+
+    slot: int
+    file: FileRef
+    states: Mapping[int, Mapping[str, str]]
+
+
+class CheckpointCoordinator:
+    """The checkpoints of one job, over all its attempts; the job master's thread calls it.
+
+    Args:
+        settings: Options.
+        job_id: Of the job.
+        job_name: Of the job.
+        job_graph: Its operators.
+        clock: Time.
+    """
+
+    def __init__(
+        self, settings: CheckpointSettings, *, job_id: str, job_name: str, job_graph: JobGraph, clock: Clock
+    ) -> None:
+        self._settings = settings
+        self._job_id = job_id
+        self._job_name = job_name
+        self._nodes: list[StreamNode] = [node for vertex in job_graph.vertices for node in vertex.nodes]
+        self._clock = clock
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._stores: dict[str, FileStore] = {}
+        self._base: str | None = None
+        self._completed: list[Manifest] = []
+        self._next_id = 1
+        self._last_begin = self._last_end = clock.monotonic()
+        self._failures = 0
+        self._asked_for: list[str | None] = []
+
+    @property
+    def enabled(self) -> bool:
+        """Whether the job makes checkpoints by itself: sinks then commit with them."""
+        return self._settings.interval_ms is not None
+
+    @property
+    def latest(self) -> Manifest | None:
+        """The newest completed checkpoint."""
+        return self._completed[-1] if self._completed else None
+
+    @property
+    def store(self) -> FileStore:
+        """Where the job's checkpoints are."""
+        return self._store(self._location())
+
+    def continue_after(self, checkpoint_id: int) -> None:
+        """Number the next checkpoints behind one that the job was restored from."""
+        self._next_id = max(self._next_id, checkpoint_id + 1)
+
+    def due(self) -> bool:
+        """Return whether it is time for a checkpoint."""
+        interval_ms = self._settings.interval_ms
+        if interval_ms is None:
+            return False
+        now = self._clock.monotonic()
+        since_begin, since_end = (now - self._last_begin) * 1000, (now - self._last_end) * 1000
+        return since_begin >= interval_ms and since_end >= self._settings.min_pause_ms
+
+    def begin(self) -> CheckpointOrder:
+        """Begin a checkpoint with the epoch that is about to run."""
+        self._last_begin = self._clock.monotonic()
+        return CheckpointOrder(self._take_id(), self._location(), "shared")
+
+    def begin_savepoint(self, directory: str | None) -> CheckpointOrder:
+        """Begin a savepoint.
+
+        Raises:
+            ConfigurationError: If there is neither a directory nor the option that gives one.
+        """
+        location = directory or self._settings.savepoint_directory
+        if location is None:
+            raise ConfigurationError(
+                "a savepoint was asked for without a directory",
+                hint=f"Give one, or set {keys.SAVEPOINT_DIRECTORY.key}.",
+            )
+        name = f"savepoint-{self._job_id[:6]}-{uuid.uuid4().hex[:12]}"
+        return CheckpointOrder(self._take_id(), location, f"{name}/files", savepoint=name)
+
+    def complete(
+        self,
+        order: CheckpointOrder,
+        *,
+        epoch: int,
+        written: Sequence[WrittenState],
+        driver_states: Mapping[int, object],
+    ) -> Manifest:
+        """Publish a checkpoint: everything that belongs to it is durable when this returns.
+
+        Args:
+            order: What was ordered.
+            epoch: The epoch that it ends.
+            written: What the slots wrote.
+            driver_states: What the driver keeps, by node id: positions of sources, committables of sinks.
+
+        Raises:
+            CheckpointStorageError: If something cannot be written: the checkpoint is not there.
+        """
+        store = self._store(order.location)
+        manifest = Manifest(
+            checkpoint_id=order.checkpoint_id,
+            kind="checkpoint" if order.savepoint is None else "savepoint",
+            job_id=self._job_id,
+            job_name=self._job_name,
+            epoch=epoch,
+            created_ms=self._clock.now_ms(),
+            operators=tuple(self._entry(store, order, node, written, driver_states) for node in self._nodes),
+            state=tuple(StateFile(each.file, each.slot) for each in sorted(written, key=lambda w: w.slot)),
+        )
+        write_manifest(store, self.directory_of(manifest, order.savepoint), manifest)
+        self._failures = 0
+        self._last_end = self._clock.monotonic()
+        if order.savepoint is None:
+            self._completed.append(manifest)
+            self._tidy()
+        return manifest
+
+    def failed(self, order: CheckpointOrder, error: CheckpointStorageError) -> None:
+        """Take note of a checkpoint that could not be written.
+
+        Raises:
+            CheckpointStorageError: `error`, if more failed than are tolerated, or it was a savepoint.
+        """
+        self._failures += 1
+        self._last_end = self._clock.monotonic()
+        if order.savepoint is not None or self._failures > self._settings.tolerable_failures:
+            raise error
+        log.warning("checkpoint %d failed and is left out: %s", order.checkpoint_id, error.message)
+
+    def close(self, *, succeeded: bool) -> None:
+        """Remove what nobody wants any more: the job has ended."""
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+        elif self._base is not None and (succeeded or not self._settings.keep_on_cancel):
+            self.store.delete("")
+        self._completed.clear()
+
+    @staticmethod
+    def directory_of(manifest: Manifest, savepoint: str | None = None) -> str:
+        """Return the directory of a manifest within its store."""
+        return savepoint or f"chk-{manifest.checkpoint_id}"
+
+    def _entry(
+        self,
+        store: FileStore,
+        order: CheckpointOrder,
+        node: StreamNode,
+        written: Sequence[WrittenState],
+        driver_states: Mapping[int, object],
+    ) -> OperatorEntry:
+        states: dict[str, str] = {}
+        for each in written:
+            states |= each.states.get(node.id, {})
+        driver = None
+        if node.id in driver_states:
+            name = f"{order.directory}/{order.checkpoint_id}-{node.operator_id}-driver-{uuid.uuid4().hex[:8]}"
+            driver = store.write(name, pickle.dumps(driver_states[node.id], protocol=5))
+        return OperatorEntry(
+            operator_id=node.operator_id,
+            uid=node.uid,
+            name=node.name,
+            kind=type(node.spec).__name__,
+            parallelism=node.parallelism,
+            max_parallelism=node.max_parallelism,
+            states=states,
+            driver=driver,
+        )
+
+    def _take_id(self) -> int:
+        checkpoint_id, self._next_id = self._next_id, self._next_id + 1
+        return checkpoint_id
+
+    def _location(self) -> str:
+        if self._base is None:
+            directory = self._settings.directory
+            if directory is None:
+                self._temporary = tempfile.TemporaryDirectory(prefix="millstream-checkpoints-")
+                directory = self._temporary.name
+            self._base = f"{directory.rstrip('/')}/{self._job_id}"
+            if "://" not in self._base:
+                self._base = os.path.abspath(os.path.expanduser(self._base))
+        return self._base
+
+    def _store(self, location: str) -> FileStore:
+        if location not in self._stores:
+            self._stores[location] = open_store(location)
+        return self._stores[location]
+
+    def _tidy(self) -> None:
+        """Remove checkpoints that are not retained, then files that belong to none; a failure waits for the next."""
+        retained = self._completed[-self._settings.retained :]
+        dropped = self._completed[: -self._settings.retained]
+        if not dropped:
+            return
+        try:
+            for manifest in dropped:
+                self.store.delete(self.directory_of(manifest))
+            wanted = {ref.path for manifest in retained for ref in manifest.files()}
+            for name in self.store.names("shared"):
+                if f"shared/{name}" not in wanted:
+                    self.store.delete(f"shared/{name}")
+        except CheckpointStorageError as error:
+            log.warning("old checkpoints could not be removed: %s", error.message)
+            return
+        self._completed = retained

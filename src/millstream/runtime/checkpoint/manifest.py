@@ -1,0 +1,148 @@
+"""The manifest of a checkpoint or savepoint: one JSON file that lists all that belongs to it.
+
+A checkpoint is there if, and only if, its manifest is: files that no manifest lists are leftovers of attempts
+that failed. Paths are relative to the directory that holds the manifest's own directory::
+
+    <checkpoints>/<job id>/chk-17/_metadata        the manifest of checkpoint 17
+    <checkpoints>/<job id>/shared/<name>           state files, shared by successive checkpoints
+    <savepoints>/savepoint-<job>-<random>/_metadata, …/files/<name>      a savepoint holds all it needs
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from millstream.common.errors import CheckpointDamagedError
+from millstream.runtime.checkpoint.storage import FileRef, FileStore, checksum
+
+__all__ = ["MANIFEST", "Manifest", "OperatorEntry", "StateFile", "read_manifest", "write_manifest"]
+
+MANIFEST = "_metadata"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """One state file.
+
+    Attributes:
+        file: Where it is.
+        slot: The slot that wrote it.
+        is_delta: Whether it holds only what changed since the file before it in the list.
+    """
+
+    file: FileRef
+    slot: int
+    is_delta: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorEntry:
+    """One operator in a checkpoint.
+
+    Attributes:
+        operator_id: Its stable id.
+        uid: The user's name for it, if any.
+        name: Its name.
+        kind: Class of its spec.
+        parallelism: Number of subtasks when the checkpoint was made.
+        max_parallelism: Number of key groups.
+        states: Kinds of its states by name, as text, for people and checks.
+        driver: What the driver keeps of it: a source's positions, a sink's committables; None if nothing.
+    """
+
+    operator_id: str
+    uid: str | None
+    name: str
+    kind: str
+    parallelism: int
+    max_parallelism: int
+    states: dict[str, str] = field(default_factory=dict)
+    driver: FileRef | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A checkpoint or savepoint.
+
+    Attributes:
+        checkpoint_id: Its number within the job, from 1.
+        kind: "checkpoint" or "savepoint".
+        job_id: Of the job that made it.
+        job_name: Of that job.
+        epoch: The epoch that it ends.
+        created_ms: When it was made, epoch milliseconds.
+        operators: All operators of the job.
+        state: State files, those of one slot in the order in which they are to be read.
+    """
+
+    checkpoint_id: int
+    kind: str
+    job_id: str
+    job_name: str
+    epoch: int
+    created_ms: int
+    operators: tuple[OperatorEntry, ...]
+    state: tuple[StateFile, ...] = ()
+
+    def files(self) -> list[FileRef]:
+        """Return all files that belong to it."""
+        drivers = [each.driver for each in self.operators if each.driver is not None]
+        return [each.file for each in self.state] + drivers
+
+    def size(self) -> int:
+        """Return the size of all its files in bytes."""
+        return sum(each.size for each in self.files())
+
+
+def write_manifest(store: FileStore, directory: str, manifest: Manifest) -> None:
+    """Publish a checkpoint: from now on it is there.
+
+    Raises:
+        CheckpointStorageError: If the manifest cannot be written; the checkpoint is not there then.
+    """
+    body = json.dumps(asdict(manifest), indent=1, ensure_ascii=False)
+    envelope = {"format": "millstream-checkpoint", "version": VERSION, "checksum": checksum(body.encode())}
+    store.write(f"{directory}/{MANIFEST}", f"{json.dumps(envelope)}\n{body}\n".encode())
+
+
+def read_manifest(store: FileStore, directory: str) -> Manifest | None:
+    """Read the manifest in a directory; None if there is none.
+
+    Raises:
+        CheckpointDamagedError: If it is damaged, or of another version.
+    """
+    path = f"{directory}/{MANIFEST}"
+    data = store.read_if_there(path)
+    if data is None:
+        return None
+    where = store.describe(path)
+    head, _, body = data.partition(b"\n")
+    try:
+        envelope = json.loads(head)
+        version = envelope["version"]
+        intact = checksum(body.rstrip(b"\n")) == envelope["checksum"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointDamagedError(f'"{where}" is not the manifest of a checkpoint') from error
+    if version != VERSION:
+        raise CheckpointDamagedError(
+            f'manifest "{where}" has version {version}',
+            detail=f"This version of millstream reads version {VERSION}.",
+            hint="Open it with the version of millstream that wrote it, or a newer one.",
+        )
+    if not intact:
+        raise CheckpointDamagedError(
+            f'manifest "{where}" was altered: its checksum is another than when written'
+        )
+    return _from_json(json.loads(body))
+
+
+def _from_json(body: dict[str, Any]) -> Manifest:
+    operators = tuple(
+        OperatorEntry(**{**entry, "driver": None if entry["driver"] is None else FileRef(**entry["driver"])})
+        for entry in body["operators"]
+    )
+    state = tuple(StateFile(**{**each, "file": FileRef(**each["file"])}) for each in body["state"])
+    return Manifest(**{**body, "operators": operators, "state": state})

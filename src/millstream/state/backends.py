@@ -1,0 +1,64 @@
+"""Which keyed backend a job has, as it travels to the slots."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from millstream.common import options_state
+from millstream.common.configuration import Configuration
+from millstream.state.keyed import HeapKeyedStateBackend, KeyedStateBackend
+from millstream.state.ttl import ProcessingTime
+
+__all__ = ["KeyedStateSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedStateSettings:
+    """Where keyed state lives.
+
+    Attributes:
+        on_disk: On disk rather than as objects in memory.
+        local_directory: Where on disk; None for the system's directory of temporary files.
+        cache_bytes: Memory for the values used lately, for each operator in each slot, about.
+    """
+
+    on_disk: bool = False
+    local_directory: str | None = None
+    cache_bytes: int = options_state.STATE_CACHE_BYTES.default
+
+    @staticmethod
+    def of(configuration: Configuration) -> KeyedStateSettings:
+        """Read the options."""
+        return KeyedStateSettings(
+            configuration.get(options_state.STATE_BACKEND).lower() == "rocksdb",
+            configuration.get(options_state.STATE_LOCAL_DIRECTORY),
+            configuration.get(options_state.STATE_CACHE_BYTES),
+        )
+
+    def build(
+        self, *, operator: str, operator_id: str, subtask: int, time: ProcessingTime, max_parallelism: int
+    ) -> KeyedStateBackend:
+        """Make the backend of one operator in one subtask.
+
+        Raises:
+            OSError: If the directory on disk cannot be made.
+        """
+        if not self.on_disk:
+            return HeapKeyedStateBackend(operator=operator, time=time, max_parallelism=max_parallelism)
+        # Imported here: jobs with state in memory do not need the engine loaded.
+        from millstream.state.disk import DiskKeyedStateBackend
+
+        if self.local_directory is not None:
+            Path(self.local_directory).mkdir(parents=True, exist_ok=True)
+        directory = tempfile.mkdtemp(
+            prefix=f"millstream-state-{operator_id[:12]}-{subtask}-", dir=self.local_directory
+        )
+        return DiskKeyedStateBackend(
+            directory,
+            cache_bytes=self.cache_bytes,
+            operator=operator,
+            time=time,
+            max_parallelism=max_parallelism,
+        )

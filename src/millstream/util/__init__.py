@@ -1,0 +1,1 @@
+"""Under PyFlink's name (`pyflink.util`): exceptions."""

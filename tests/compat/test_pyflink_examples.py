@@ -1,0 +1,145 @@
+"""The DataStream examples of the apache-flink wheel, unmodified, against what PyFlink printed.
+
+The wheel is downloaded and read as a zip; it is not installed. What PyFlink printed is in `expected/`. Order is no
+part of it, nor is which subtask a line comes from (`2> `), which depends on how a key is hashed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+VERSION = "2.3.0"
+FOLDER = "pyflink/examples/datastream/"
+EXPECTED = Path(__file__).parent / "expected"
+
+BOUNDED = [
+    "basic_operations",
+    "process_json_data",
+    "state_access",
+    "event_time_timer",
+    "word_count",
+    "windowing/tumbling_time_window",
+    "windowing/sliding_time_window",
+    "windowing/session_with_gap_window",
+    "windowing/session_with_dynamic_gap_window",
+    "windowing/tumbling_count_window",
+]
+UNBOUNDED = ["streaming_word_count", "asyncio/remote_model_inference"]
+# They talk to a server, and import the connector that does when they begin.
+EXTERNAL = [
+    "connectors/elasticsearch",
+    "connectors/kafka_avro_format",
+    "connectors/kafka_bytearray_format",
+    "connectors/kafka_csv_format",
+    "connectors/kafka_json_format",
+    "connectors/kafka_row_field_extractor_example",
+    "connectors/pulsar",
+]
+
+
+@pytest.fixture(scope="session")
+def examples(request, tmp_path_factory):
+    cache = request.config.cache.mkdir(f"apache-flink-{VERSION}")
+    wheels = list(cache.glob("*.whl"))
+    if not wheels:
+        command = [sys.executable, "-m", "pip", "download", f"apache-flink=={VERSION}"]
+        command += ["--no-deps", "--only-binary", ":all:", "--dest", str(cache)]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=240)
+        wheels = list(cache.glob("*.whl"))
+        if not wheels:
+            pytest.skip(f"apache-flink {VERSION} cannot be downloaded: {result.stderr.strip()[-300:]}")
+    folder = tmp_path_factory.mktemp("apache-flink")
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        wheel.extractall(folder, [name for name in wheel.namelist() if name.startswith(FOLDER)])
+    return folder / FOLDER
+
+
+def run(program: Path, *arguments: str, options: tuple[str, ...] = (), cwd: Path) -> list[str]:
+    command = [sys.executable, "-m", "millstream.compat", "--target", "local", "-p", "2", *options]
+    environment = {key: value for key, value in os.environ.items() if key != "MILLSTREAM_CONFIG"}
+    result = subprocess.run(
+        [*command, str(program), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=cwd,
+        env=environment,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
+
+
+def comparable(lines: list[str]) -> list[str]:
+    return sorted(re.sub(r"^\d+> ", "", line) for line in lines)
+
+
+def test_every_example_of_the_wheel_is_in_one_of_the_lists(examples):
+    found = {str(path.relative_to(examples).with_suffix("")) for path in examples.rglob("*.py")}
+    assert {name for name in found if not name.endswith("__init__")} == {*BOUNDED, *UNBOUNDED, *EXTERNAL}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bounded_example_prints_what_pyflink_prints(examples, name, tmp_path):
+    expected = (EXPECTED / f"{Path(name).name}.txt").read_text().splitlines()
+    assert comparable(run(examples / f"{name}.py", cwd=tmp_path)) == comparable(expected)
+
+
+@pytest.mark.slow
+def test_word_count_reads_and_writes_files(examples, tmp_path):
+    (tmp_path / "in.txt").write_text("to be or not to be\nthat is\n")
+    arguments = ("--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / "out"))
+    run(examples / "word_count.py", *arguments, cwd=tmp_path)
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert all(path.name.startswith("prefix") and path.name.endswith(".ext") for path in files)
+    lines = sorted(line for path in files for line in path.read_text().splitlines())
+    assert lines == ["(be,2)", "(is,1)", "(not,1)", "(or,1)", "(that,1)", "(to,2)"]
+
+
+@pytest.mark.slow
+def test_streaming_word_count_counts_until_it_is_stopped(examples, tmp_path):
+    # Five words a second without end: it is stopped after a few epochs.
+    lines = run(
+        examples / "streaming_word_count.py",
+        options=("-D", "millstream.execution.max-epochs=6"),
+        cwd=tmp_path,
+    )
+    counted = [re.fullmatch(r"(?:\d+> )?\((\w+),(\d+)\)", line) for line in lines[1:]]
+    assert lines[0].startswith("Printing result to stdout")
+    assert counted and all(counted)
+    seen: dict[str, int] = {}
+    for word, count in ((match[1], int(match[2])) for match in counted if match):
+        assert count == seen.get(word, 0) + 1
+        seen[word] = count
+
+
+@pytest.mark.slow
+def test_remote_model_inference_answers_for_every_row(examples, tmp_path):
+    # Ten rows in all: a second or two for each answer, all at once, some after a retry.
+    source = (examples / "asyncio/remote_model_inference.py").read_text()
+    lines = run(
+        examples / "asyncio/remote_model_inference.py",
+        options=("-D", "millstream.execution.max-epochs=3"),
+        cwd=tmp_path,
+    )
+    answers = [json.loads(re.sub(r"^\d+> ", "", line)) for line in lines[1:]]
+    assert "unordered_wait_with_retry" in source
+    assert answers and {answer["analysis_result"] for answer in answers} == {"positive"}
+    assert len({answer["user_id"] for answer in answers}) == len(answers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXTERNAL)
+def test_example_that_needs_a_server_says_what_is_missing(examples, name, tmp_path):
+    command = [sys.executable, "-m", "millstream.compat", "--target", "local", str(examples / f"{name}.py")]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert result.returncode == 1
+    assert "[NOT_SUPPORTED]" in result.stderr and "later release" in result.stderr

@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import pytest
+
+from millstream.common.co_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from millstream.common.errors import StateAccessError
+from millstream.common.functions import TimeDomain
+from millstream.common.state import MapStateDescriptor, ValueStateDescriptor
+from millstream.common.time import MIN_TIMESTAMP
+from millstream.operators.base import EpochTime, OperatorContext, Output
+from millstream.operators.broadcast_process import BroadcastProcessSpec, KeyedBroadcastProcessSpec
+from millstream.state.keyed import HeapKeyedStateBackend
+from millstream.state.operator_state import OperatorStateBackend
+
+LIMITS = MapStateDescriptor("limits")
+OTHER = MapStateDescriptor("other")
+COUNT = ValueStateDescriptor("count")
+
+
+class Recorder(Output):
+    def __init__(self):
+        self.records = []
+
+    def emit(self, values, timestamps):
+        self.records += zip(values, timestamps or [None] * len(values), strict=True)
+
+    def emit_side(self, tag_id, values, timestamps):
+        raise AssertionError
+
+    def emit_watermark(self, timestamp_ms):
+        pass
+
+    def emit_status(self, status):
+        raise AssertionError
+
+
+def start(spec):
+    operator = spec.build()
+    context = OperatorContext(
+        job_id="job",
+        name="rules",
+        operator_id="rules",
+        subtask_index=0,
+        parallelism=1,
+        max_parallelism=128,
+        attempt=0,
+        time=EpochTime(1_000),
+        keyed_state=HeapKeyedStateBackend() if spec.is_keyed else None,
+        operator_state=OperatorStateBackend(),
+    )
+    operator.setup(context, Recorder())
+    operator.open()
+    return operator
+
+
+def results(operator):
+    return [value for value, _ in operator.output.records]
+
+
+class Filter(BroadcastProcessFunction):
+    def process_element(self, value, ctx):
+        limits = ctx.get_broadcast_state(LIMITS)
+        kind, number = value
+        if kind in limits and number > limits[kind]:
+            yield kind, number, ctx.timestamp(), ctx.current_watermark(), ctx.current_processing_time()
+
+    def process_broadcast_element(self, value, ctx):
+        kind, limit = value
+        limits = ctx.get_broadcast_state(LIMITS)
+        if limit is None:
+            limits.remove(kind)
+        else:
+            limits.put(kind, limit)
+        yield "limits", dict(limits.items()), ctx.timestamp()
+
+
+def test_records_see_the_rules_that_came_before_them():
+    operator = start(BroadcastProcessSpec(Filter(), (LIMITS,)))
+    rules, data = operator.batch_handlers()
+    data([("hot", 99)], [1])
+    rules([("hot", 50), ("dry", 5)], None)
+    data([("hot", 51), ("hot", 50), ("wet", 7)], [2, 3, 4])
+    rules([("hot", None)], [9])
+    operator.process_watermark(8)
+    data([("hot", 99), ("dry", 6)], [10, 11])
+    assert results(operator) == [
+        ("limits", {"hot": 50}, None),
+        ("limits", {"hot": 50, "dry": 5}, None),
+        ("hot", 51, 2, MIN_TIMESTAMP, 1_000),
+        ("limits", {"dry": 5}, 9),
+        ("dry", 6, 11, 8, 1_000),
+    ]
+    assert operator.output.records[2][1] == 2
+
+
+WRITES = {
+    "put": lambda state: state.put("a", 1),
+    "put_all": lambda state: state.put_all({"a": 1}),
+    "item": lambda state: state.__setitem__("a", 1),
+    "remove": lambda state: state.remove("a"),
+    "del": lambda state: state.__delitem__("a"),
+    "clear": lambda state: state.clear(),
+}
+
+
+class WritesWhereItMayNot(BroadcastProcessFunction, KeyedBroadcastProcessFunction):
+    def __init__(self, write):
+        self.write = write
+
+    def process_element(self, value, ctx):
+        self.write(ctx.get_broadcast_state(LIMITS))
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(LIMITS)[value] = value
+
+    def on_timer(self, timestamp, ctx):
+        self.write(ctx.get_broadcast_state(LIMITS))
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("keyed", [False, True])
+def test_writing_broadcast_state_on_the_data_side_is_refused(write, keyed):
+    function = WritesWhereItMayNot(write)
+    if keyed:
+        operator = start(KeyedBroadcastProcessSpec(function, (LIMITS,), str))
+    else:
+        operator = start(BroadcastProcessSpec(function, (LIMITS,)))
+    rules, data = operator.batch_handlers()
+    rules(["kept"], None)
+    with pytest.raises(StateAccessError, match='(?s)"limits" was written.*process_broadcast_element'):
+        data(["x"], None)
+    assert operator.context.operator_state.snapshot().maps["limits"] == {"kept": "kept"}
+
+
+class Reads(BroadcastProcessFunction):
+    def __init__(self, read):
+        self.read = read
+
+    def process_element(self, value, ctx):
+        yield self.read(ctx.get_broadcast_state(LIMITS))
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(LIMITS).put_all(value)
+
+
+def test_the_view_reads_as_pyflinks_does():
+    def read(state):
+        return (
+            state.get("a"),
+            state.get("none"),
+            state["b"],
+            "a" in state,
+            state.contains("none"),
+            list(state),
+            list(state.keys()),
+            list(state.values()),
+            list(state.items()),
+            state.is_empty(),
+        )
+
+    operator = start(BroadcastProcessSpec(Reads(read), (LIMITS,)))
+    rules, data = operator.batch_handlers()
+    rules([{"a": 1, "b": 2}], None)
+    data(["x"], None)
+    assert results(operator) == [
+        (1, None, 2, True, False, ["a", "b"], ["a", "b"], [1, 2], [("a", 1), ("b", 2)], False)
+    ]
+
+
+class AsksForOther(BroadcastProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.get_broadcast_state(OTHER)
+
+    process_broadcast_element = process_element
+
+
+def test_a_state_that_was_not_broadcast_is_refused_by_name_on_both_sides():
+    for handler in start(BroadcastProcessSpec(AsksForOther(), (LIMITS,))).batch_handlers():
+        with pytest.raises(StateAccessError, match='"other" was asked for') as raised:
+            handler(["x"], None)
+        assert '"limits"' in raised.value.detail
+
+
+class Counts(KeyedBroadcastProcessFunction):
+    """Counts by key; a broadcast record (name, argument) does something to the counts."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(COUNT)
+
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+        ctx.timer_service().register_event_time_timer(value)
+        ctx.timer_service().register_processing_time_timer(2_000)
+
+    def process_broadcast_element(self, value, ctx):
+        seen = []
+        if value == "count":
+            ctx.apply_to_keyed_state(COUNT, lambda key, state: seen.append((key, state.value())))
+        elif value == "forget":
+            ctx.apply_to_keyed_state(COUNT, lambda key, state: key == 1 and state.clear())
+        elif value == "touch":
+            self.count.value()
+        elif value == "timer":
+            ctx.timer_service().register_event_time_timer(1)
+        ctx.get_broadcast_state(LIMITS)["last"] = value
+        yield value, sorted(seen)
+
+    def on_timer(self, timestamp, ctx):
+        last = ctx.get_broadcast_state(LIMITS)["last"]
+        yield ctx.time_domain(), ctx.get_current_key(), timestamp, ctx.timestamp(), last, self.count.value()
+
+
+def start_counts():
+    return start(KeyedBroadcastProcessSpec(Counts(), (LIMITS,), lambda value: value % 10))
+
+
+def test_a_broadcast_record_visits_the_state_of_all_keys():
+    operator = start_counts()
+    rules, data = operator.batch_handlers()
+    rules(["count"], None)
+    data([1, 2, 11, 21, 3], None)
+    rules(["count", "forget", "count"], None)
+    data([1], None)
+    rules(["count"], None)
+    assert results(operator) == [
+        ("count", []),
+        ("count", [(1, 3), (2, 1), (3, 1)]),
+        ("forget", []),
+        ("count", [(2, 1), (3, 1)]),
+        ("count", [(1, 1), (2, 1), (3, 1)]),
+    ]
+
+
+def test_timers_of_the_keyed_side_see_broadcast_state_and_their_key():
+    operator = start_counts()
+    rules, data = operator.batch_handlers()
+    data([12], [0])
+    rules(["on"], [1])
+    operator.process_watermark(12)
+    operator.context.time.now_ms = 2_000
+    assert operator.next_processing_time() == 2_000
+    operator.on_processing_time()
+    assert results(operator)[1:] == [
+        (TimeDomain.EVENT_TIME, 2, 12, 12, "on", 1),
+        (TimeDomain.PROCESSING_TIME, 2, 2_000, 2_000, "on", 1),
+    ]
+
+
+def test_a_broadcast_record_has_neither_key_nor_timers():
+    rules, data = start_counts().batch_handlers()
+    data([1], None)
+    with pytest.raises(StateAccessError, match="no current key"):
+        rules(["touch"], None)
+    with pytest.raises(StateAccessError, match="timer"):
+        rules(["timer"], None)
+
+
+def test_key_is_gone_after_a_visit_even_if_it_failed():
+    class Fails(Counts):
+        def process_broadcast_element(self, value, ctx):
+            def fail(key, state):
+                raise ValueError(key)
+
+            with pytest.raises(ValueError, match="1"):
+                ctx.apply_to_keyed_state(COUNT, fail)
+            self.count.value()
+
+    operator = start(KeyedBroadcastProcessSpec(Fails(), (LIMITS,), lambda value: value))
+    rules, data = operator.batch_handlers()
+    data([1], None)
+    with pytest.raises(StateAccessError, match="no current key"):
+        rules(["x"], None)

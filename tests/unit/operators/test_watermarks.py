@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import pytest
+
+from millstream.common import Duration, WatermarkStrategy
+from millstream.common.batch import ACTIVE, IDLE
+from millstream.common.errors import ConfigurationError, TypeMismatchError
+from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.common.watermark_strategy import TimestampAssigner, WatermarkGenerator
+from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output
+from millstream.operators.watermarks import WatermarksSpec
+
+MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
+
+
+class Recorder(Output):
+    """Writes down, in order, what an operator hands on."""
+
+    def __init__(self):
+        self.events = []
+
+    def emit(self, values, timestamps):
+        self.events += [
+            value if timestamps is None else (value, stamp)
+            for value, stamp in zip(values, timestamps or values, strict=True)
+        ]
+
+    def emit_side(self, tag_id, values, timestamps):
+        raise AssertionError("a watermark operator has no side outputs")
+
+    def emit_watermark(self, timestamp_ms):
+        self.events.append("Wend" if timestamp_ms == MAX_TIMESTAMP else f"W{timestamp_ms}")
+
+    def emit_status(self, status):
+        self.events.append("idle" if status is IDLE else "active")
+
+
+class Subject:
+    """A watermark operator with a clock that stands still within an epoch."""
+
+    def __init__(self, strategy, *, batch=False):
+        self.time = EpochTime(1_000)
+        self.output = Recorder()
+        self.operator = WatermarksSpec(strategy).build()
+        context = OperatorContext("job", "Timestamps", "id", 0, 1, 128, 0, self.time, batch=batch)
+        self.operator.setup(context, self.output)
+        self.operator.open()
+
+    def epoch(self, *stamps, now_ms=None, then=None):
+        """Give values that are their own timestamps; return what was handed on in the epoch."""
+        if now_ms is not None:
+            self.time.now_ms = now_ms
+        if stamps:
+            self.operator.process_batch(list(stamps), list(stamps))
+        if then is not None:
+            then(self.operator)
+        self.report = OperatorReport()
+        self.operator.end_epoch(self.report, checkpoint=False)
+        taken, self.output.events = self.output.events, []
+        return taken
+
+
+def stamped(*values):
+    return [(value, value) for value in values]
+
+
+class Doubled(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return 2 * value + (0 if record_timestamp == MIN_TIMESTAMP else 1)
+
+
+class Punctuated(WatermarkGenerator):
+    """Emits at multiples of ten, exactly there."""
+
+    def on_event(self, value, timestamp_ms, output):
+        if value % 10 == 0:
+            output.emit_watermark(timestamp_ms)
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+class EveryRange(WatermarkGenerator):
+    """Periodic: counts what it saw, and says idle on request."""
+
+    def __init__(self):
+        self.seen = 0
+
+    def on_event(self, value, timestamp_ms, output):
+        self.seen += 1
+
+    def on_periodic_emit(self, output):
+        if self.seen == 3:
+            output.mark_idle()
+        else:
+            output.emit_watermark(self.seen)
+
+
+def test_bounded_watermark_trails_the_largest_timestamp_by_the_bound_and_a_millisecond():
+    subject = Subject(WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5)))
+    assert subject.epoch(20, 30, 10) == [*stamped(20, 30, 10), "W24"]
+    assert subject.epoch(25) == stamped(25)
+    assert subject.epoch(31) == [*stamped(31), "W25"]
+
+
+def test_periodic_generator_emits_once_at_the_end_of_the_epoch_however_many_batches_came():
+    subject = Subject(MONOTONOUS)
+    again = [7, 8]
+    assert subject.epoch(5, then=lambda operator: operator.process_batch(again, list(again))) == [
+        *stamped(5, 7, 8),
+        "W7",
+    ]
+
+
+def test_punctuated_generator_emits_exactly_behind_its_record():
+    subject = Subject(WatermarkStrategy.for_generator(Punctuated))
+    assert subject.epoch(9, 10, 11, 20) == [*stamped(9, 10), "W10", *stamped(11, 20), "W20"]
+
+
+def test_punctuated_watermark_that_does_not_advance_is_ignored():
+    subject = Subject(WatermarkStrategy.for_generator(Punctuated))
+    assert subject.epoch(20, 10, 30) == [*stamped(20), "W20", *stamped(10, 30), "W30"]
+
+
+def test_generator_of_ones_own_is_periodic_too_and_may_say_that_it_is_idle():
+    subject = Subject(WatermarkStrategy.for_generator(EveryRange))
+    assert subject.epoch(5, 6) == [*stamped(5, 6), "W2"]
+    assert subject.epoch(7) == [*stamped(7), "idle"]
+    assert subject.epoch(8) == ["active", *stamped(8), "W4"]
+
+
+def test_generators_are_made_for_each_split_not_shared():
+    made = []
+
+    def make():
+        made.append(Punctuated())
+        return made[-1]
+
+    strategy = WatermarkStrategy.for_generator(make)
+    Subject(strategy), Subject(strategy)
+    assert len({id(each) for each in made}) == 2
+
+
+def test_factory_that_makes_no_generator_is_refused():
+    with pytest.raises(TypeMismatchError, match="watermark generators returned"):
+        Subject(WatermarkStrategy.for_generator(object))
+
+
+def test_assigner_replaces_timestamps_and_is_told_those_that_were_there():
+    subject = Subject(MONOTONOUS.with_timestamp_assigner(Doubled()))
+    assert subject.epoch(4) == [(4, 9), "W8"]
+    assert subject.epoch(then=lambda operator: operator.process_batch([6], None)) == [(6, 12), "W11"]
+
+
+def test_timestamps_stay_without_an_assigner():
+    assert Subject(WatermarkStrategy.no_watermarks()).epoch(4, 5) == stamped(4, 5)
+
+
+def test_records_without_timestamps_pass_and_make_no_watermark():
+    """As in Flink, where PyFlink's own examples give files such a strategy."""
+    subject = Subject(MONOTONOUS)
+    assert subject.epoch(then=lambda operator: operator.process_batch(["a"], None)) == ["a"]
+    assert subject.report.splits[0].stamped is False
+
+
+def test_watermarks_from_above_are_swallowed_but_for_the_final_one():
+    subject = Subject(WatermarkStrategy.no_watermarks())
+    assert subject.epoch(5, then=lambda operator: operator.process_watermark(99)) == stamped(5)
+    assert subject.epoch(then=lambda operator: operator.process_watermark(MAX_TIMESTAMP)) == ["Wend"]
+    assert subject.report.splits[0].finished
+    assert subject.report.made_watermark_ms == MAX_TIMESTAMP
+
+
+def test_status_from_above_is_swallowed():
+    assert Subject(MONOTONOUS).epoch(then=lambda operator: operator.process_status(IDLE)) == []
+    assert Subject(MONOTONOUS).epoch(then=lambda operator: operator.process_status(ACTIVE)) == []
+
+
+def test_stream_is_idle_after_the_timeout_and_active_with_its_next_record():
+    """::
+
+    now        1.0 s   5   1.9 s   2.0 s   2.5 s   6
+    timeout            |-- 1 s -----|
+    """
+    subject = Subject(MONOTONOUS.with_idleness(Duration.of_seconds(1)))
+    assert subject.epoch(5) == [*stamped(5), "W4"]
+    assert subject.operator.next_processing_time() == 2_000
+    assert subject.epoch(now_ms=1_999) == []
+    assert subject.epoch(now_ms=2_000) == ["idle"]
+    assert subject.operator.next_processing_time() is None
+    assert subject.epoch(6, now_ms=2_500) == ["active", *stamped(6), "W5"]
+
+
+def test_batch_mode_stamps_records_and_makes_no_watermark_and_no_idleness():
+    strategy = WatermarkStrategy.for_generator(Punctuated).with_idleness(Duration.of_millis(1))
+    subject = Subject(strategy.with_timestamp_assigner(Doubled()), batch=True)
+    assert subject.epoch(10) == [(10, 21)]
+    assert subject.epoch(now_ms=9_999) == []
+    assert subject.operator.next_processing_time() is None
+    assert subject.epoch(then=lambda operator: operator.process_watermark(MAX_TIMESTAMP)) == ["Wend"]
+
+
+@pytest.mark.parametrize("wrong", ["12", None, True])
+def test_timestamp_that_is_no_number_is_refused_with_the_record(wrong):
+    class Wrong(TimestampAssigner):
+        def extract_timestamp(self, value, record_timestamp):
+            return wrong
+
+    with pytest.raises(TypeMismatchError, match="assigner returned .* for 7"):
+        Subject(MONOTONOUS.with_timestamp_assigner(Wrong())).epoch(7)
+
+
+def test_strategy_refuses_what_makes_no_sense():
+    second = Duration.of_seconds(1)
+    with pytest.raises(ConfigurationError, match="bound of out-of-orderness is negative"):
+        WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(-1))
+    with pytest.raises(ConfigurationError, match="idle timeout is not positive"):
+        MONOTONOUS.with_idleness(Duration.of_millis(0))
+    with pytest.raises(ConfigurationError, match="drift of watermarks is negative"):
+        MONOTONOUS.with_watermark_alignment("g", Duration.of_millis(-1))
+    with pytest.raises(ConfigurationError, match="update interval"):
+        MONOTONOUS.with_watermark_alignment("g", second, Duration.of_millis(0))
+    with pytest.raises(ConfigurationError, match="for_generator was given"):
+        WatermarkStrategy.for_generator(Punctuated())
+
+
+def test_strategies_are_values_each_with_returns_a_new_one():
+    base = WatermarkStrategy.for_monotonous_timestamps()
+    aligned = base.with_watermark_alignment("g", Duration.of_seconds(2)).with_idleness(Duration.of_seconds(1))
+    assert base == WatermarkStrategy.for_monotonous_timestamps()
+    assert aligned.idle_timeout_ms == 1_000
+    assert aligned.alignment is not None
+    assert (aligned.alignment.group, aligned.alignment.max_drift_ms) == ("g", 2_000)
+    assert aligned.alignment.update_interval_ms == 1_000

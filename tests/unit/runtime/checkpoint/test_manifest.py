@@ -1,0 +1,73 @@
+"""Manifests: the whole truth about a checkpoint, or none."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.common.errors import CheckpointDamagedError
+from millstream.runtime.checkpoint.manifest import (
+    Manifest,
+    OperatorEntry,
+    StateFile,
+    read_manifest,
+    write_manifest,
+)
+from millstream.runtime.checkpoint.storage import FileRef, open_store
+
+ENTRY = OperatorEntry(
+    operator_id="ab" * 16,
+    uid="sums ünïcode",
+    name="Sum",
+    kind="KeyedProcessSpec",
+    parallelism=2,
+    max_parallelism=128,
+    states={"count": "value state"},
+    driver=FileRef("shared/d", 3, "c3"),
+)
+STATE = (
+    StateFile(FileRef("shared/a", 10, "c0"), 0),
+    StateFile(FileRef("shared/b", 5, "c1"), 0, is_delta=True),
+    StateFile(FileRef("shared/c", 7, "c2"), 1),
+)
+MANIFEST = Manifest(3, "checkpoint", "f" * 32, "job", 17, 1_700_000_000_000, (ENTRY,), STATE)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return open_store(str(tmp_path))
+
+
+def test_a_manifest_is_read_as_it_was_written(store):
+    write_manifest(store, "chk-3", MANIFEST)
+    assert read_manifest(store, "chk-3") == MANIFEST
+    assert [ref.path for ref in MANIFEST.files()] == ["shared/a", "shared/b", "shared/c", "shared/d"]
+    assert MANIFEST.size() == 25
+
+
+def test_there_is_none_where_none_was_written(store):
+    assert read_manifest(store, "chk-3") is None
+
+
+def test_an_altered_manifest_is_recognised(store, tmp_path):
+    write_manifest(store, "chk-3", MANIFEST)
+    path = tmp_path / "chk-3" / "_metadata"
+    path.write_text(path.read_text().replace('"epoch": 17', '"epoch": 18'))
+    with pytest.raises(CheckpointDamagedError, match="was altered"):
+        read_manifest(store, "chk-3")
+
+
+@pytest.mark.parametrize("length", [0, 10, 500])
+def test_a_cut_manifest_is_recognised(store, tmp_path, length):
+    write_manifest(store, "chk-3", MANIFEST)
+    path = tmp_path / "chk-3" / "_metadata"
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(CheckpointDamagedError):
+        read_manifest(store, "chk-3")
+
+
+def test_another_version_is_refused(store, tmp_path):
+    write_manifest(store, "chk-3", MANIFEST)
+    path = tmp_path / "chk-3" / "_metadata"
+    path.write_text(path.read_text().replace('"version": 1', '"version": 9', 1))
+    with pytest.raises(CheckpointDamagedError, match="has version 9"):
+        read_manifest(store, "chk-3")
