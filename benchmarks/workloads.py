@@ -23,207 +23,23 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import statistics
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from types import ModuleType
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-KEYS = 1_000
-PARALLELISM = 2
-SIZE_STEP = PARALLELISM * KEYS  # every size is a multiple: all keys are alike in every source split
+from programs import async_calls, core, two_inputs, windows
+from programs.api import KEYS, Api, Workload
+from programs.core import count_per_key, keyed_oracle
 
-CHAIN_SAMPLE = 1_009
-WINDOW_MS = 1_000
-NUMBERS_PER_MS = 10  # of event time, in each of the source's two splits: 20 records per key and window
-JITTER_MS = 100
-OUT_OF_ORDERNESS_MS = 200
-WINDOW_SAMPLE = 61
+HERE = Path(__file__).resolve().parent
+WORKLOADS = {**core.WORKLOADS, **windows.WORKLOADS, **two_inputs.WORKLOADS, **async_calls.WORKLOADS}
 
 LATENCY_RATE = 100
 LATENCY_KEYS = 10
-
-# What PyFlink's programs need not say. Option keys that millstream shares with Flink are Flink's.
-MILLSTREAM_OPTIONS = {"execution.target": f"local[{PARALLELISM}]"}
-
-
-@dataclass(frozen=True)
-class Api:
-    """One of the two packages, as its modules."""
-
-    name: str
-    common: ModuleType
-    datastream: ModuleType
-    number_seq: ModuleType
-    window: ModuleType
-    watermark_strategy: ModuleType
-    state: ModuleType
-
-    @classmethod
-    def load(cls, name: str) -> Api:
-        def module(path: str) -> ModuleType:
-            return importlib.import_module(f"{name}.{path}")
-
-        return cls(
-            name=name,
-            common=module("common"),
-            datastream=module("datastream"),
-            number_seq=module("datastream.connectors.number_seq"),
-            window=module("datastream.window"),
-            watermark_strategy=module("common.watermark_strategy"),
-            state=module("datastream.state"),
-        )
-
-    def environment(self, options: dict[str, str]) -> Any:
-        """Return a new environment at the benchmark's parallelism; `options` come last and win."""
-        configuration = self.common.Configuration()
-        if self.name == "pyflink":
-            settings = {"python.executable": sys.executable, "python.client.executable": sys.executable}
-        else:
-            settings = dict(MILLSTREAM_OPTIONS)
-        for key, value in {**settings, **options}.items():
-            configuration.set_string(key, value)
-        env = self.datastream.StreamExecutionEnvironment.get_execution_environment(configuration)
-        env.set_parallelism(PARALLELISM)
-        return env
-
-    def numbers(self, env: Any, size: int) -> Any:
-        return env.from_source(
-            self.number_seq.NumberSequenceSource(0, size - 1),
-            self.common.WatermarkStrategy.no_watermarks(),
-            "numbers",
-            type_info=self.common.Types.LONG(),
-        )
-
-
-# ---------------------------------------------------------------- (a) map, filter, map over numbers
-
-
-def chain(api: Api, env: Any, size: int) -> Any:
-    """Three functions per record; a last filter keeps one result in about a thousand for the check."""
-    number_type = api.common.Types.LONG()
-    return (
-        api.numbers(env, size)
-        .map(lambda number: number * 31 + 7, output_type=number_type)
-        .filter(lambda number: number % 2 == 0)
-        .map(lambda number: number // 2, output_type=number_type)
-        .filter(lambda number: number % CHAIN_SAMPLE == 0)
-    )
-
-
-def chain_oracle(size: int) -> Iterable[int]:
-    for number in range(1, size, 2):  # number * 31 + 7 is even for odd numbers
-        half = (number * 31 + 7) // 2
-        if half % CHAIN_SAMPLE == 0:
-            yield half
-
-
-# ---------------------------------------------------------------- (b) keyed process with ValueState
-
-
-def count_per_key(api: Api, report_at: int) -> Any:
-    """Return the keyed function: counts in a ValueState, yields at each multiple of `report_at`."""
-    number_type = api.common.Types.LONG()
-    descriptor_class = api.state.ValueStateDescriptor
-
-    class CountPerKey(api.datastream.KeyedProcessFunction):
-        def open(self, runtime_context):
-            self.count = runtime_context.get_state(descriptor_class("count", number_type))
-
-        def process_element(self, value, ctx):
-            count = (self.count.value() or 0) + 1
-            self.count.update(count)
-            if count % report_at == 0:
-                yield value % KEYS, count
-
-    return CountPerKey()
-
-
-def keyed(api: Api, env: Any, size: int) -> Any:
-    """Count by key; each key yields once, at its last record."""
-    types = api.common.Types
-    return (
-        api.numbers(env, size)
-        .key_by(lambda number: number % KEYS, key_type=types.LONG())
-        .process(count_per_key(api, size // KEYS), output_type=types.TUPLE([types.LONG(), types.LONG()]))
-    )
-
-
-def keyed_oracle(size: int) -> Iterable[tuple[int, int]]:
-    return ((key, size // KEYS) for key in range(KEYS))
-
-
-# ---------------------------------------------------------------- (c) event-time tumbling window, aggregate
-
-
-def event_time_ms(number: int, half: int) -> int:
-    """Both splits of the source, [0, half) and [half, size), cover the same time, slightly out of order."""
-    return number % half // NUMBERS_PER_MS + number * 7_919 % JITTER_MS
-
-
-def window(api: Api, env: Any, size: int) -> Any:
-    """Sum and count per key and second of event time; a last filter keeps one result in 61 for the check."""
-    types = api.common.Types
-    pair_type = types.TUPLE([types.LONG(), types.LONG()])
-    half = size // 2
-
-    class EventTime(api.watermark_strategy.TimestampAssigner):
-        def extract_timestamp(self, value, record_timestamp):
-            return event_time_ms(value, half)
-
-    class SumAndCount(api.datastream.AggregateFunction):
-        def create_accumulator(self):
-            return 0, 0
-
-        def add(self, value, accumulator):
-            return accumulator[0] + value, accumulator[1] + 1
-
-        def get_result(self, accumulator):
-            return accumulator
-
-        def merge(self, a, b):
-            return a[0] + b[0], a[1] + b[1]
-
-    strategy = api.common.WatermarkStrategy.for_bounded_out_of_orderness(
-        api.common.Duration.of_millis(OUT_OF_ORDERNESS_MS)
-    ).with_timestamp_assigner(EventTime())
-    return (
-        api.numbers(env, size)
-        .assign_timestamps_and_watermarks(strategy)
-        .key_by(lambda number: number % KEYS, key_type=types.LONG())
-        .window(api.window.TumblingEventTimeWindows.of(api.common.Time.milliseconds(WINDOW_MS)))
-        .aggregate(SumAndCount(), accumulator_type=pair_type, output_type=pair_type)
-        .filter(lambda result: result[0] % WINDOW_SAMPLE == 0)
-    )
-
-
-def window_oracle(size: int) -> Iterable[tuple[int, int]]:
-    half = size // 2
-    sums: dict[tuple[int, int], int] = defaultdict(int)
-    counts: dict[tuple[int, int], int] = defaultdict(int)
-    for number in range(size):
-        pane = number % KEYS, event_time_ms(number, half) // WINDOW_MS
-        sums[pane] += number
-        counts[pane] += 1
-    return ((total, counts[pane]) for pane, total in sums.items() if total % WINDOW_SAMPLE == 0)
-
-
-@dataclass(frozen=True)
-class Workload:
-    """A program and what it must yield."""
-
-    build: Callable[[Api, Any, int], Any]
-    oracle: Callable[[int], Iterable[Any]]
-
-
-WORKLOADS = {
-    "chain": Workload(chain, chain_oracle),
-    "keyed": Workload(keyed, keyed_oracle),
-    "window": Workload(window, window_oracle),
-}
 
 
 def summarise(records: Iterable[Any]) -> dict[str, int]:
@@ -247,7 +63,7 @@ def run_job(api: Api, workload: Workload, size: int, options: dict[str, str]) ->
     with stream.execute_and_collect() as results:
         records = [tuple(record) if isinstance(record, (list, tuple)) else record for record in results]
         seconds = time.perf_counter() - started
-    return seconds, summarise(records)
+    return seconds, summarise(workload.judge(records, size))
 
 
 def measure_rate(api: Api, name: str, sizes: list[int], options: dict[str, str]) -> dict[str, Any]:
@@ -255,8 +71,8 @@ def measure_rate(api: Api, name: str, sizes: list[int], options: dict[str, str])
     workload = WORKLOADS[name]
     runs = []
     for size in sizes:
-        if size % SIZE_STEP:
-            raise SystemExit(f"size {size} is not a multiple of {SIZE_STEP}")
+        if size % workload.step:
+            raise SystemExit(f"size {size} is not a multiple of {workload.step}")
         seconds, summary = run_job(api, workload, size, options)
         runs.append({"size": size, "seconds": round(seconds, 3), **summary})
         print(f"{api.name} {name}: {size} records in {seconds:.2f} s", file=sys.stderr, flush=True)
@@ -463,6 +279,8 @@ def main() -> None:
     parser.add_argument("-D", dest="options", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
 
+    # The functions of `programs` travel by name: the worker processes of both systems import them.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
     api = Api.load(arguments.system)
     options = dict(option.split("=", 1) for option in arguments.options)
     sizes = [int(size) for size in arguments.sizes.split(",")]

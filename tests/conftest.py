@@ -8,9 +8,14 @@ from typing import Any
 
 import cloudpickle
 import pytest
+from hypothesis import settings
 
 from millstream.common.configuration import Configuration
 from millstream.datastream import StreamExecutionEnvironment
+
+# Machines are slow now and then; what takes too long is caught by the limit on the test as a whole.
+settings.register_profile("millstream", deadline=None)
+settings.load_profile("millstream")
 
 NewEnvironment = Callable[..., StreamExecutionEnvironment]
 

@@ -116,7 +116,8 @@ def _print_table(values: list[OptionValue]) -> None:
     # A file or pipe has no width: take enough for every key on one line.
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("option", "default", "value", "from"):
+    table.add_column("option", no_wrap=width is not None)
+    for title in ("default", "value", "from"):
         table.add_column(title, overflow="fold")
     table.add_column("meaning", style="dim", overflow="fold", min_width=24)
     for value in values:

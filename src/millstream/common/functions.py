@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
+    "CheckpointListener",
     "CheckpointedFunction",
     "FilterFunction",
     "FlatMapFunction",
@@ -240,6 +241,17 @@ class CheckpointedFunction(ABC):
     @abstractmethod
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
         """Put into the state what has to survive; called at the end of each epoch with a checkpoint."""
+
+
+class CheckpointListener(ABC):
+    """A function that is told of checkpoints (Java's `CheckpointListener`); mix it into a function."""
+
+    @abstractmethod
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Learn that a checkpoint is complete: it, or a later one, is what a failed job begins from again.
+
+        Called with the next epoch; not at all if the job fails or ends before it.
+        """
 
 
 class MapFunction(Function):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, Protocol
 
 from millstream.common.completable_future import CompletableFuture
-from millstream.common.errors import NotSupportedError
 from millstream.common.job_execution_result import JobExecutionResult
 from millstream.common.job_id import JobID
 from millstream.common.job_status import JobStatus
@@ -24,6 +24,10 @@ class _Job(Protocol):
     def cancel(self) -> None: ...
 
     def accumulators(self) -> dict[str, Any]: ...
+
+    def savepoint(
+        self, directory: str | None = None, *, stop: bool = False, drain: bool = False
+    ) -> Future[str]: ...
 
 
 class JobClient:
@@ -54,20 +58,29 @@ class JobClient:
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        """Stop with a savepoint.
+        """Take a savepoint and end the job behind it.
 
-        Raises:
-            NotSupportedError: Always; savepoints come with a later release.
+        Args:
+            advance_to_end_of_event_time: Bring the job to its end before: windows and timers fire.
+            savepoint_directory: Where to; None for the configured directory.
+
+        Returns:
+            The savepoint's path.
         """
-        raise NotSupportedError("savepoints are not supported yet", detail="They come with a later release.")
+        future = self._job.savepoint(savepoint_directory, stop=True, drain=advance_to_end_of_event_time)
+        return CompletableFuture(future.result, future.done)
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Take a savepoint.
+        """Take a savepoint; the job goes on.
 
-        Raises:
-            NotSupportedError: Always; savepoints come with a later release.
+        Args:
+            savepoint_directory: Where to; None for the configured directory.
+
+        Returns:
+            The savepoint's path.
         """
-        raise NotSupportedError("savepoints are not supported yet", detail="They come with a later release.")
+        future = self._job.savepoint(savepoint_directory)
+        return CompletableFuture(future.result, future.done)
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         """Return the accumulators' merged results by name, as of the job's last epoch."""

@@ -20,6 +20,7 @@ __all__ = [
     "CONSISTENCY_MODE",
     "EXTERNALIZED_RETENTION",
     "FORCE_UNALIGNED",
+    "IGNORE_UNCLAIMED_STATE",
     "INCREMENTAL",
     "MAX_CONCURRENT_CHECKPOINTS",
     "MIN_PAUSE",
@@ -138,6 +139,12 @@ RECOVERY_PATH: Final = ConfigOption(
     None,
     "Savepoint or checkpoint to begin from.",
 )
+IGNORE_UNCLAIMED_STATE: Final = ConfigOption(
+    "execution.state-recovery.ignore-unclaimed-state",
+    OptionType.BOOLEAN,
+    False,
+    "Whether state may be dropped that no operator of the program takes.",
+)
 CHANGELOG_ENABLED: Final = ConfigOption(
     "state.changelog.enabled",
     OptionType.BOOLEAN,
@@ -236,6 +243,7 @@ CHECKPOINTING_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     SAVEPOINT_DIRECTORY,
     INCREMENTAL,
     RECOVERY_PATH,
+    IGNORE_UNCLAIMED_STATE,
     CHANGELOG_ENABLED,
     RESTART_STRATEGY,
     RESTART_FIXED_DELAY_ATTEMPTS,

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Any
 
 from millstream.common.configuration import Configuration
-from millstream.common.errors import JobDefinitionError
+from millstream.common.errors import JobDefinitionError, NotSupportedError
 from millstream.graph.transformation import Transformation
 
 __all__ = [
@@ -128,6 +129,24 @@ class RunningJob(ABC):
     @abstractmethod
     def stop(self) -> None:
         """Ask the job to read no more, finish what it has (final watermark) and end well. Returns at once."""
+
+    def savepoint(
+        self, directory: str | None = None, *, stop: bool = False, drain: bool = False
+    ) -> Future[str]:
+        """Ask for a savepoint; returns at once.
+
+        Args:
+            directory: Where to; None for the configured directory.
+            stop: End the job behind it.
+            drain: Before that, bring it to its end: windows and timers fire. Such a job cannot go on from there.
+
+        Returns:
+            The savepoint's path, or why there is none.
+
+        Raises:
+            NotSupportedError: If the runtime has no savepoints.
+        """
+        raise NotSupportedError("this runtime has no savepoints")
 
     @abstractmethod
     def collected(self, collect_id: str) -> Iterator[Any]:

@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     from millstream.state.keyed import KeyedStateBackend
     from millstream.state.operator_state import OperatorStateBackend
 
-__all__ = ["EpochTime", "Operator", "OperatorContext", "OperatorReport", "OperatorSpec", "Output"]
+__all__ = [
+    "EpochTime",
+    "Operator",
+    "OperatorContext",
+    "OperatorReport",
+    "OperatorSpec",
+    "Output",
+    "RestoreScope",
+]
 
 
 class Output(ABC):
@@ -147,6 +155,28 @@ class OperatorContext:
         self.metrics = MetricGroup(lambda: self.time.now_ms)
 
 
+@dataclass(frozen=True, slots=True)
+class RestoreScope:
+    """Which part of a snapshot a subtask takes over.
+
+    Attributes:
+        written_by: The subtask that the snapshot is of.
+        subtask_index: The subtask that takes over.
+        parallelism: How many subtasks take over.
+        owns: Whether a key belongs to the subtask that takes over.
+    """
+
+    written_by: int
+    subtask_index: int
+    parallelism: int
+    owns: Callable[[Any], bool]
+
+    @property
+    def adopts(self) -> bool:
+        """Whether what is in the snapshot and belongs to no key goes to this subtask, and to no other."""
+        return self.written_by % self.parallelism == self.subtask_index
+
+
 BatchHandler = Callable[[list[Any], "list[int] | None"], None]
 
 
@@ -202,6 +232,16 @@ class Operator(ABC):
 
     def end_input(self) -> None:
         """Learn that no element will follow; called before the last `end_epoch`."""
+
+    def snapshot_state(self) -> Any:
+        """Return what the operator itself keeps, beside keyed and operator state; None for nothing.
+
+        Picklable; called between batches, may share live objects.
+        """
+        return None
+
+    def restore_state(self, snapshot: Any, scope: RestoreScope) -> None:
+        """Take over what `snapshot_state` gave, before `open`; called for each old subtask that may matter."""
 
     def abort(self) -> None:
         """The attempt failed: remove what was staged outside; `close` follows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from millstream.common.functions import (
     CheckpointedFunction,
+    CheckpointListener,
     FunctionInitializationContext,
     FunctionSnapshotContext,
     KeyedStateStore,
@@ -18,12 +19,18 @@ __all__ = ["initialize_checkpointed"]
 
 
 def initialize_checkpointed(function: object, runtime_context: RuntimeContext) -> None:
-    """Initialise the state of a CheckpointedFunction and have it asked at checkpoints; nothing for others.
+    """Initialise the state of a CheckpointedFunction and have it asked at checkpoints, tell a CheckpointListener.
+
+    Nothing happens for other functions.
 
     Called by `open_function`, before the function's `open`.
     """
-    if isinstance(function, CheckpointedFunction) and isinstance(runtime_context, OperatorRuntimeContext):
-        context = runtime_context.operator_context
+    if not isinstance(runtime_context, OperatorRuntimeContext):
+        return
+    context = runtime_context.operator_context
+    if isinstance(function, CheckpointListener):
+        operator_state_of(context).on_complete(function.notify_checkpoint_complete)
+    if isinstance(function, CheckpointedFunction):
         function.initialize_state(_Initialization(context))
         operator_state_of(context).on_snapshot(
             lambda checkpoint_id, timestamp_ms: function.snapshot_state(

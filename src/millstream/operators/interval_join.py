@@ -27,7 +27,7 @@ from millstream.common.co_functions import ProcessJoinFunction
 from millstream.common.errors import ConfigurationError, JobDefinitionError, shorten
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
-from millstream.operators.base import BatchHandler, Operator, OperatorReport, OperatorSpec
+from millstream.operators.base import BatchHandler, Operator, OperatorReport, OperatorSpec, RestoreScope
 from millstream.operators.calls import emit_results
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
@@ -372,13 +372,15 @@ class IntervalJoinOperator(Operator):
             },
         }
 
-    def restore_state(self, snapshot: Any) -> None:
-        """Take over a snapshot, or one of several that hold different keys; called before `open`."""
+    def restore_state(self, snapshot: Any, scope: RestoreScope) -> None:
+        """Take over the buffers of this subtask's keys."""
         watermark_ms = snapshot["watermark_ms"]
         # Of several the lowest, so that nothing counts as late that did not before.
         self.watermark_ms = min(self.watermark_ms, watermark_ms) if self._restored else watermark_ms
         self._restored = True
         for key, (cleaned_ms, left, right) in snapshot["keys"].items():
+            if not scope.owns(key):
+                continue
             buffers = self._keys[key] = _KeyBuffers(cleaned_ms)
             for buffer, (stamps, values) in zip(buffers.sides, (left, right), strict=True):
                 buffer.stamps, buffer.values = list(stamps), list(values)

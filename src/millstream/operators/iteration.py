@@ -18,7 +18,7 @@ from typing import Any
 
 from millstream.common.batch import Batch
 from millstream.common.time import MAX_TIMESTAMP
-from millstream.operators.base import Operator, OperatorReport, OperatorSpec
+from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope
 
 __all__ = [
     "FEEDBACK_DROPPED",
@@ -96,10 +96,11 @@ class IterationHead(Operator):
         """Return what came back, and whether the final watermark is held."""
         return [(batch.values, batch.timestamps) for batch in self._returned], self._held
 
-    def restore_state(self, snapshot: Any) -> None:
-        """Take over a snapshot."""
+    def restore_state(self, snapshot: Any, scope: RestoreScope) -> None:
+        """Take over what came back."""
         returned, held = snapshot
-        self._returned += [Batch(values, timestamps) for values, timestamps in returned]
+        if scope.adopts:
+            self._returned += [Batch(values, timestamps) for values, timestamps in returned]
         self._held = self._held or held
 
 

@@ -11,7 +11,7 @@ from millstream.common.batch import ACTIVE, IDLE, StreamStatus
 from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
 from millstream.common.watermark_strategy import WatermarkStrategy
-from millstream.operators.base import Operator, OperatorReport, OperatorSpec
+from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope
 from millstream.operators.user_code import fit
 from millstream.operators.watermarks import SplitTime, SplitWatermarks
 from millstream.spi.source import RangeEnd, Source, SplitRange
@@ -37,8 +37,8 @@ class SourceOperator(Operator):
     """Reads the ranges that the enumerator planned.
 
     The watermark is the minimum over the splits that are open and not idle. A subtask without any split keeps
-    the watermark it has, as in Flink: only idleness or the end of the source releases it. As in Flink,
-    watermarks are no part of checkpoints: after a restart event time begins anew.
+    the watermark it has, as in Flink: only idleness or the end of the source releases it. Unlike in
+    Flink, watermarks are part of checkpoints, so what is late does not depend on failures.
     """
 
     def __init__(self, spec: SourceSpec) -> None:
@@ -49,6 +49,7 @@ class SourceOperator(Operator):
         self._max_timestamp_ms = MIN_TIMESTAMP
         self._ended: list[SplitTime] = []
         self._told_ms = MIN_TIMESTAMP
+        self._restored: dict[str, Any] = {}
 
     def open(self) -> None:
         """Open the reader."""
@@ -115,6 +116,14 @@ class SourceOperator(Operator):
         if self.watermark_ms != self._told_ms:
             report.made_watermark_ms = self._told_ms = self.watermark_ms
 
+    def snapshot_state(self) -> Any:
+        """Return how far event time has come, in all and in each split."""
+        return self.watermark_ms, {split_id: split.snapshot() for split_id, split in self._splits.items()}
+
+    def restore_state(self, snapshot: Any, scope: RestoreScope) -> None:
+        """Keep what is known of splits until they are read here, whoever read them before."""
+        self._restored.update(snapshot[1])
+
     def close(self) -> None:
         """Close the reader."""
         self._reader.close()
@@ -128,6 +137,9 @@ class SourceOperator(Operator):
                 split_range.split_id,
                 sequential=split_range.sequential,
             )
+            known = self._restored.pop(split_range.split_id, None)
+            if known is not None:
+                split.restore(known)
         return split
 
     def _emit(self, split: SplitWatermarks, values: list[Any], timestamps: list[int] | None) -> None:

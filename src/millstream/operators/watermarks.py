@@ -26,7 +26,7 @@ from millstream.common.watermark_strategy import (
     WatermarkOutput,
     WatermarkStrategy,
 )
-from millstream.operators.base import EpochTime, Operator, OperatorReport, OperatorSpec
+from millstream.operators.base import EpochTime, Operator, OperatorReport, OperatorSpec, RestoreScope
 from millstream.operators.user_code import attach_element
 
 __all__ = ["SplitTime", "SplitWatermarks", "WatermarksSpec"]
@@ -226,6 +226,16 @@ class SplitWatermarks(WatermarkOutput):
         self._told = told
         return (told,)
 
+    def snapshot(self) -> Any:
+        """Return how far event time has come, picklable."""
+        return self.watermark_ms, self.max_timestamp_ms, self._generator
+
+    def restore(self, snapshot: Any) -> None:
+        """Go on from a snapshot; a generator of another class than then begins anew."""
+        self.watermark_ms, self.max_timestamp_ms, generator = snapshot
+        if type(generator) is type(self._generator):
+            self._generator = generator
+
     def _extract(self, values: list[Any], timestamps: list[int] | None) -> list[int]:
         assert self._assigner is not None
         remaining = iter(values)
@@ -279,18 +289,30 @@ class WatermarksSpec(OperatorSpec):
 class WatermarksOperator(Operator):
     """Stamps records and makes watermarks; those that come in are ignored, but for the final one.
 
-    As in Flink, watermarks and generators are no part of checkpoints: after a restart event time begins anew.
+    Unlike in Flink, generators are part of checkpoints, so what is late does not depend on failures.
     """
 
     def __init__(self, strategy: WatermarkStrategy) -> None:
         self._strategy = strategy
         self._status: StreamStatus = ACTIVE
         self._told_ms = MIN_TIMESTAMP
+        self._restored: Any = None
 
     def open(self) -> None:
         """Start with one split."""
         strategy = self._strategy.without_watermarks() if self.context.batch else self._strategy
         self._split = SplitWatermarks(strategy, self.context.time)
+        if self._restored is not None:
+            self._split.restore(self._restored)
+
+    def snapshot_state(self) -> Any:
+        """Return how far event time has come."""
+        return self._split.snapshot()
+
+    def restore_state(self, snapshot: Any, scope: RestoreScope) -> None:
+        """Go on from there; of several old subtasks from the one that is furthest behind."""
+        if self._restored is None or snapshot[0] < self._restored[0]:
+            self._restored = snapshot
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Stamp a batch."""

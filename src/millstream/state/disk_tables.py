@@ -123,7 +123,12 @@ class DiskTable(ABC):
     def load(self, disk_key: bytes) -> Any:
         """Return the value of a record on disk, ABSENT if there is none."""
         record = self.backend.store.get(disk_key)
-        return ABSENT if record is None else self.backend.codec.decode(record)
+        if record is None:
+            return ABSENT
+        if self._admitted % _SAMPLE_EVERY == 0:
+            self._note_size(len(record))
+        self._admitted += 1
+        return self.backend.codec.decode(record)
 
     def _sample(self, key: Any, value: Any) -> None:
         """Learn the size of values that were never written: of the first, and of one in some hundred."""

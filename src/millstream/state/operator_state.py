@@ -132,6 +132,7 @@ class OperatorStateBackend(OperatorStateStore):
         self._lists: dict[str, list[Any]] = {}
         self._maps: dict[str, dict[Any, Any]] = {}
         self._before_snapshot: list[Callable[[int, int], None]] = []
+        self._after_completion: list[Callable[[int], None]] = []
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """Return the list of that name; elements are dealt out anew after rescaling.
@@ -169,6 +170,15 @@ class OperatorStateBackend(OperatorStateStore):
         """Let functions put what they hold into their state; called when a checkpoint ends an epoch."""
         for action in self._before_snapshot:
             action(checkpoint_id, timestamp_ms)
+
+    def on_complete(self, action: Callable[[int], None]) -> None:
+        """Have `action(checkpoint_id)` called when a checkpoint is complete."""
+        self._after_completion.append(action)
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        """Tell functions that a checkpoint is complete: it will be there after a failure."""
+        for action in self._after_completion:
+            action(checkpoint_id)
 
     def snapshot(self) -> OperatorStateSnapshot:
         """Return all that is there; elements are the live objects, so pickle it before the next record."""

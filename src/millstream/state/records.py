@@ -94,7 +94,7 @@ class RecordCodec:
         """Return the record of a value without keys: the short way of `encode` for nearly all records."""
         try:
             return pickle.dumps(value, _PROTOCOL)
-        except (pickle.PicklingError, AttributeError, TypeError):
+        except Exception:  # noqa: BLE001 - any object may refuse to be pickled in any way; the long way says how
             return self.encode(name, value, (key, None, None), with_keys=False)
 
     def decode(self, record: Any) -> Any:

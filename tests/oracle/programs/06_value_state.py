@@ -1,4 +1,4 @@
-"""Value state of three kinds in one function; None clears; the current key and timestamp are to be had."""
+"""Value state of three kinds in one function, cleared and set again; the current key and timestamp are to be had."""
 
 from pyflink.common import Types
 from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment
@@ -15,7 +15,7 @@ class Average(KeyedProcessFunction):
         key, number = value
         if number < 0:
             self.total.clear()
-            self.count.update(None)
+            self.count.clear()
             yield f"{ctx.get_current_key()} reset after {self.last.value()}"
             return
         self.total.update((self.total.value() or 0.0) + number)

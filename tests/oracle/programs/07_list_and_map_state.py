@@ -1,4 +1,4 @@
-"""All that list and map state can do."""
+"""All that list and map state can do, but put_all of maps, which PyFlink 2.3 takes wrongly."""
 
 from pyflink.common import Types
 from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment
@@ -18,7 +18,8 @@ class Commands(KeyedProcessFunction):
             self.index.put(name, (self.index.get(name) or 0) + number)
         elif command == "all":
             self.items.add_all([number, number + 1])
-            self.index.put_all({name: number, "extra": -number})
+            self.index[name] = number
+            self.index["extra"] = -number
         elif command == "update":
             self.items.update([number])
             self.index[name] = number

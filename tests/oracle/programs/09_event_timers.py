@@ -1,6 +1,6 @@
 """Event-time timers: several for one key, coalesced, deleted, of the past; they fire at the end, in order of time."""
 
-from pyflink.common import Types, WatermarkStrategy
+from pyflink.common import Duration, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner
 from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from pyflink.datastream.state import ListStateDescriptor
@@ -23,7 +23,7 @@ class Remind(KeyedProcessFunction):
             timers.register_event_time_timer(stamp // 100 * 100 + 1000)
         elif command == "delete":
             timers.delete_event_time_timer(stamp // 100 * 100 + 1000)
-        yield f"{key} {command} {ctx.timestamp()} watermark {timers.current_watermark()}"
+        yield f"{key} {command} {ctx.timestamp()} late {timers.current_watermark() >= stamp}"
 
     def on_timer(self, timestamp, ctx):
         self.fired.add(timestamp)
@@ -38,7 +38,7 @@ RECORDS = [
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
-strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
+strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(10)).with_timestamp_assigner(Stamp())
 stream = env.from_collection(RECORDS, Types.TUPLE([Types.STRING(), Types.LONG(), Types.STRING()]))
 stamped = stream.assign_timestamps_and_watermarks(strategy)
 stamped.key_by(lambda record: record[0], Types.STRING()).process(Remind(), Types.STRING()).print()

@@ -10,7 +10,7 @@ from millstream.common.errors import ConfigurationError, JobDefinitionError
 from millstream.common.output_tag import OutputTag
 from millstream.common.state import ValueStateDescriptor
 from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
-from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output
+from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
 from millstream.operators.interval_join import LATE_RECORDS_DROPPED, IntervalJoinSpec
 from millstream.operators.user_code import attached_element
 from millstream.state.keyed import HeapKeyedStateBackend
@@ -61,7 +61,7 @@ def start(lower_ms, upper_ms, *, function=None, snapshots=(), **settings):
     )
     operator.setup(context, Recorder())
     for snapshot in snapshots:
-        operator.restore_state(snapshot)
+        operator.restore_state(snapshot, RestoreScope(0, 0, 1, owns=lambda key: True))
     operator.open()
     return operator
 

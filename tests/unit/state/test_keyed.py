@@ -321,6 +321,27 @@ def test_value_that_cannot_be_pickled_names_state_operator_and_key(make_backend)
     assert "'k1'" in str(caught.value)
 
 
+class Refuses:
+    def __reduce__(self):
+        raise ValueError("not me")
+
+
+@pytest.mark.parametrize(
+    "descriptor", [ValueStateDescriptor("s"), ListStateDescriptor("s"), MapStateDescriptor("s")]
+)
+def test_value_whose_own_pickling_fails_is_named_for_every_kind(make_backend, descriptor):
+    backend = make_backend("disk")
+    state = backend.get_state(descriptor)
+    backend.set_current_key("k1")
+    with pytest.raises(NotSerializableError, match='state "s" of operator "op" .* ValueError: not me'):
+        if isinstance(descriptor, MapStateDescriptor):
+            state.put_all({number: Refuses() for number in range(2)})
+        else:
+            state.update(1 if isinstance(descriptor, ValueStateDescriptor) else [1])
+            state.update(Refuses() if isinstance(descriptor, ValueStateDescriptor) else [Refuses()])
+        backend.flush()
+
+
 def test_classes_that_cannot_be_imported_are_kept_by_number(make_backend):
     class Local:
         def __init__(self, x):

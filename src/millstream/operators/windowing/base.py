@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.common.functions import Function
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.windows import TimeWindow
-from millstream.operators.base import Operator, OperatorReport
+from millstream.operators.base import Operator, OperatorReport, RestoreScope
 from millstream.operators.calls import emit_results
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
@@ -112,8 +112,8 @@ class WindowOperator(Operator):
         """Return all windows and the time passed, picklable; called between batches, shares live objects."""
 
     @abstractmethod
-    def restore_state(self, snapshot: Any) -> None:
-        """Take over a snapshot, or one of several that hold different keys; called before `open`."""
+    def restore_state(self, snapshot: Any, scope: RestoreScope) -> None:
+        """Take over the own keys of a snapshot, or of several that hold different keys; called before `open`."""
 
     def _keys(self, values: list[Any]) -> list[Any]:
         return list(map(self._key_selector, values))
@@ -143,6 +143,7 @@ class TimedWindowOperator(WindowOperator):
 
     _passed_ms: int = MIN_TIMESTAMP
     """Time that has passed: the watermark, or the last millisecond before the clock's."""
+    _restored = False
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Add a batch to its windows; late records may fire at once.
@@ -181,7 +182,15 @@ class TimedWindowOperator(WindowOperator):
     def take_over(self, other: TimedWindowOperator) -> None:
         """Go on from where another has come; called before the first record."""
         self.watermark_ms, self._passed_ms = other.watermark_ms, other._passed_ms
+        self._restored = other._restored
         self._late_dropped = other._late_dropped
+
+    def _restore_time(self, passed_ms: int) -> None:
+        """Go on from the time of a snapshot; of several the lowest, so that nothing is late that was not."""
+        self._passed_ms = min(self._passed_ms, passed_ms) if self._restored else passed_ms
+        self._restored = True
+        if self._event_time:
+            self.watermark_ms = self._passed_ms
 
     def _pass(self, passed_ms: int) -> None:
         self._passed_ms = passed_ms

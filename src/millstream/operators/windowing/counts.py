@@ -11,6 +11,7 @@ from itertools import repeat
 from typing import Any
 
 from millstream.common.windows import CountWindow, GlobalWindow, Window
+from millstream.operators.base import RestoreScope
 from millstream.operators.calls import emit_results
 from millstream.operators.user_code import attach_element
 from millstream.operators.windowing.base import WindowOperator
@@ -62,9 +63,9 @@ class CountWindowOperator(_CountingOperator):
         """Return the open windows by key."""
         return self._open
 
-    def restore_state(self, snapshot: dict[Any, list[Any]]) -> None:
+    def restore_state(self, snapshot: dict[Any, list[Any]], scope: RestoreScope) -> None:
         """Take over open windows."""
-        self._open.update(snapshot)
+        self._open.update((key, entry) for key, entry in snapshot.items() if scope.owns(key))
 
     def _add_all(self, values: list[Any], stamps: Iterable[Any]) -> None:
         size, entries, first, add = self._size, self._open, self._fold.first, self._fold.add
@@ -116,9 +117,9 @@ class SlidingCountWindowOperator(_CountingOperator):
         """Return counts and open windows by key."""
         return self._open
 
-    def restore_state(self, snapshot: dict[Any, tuple[int, list[Any]]]) -> None:
+    def restore_state(self, snapshot: dict[Any, tuple[int, list[Any]]], scope: RestoreScope) -> None:
         """Take over counts and open windows."""
-        self._open.update(snapshot)
+        self._open.update((key, entry) for key, entry in snapshot.items() if scope.owns(key))
 
     def _add_all(self, values: list[Any], stamps: Iterable[Any]) -> None:
         size, slide, entries = self._size, self._slide, self._open

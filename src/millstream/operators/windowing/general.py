@@ -24,6 +24,7 @@ from typing import Any
 
 from millstream.common.errors import JobDefinitionError, TypeMismatchError, shorten
 from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.operators.base import RestoreScope
 from millstream.operators.calls import emit_results
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
@@ -67,6 +68,7 @@ class GeneralWindowOperator(WindowOperator):
         self._contents: dict[Any, dict[Any, Any]] = {}
         self._sets: dict[Any, WindowSet] = {}
         self._stamp: int | None = None
+        self._restored = False
 
     def open(self) -> None:
         """Open the functions."""
@@ -84,11 +86,14 @@ class GeneralWindowOperator(WindowOperator):
         """Return the watermark, the contents, and by key which windows have merged."""
         return self.watermark_ms, self._contents, self._sets
 
-    def restore_state(self, snapshot: tuple[int, dict[Any, dict[Any, Any]], dict[Any, WindowSet]]) -> None:
+    def restore_state(
+        self, snapshot: tuple[int, dict[Any, dict[Any, Any]], dict[Any, WindowSet]], scope: RestoreScope
+    ) -> None:
         """Take over contents; timers and trigger state come back with the keyed backend."""
-        self.watermark_ms = max(self.watermark_ms, snapshot[0])
-        self._contents.update(snapshot[1])
-        self._sets.update(snapshot[2])
+        self.watermark_ms = min(self.watermark_ms, snapshot[0]) if self._restored else snapshot[0]
+        self._restored = True
+        for mine, theirs in ((self._contents, snapshot[1]), (self._sets, snapshot[2])):
+            mine.update((key, windows) for key, windows in theirs.items() if scope.owns(key))
 
     # Records
 

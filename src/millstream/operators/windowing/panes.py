@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from millstream.common.windows import TimeWindow
+from millstream.operators.base import RestoreScope
 from millstream.operators.windowing.base import DueTimes, TimedWindowOperator
 from millstream.operators.windowing.folds import Pane, Rows
 
@@ -40,11 +41,19 @@ class PaneOperator(TimedWindowOperator):
         """Return the time passed and the panes by start."""
         return self._passed_ms, self._panes
 
-    def restore_state(self, snapshot: tuple[int, dict[int, Pane]]) -> None:
+    def restore_state(self, snapshot: tuple[int, dict[int, Pane]], scope: RestoreScope) -> None:
         """Take over panes; those that had fired are known by the time passed."""
-        self._passed_ms = max(self._passed_ms, snapshot[0])
-        for start, pane in snapshot[1].items():
-            self._pane(start).update(pane)
+        self._restore_time(snapshot[0])
+        owns = scope.owns
+        self.add_panes(
+            {start: {key: pane[key] for key in pane if owns(key)} for start, pane in snapshot[1].items()}
+        )
+
+    def add_panes(self, panes: dict[int, Pane]) -> None:
+        """Take over panes of other keys, by start."""
+        for start, pane in panes.items():
+            if pane:
+                self._pane(start).update(pane)
 
     def _add_batch(self, values: list[Any], timestamps: list[int]) -> None:
         rows = self._rows_of_one(values, timestamps)

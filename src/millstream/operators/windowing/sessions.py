@@ -18,6 +18,7 @@ from itertools import count
 from typing import Any
 
 from millstream.common.windows import TimeWindow
+from millstream.operators.base import RestoreScope
 from millstream.operators.user_code import attach_element
 from millstream.operators.windowing.base import TimedWindowOperator
 
@@ -79,10 +80,14 @@ class SessionOperator(TimedWindowOperator):
         }
         return self._passed_ms, sessions
 
-    def restore_state(self, snapshot: tuple[int, dict[Any, list[tuple[int, int, Any, bool]]]]) -> None:
+    def restore_state(
+        self, snapshot: tuple[int, dict[Any, list[tuple[int, int, Any, bool]]]], scope: RestoreScope
+    ) -> None:
         """Take over sessions."""
-        self._passed_ms = max(self._passed_ms, snapshot[0])
+        self._restore_time(snapshot[0])
         for key, own in snapshot[1].items():
+            if not scope.owns(key):
+                continue
             restored = []
             for start, end, accumulator, fired in own:
                 session = _Session(key, start, end, accumulator, next(self._orders))

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from millstream.common.windows import TimeWindow
+from millstream.operators.base import RestoreScope
 from millstream.operators.windowing.base import DueTimes, TimedWindowOperator
 from millstream.operators.windowing.folds import Pane
 from millstream.operators.windowing.running import RunningWindows
@@ -56,11 +57,13 @@ class SliceOperator(TimedWindowOperator):
         """Return the time passed and the slices by start."""
         return self._passed_ms, self._slices
 
-    def restore_state(self, snapshot: tuple[int, dict[int, Pane]]) -> None:
+    def restore_state(self, snapshot: tuple[int, dict[int, Pane]], scope: RestoreScope) -> None:
         """Take over slices; windows that had fired are known by the time passed."""
-        self._passed_ms = max(self._passed_ms, snapshot[0])
+        self._restore_time(snapshot[0])
         for start, pane in snapshot[1].items():
-            self._slice(start).update(pane)
+            own = {key: accumulator for key, accumulator in pane.items() if scope.owns(key)}
+            if own:
+                self._slice(start).update(own)
 
     def window_panes(self) -> tuple[int, dict[int, Pane]]:
         """Return the time passed and the accumulators of whole windows by start, as if they had had panes."""

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from millstream.common.types import Row
-from millstream.operators.base import OperatorReport
+from millstream.operators.base import OperatorReport, RestoreScope
 from millstream.operators.windowing.base import WindowOperator
 from millstream.operators.windowing.panes import PaneOperator
 from millstream.operators.windowing.slices import SliceOperator
@@ -80,18 +80,17 @@ class SlidingReduceOperator(WindowOperator):
         """Return whether slices are kept, and their or the panes' snapshot."""
         return isinstance(self.chosen, SliceOperator), self.chosen.snapshot_state()
 
-    def restore_state(self, snapshot: tuple[bool, Any]) -> None:
+    def restore_state(self, snapshot: tuple[bool, Any], scope: RestoreScope) -> None:
         """Take over a snapshot; if subtasks had chosen differently, slices are put together to panes."""
         sliced, contents = snapshot
-        if self._event_time:
-            self.watermark_ms = max(self.watermark_ms, contents[0])
         if not sliced and isinstance(self.chosen, SliceOperator):
             self._turn_to_panes(self.chosen)
         elif sliced and isinstance(self.chosen, PaneOperator):
             slices = self._build(SliceOperator)
-            slices.restore_state(contents)
+            slices.restore_state(contents, scope)
             contents = slices.window_panes()
-        self.chosen.restore_state(contents)
+        self.chosen.restore_state(contents, scope)
+        self.watermark_ms = self.chosen.watermark_ms
 
     def _build(self, kind: Callable[..., Any]) -> Any:
         operator = kind(**self._arguments)
@@ -120,7 +119,7 @@ class SlidingReduceOperator(WindowOperator):
         self._sample = None
         panes: PaneOperator = self._build(PaneOperator)
         panes.take_over(slices)
-        panes.restore_state(slices.window_panes())
+        panes.add_panes(slices.window_panes()[1])
         self._chosen = panes
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.common.errors import ConfigurationError, TypeMismatchError
-from millstream.common.state import ReducingStateDescriptor, ValueStateDescriptor
+from millstream.common.state import ReducingState, ReducingStateDescriptor, ValueStateDescriptor
 from millstream.common.time import Duration, Time, to_milliseconds
 from millstream.common.windows import Window
 from millstream.operators.windowing.trigger import QuietTrigger, Trigger, TriggerResult, check_trigger
@@ -145,7 +145,7 @@ class ContinuousEventTimeTrigger(QuietTrigger):
         ctx.register_event_time_timer(window.max_timestamp())
         fire_time = ctx.get_partitioned_state(_FIRE_TIME)
         if fire_time.get() is None:
-            self._wait(timestamp - timestamp % self.interval, window, ctx)
+            self.register_next_fire_timestamp(timestamp - timestamp % self.interval, window, ctx, fire_time)
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -156,12 +156,19 @@ class ContinuousEventTimeTrigger(QuietTrigger):
         if fire_time.get() != time:
             return TriggerResult.CONTINUE
         fire_time.clear()
-        self._wait(time, window, ctx)
+        self.register_next_fire_timestamp(time, window, ctx, fire_time)
         return TriggerResult.FIRE
 
-    def _wait(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> None:
+    def register_next_fire_timestamp(
+        self,
+        time: int,
+        window: Window,
+        ctx: Trigger.TriggerContext,
+        fire_timestamp_state: ReducingState[int],
+    ) -> None:
+        """Wait for one interval behind `time`, or the end of the window."""
         next_ms = min(time + self.interval, window.max_timestamp())
-        ctx.get_partitioned_state(_FIRE_TIME).add(next_ms)
+        fire_timestamp_state.add(next_ms)
         ctx.register_event_time_timer(next_ms)
 
     def can_merge(self) -> bool:
@@ -206,9 +213,10 @@ class ContinuousProcessingTimeTrigger(QuietTrigger):
         self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
         """Wait for the next interval."""
-        if ctx.get_partitioned_state(_FIRE_TIME).get() is None:
+        fire_time = ctx.get_partitioned_state(_FIRE_TIME)
+        if fire_time.get() is None:
             now_ms = ctx.get_current_processing_time()
-            self._wait(now_ms - now_ms % self.interval, window, ctx)
+            self.register_next_fire_timestamp(now_ms - now_ms % self.interval, window, ctx, fire_time)
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -217,12 +225,19 @@ class ContinuousProcessingTimeTrigger(QuietTrigger):
         if fire_time.get() != time:
             return TriggerResult.CONTINUE
         fire_time.clear()
-        self._wait(time, window, ctx)
+        self.register_next_fire_timestamp(time, window, ctx, fire_time)
         return TriggerResult.FIRE
 
-    def _wait(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> None:
+    def register_next_fire_timestamp(
+        self,
+        time: int,
+        window: Window,
+        ctx: Trigger.TriggerContext,
+        fire_timestamp_state: ReducingState[int],
+    ) -> None:
+        """Wait for one interval behind `time`, or the end of the window."""
         next_ms = min(time + self.interval, window.max_timestamp())
-        ctx.get_partitioned_state(_FIRE_TIME).add(next_ms)
+        fire_timestamp_state.add(next_ms)
         ctx.register_processing_time_timer(next_ms)
 
     def can_merge(self) -> bool:

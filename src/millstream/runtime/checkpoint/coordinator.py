@@ -32,9 +32,11 @@ from millstream.runtime.checkpoint.manifest import (
     StateFile,
     write_manifest,
 )
-from millstream.runtime.checkpoint.storage import FileRef, FileStore, open_store
+from millstream.runtime.checkpoint.orders import CheckpointOrder, WrittenState
+from millstream.runtime.checkpoint.restore import Saved
+from millstream.runtime.checkpoint.storage import FileStore, open_store
 
-__all__ = ["CheckpointCoordinator", "CheckpointOrder", "CheckpointSettings", "WrittenState"]
+__all__ = ["CheckpointCoordinator", "CheckpointSettings"]
 
 log = logging.getLogger(__name__)
 
@@ -76,38 +78,6 @@ class CheckpointSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointOrder:
-    """What the slots are told: write your state.
-
-    Attributes:
-        checkpoint_id: Number of the checkpoint.
-        location: Of the store.
-        directory: Where state files go within it.
-        savepoint: Name of the savepoint's directory; None for a checkpoint.
-    """
-
-    checkpoint_id: int
-    location: str
-    directory: str
-    savepoint: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenState:
-    """What a slot reports of a checkpoint.
-
-    Attributes:
-        slot: The slot.
-        file: Its state file.
-        states: Kinds of the states of each operator by name, as text, by node id.
-    """
-
-    slot: int
-    file: FileRef
-    states: Mapping[int, Mapping[str, str]]
-
-
 class CheckpointCoordinator:
     """The checkpoints of one job, over all its attempts; the job master's thread calls it.
 
@@ -142,9 +112,12 @@ class CheckpointCoordinator:
         return self._settings.interval_ms is not None
 
     @property
-    def latest(self) -> Manifest | None:
+    def latest(self) -> Saved | None:
         """The newest completed checkpoint."""
-        return self._completed[-1] if self._completed else None
+        if not self._completed:
+            return None
+        manifest = self._completed[-1]
+        return Saved(self.store, _directory(manifest.checkpoint_id), manifest)
 
     @property
     def store(self) -> FileStore:
@@ -167,7 +140,8 @@ class CheckpointCoordinator:
     def begin(self) -> CheckpointOrder:
         """Begin a checkpoint with the epoch that is about to run."""
         self._last_begin = self._clock.monotonic()
-        return CheckpointOrder(self._take_id(), self._location(), "shared")
+        checkpoint_id = self._take_id()
+        return CheckpointOrder(checkpoint_id, self._location(), "shared", _directory(checkpoint_id))
 
     def begin_savepoint(self, directory: str | None) -> CheckpointOrder:
         """Begin a savepoint.
@@ -182,7 +156,9 @@ class CheckpointCoordinator:
                 hint=f"Give one, or set {keys.SAVEPOINT_DIRECTORY.key}.",
             )
         name = f"savepoint-{self._job_id[:6]}-{uuid.uuid4().hex[:12]}"
-        return CheckpointOrder(self._take_id(), location, f"{name}/files", savepoint=name)
+        return CheckpointOrder(
+            self._take_id(), f"{location.rstrip('/')}/{name}", "files", "", is_savepoint=True
+        )
 
     def complete(
         self,
@@ -206,7 +182,7 @@ class CheckpointCoordinator:
         store = self._store(order.location)
         manifest = Manifest(
             checkpoint_id=order.checkpoint_id,
-            kind="checkpoint" if order.savepoint is None else "savepoint",
+            kind="savepoint" if order.is_savepoint else "checkpoint",
             job_id=self._job_id,
             job_name=self._job_name,
             epoch=epoch,
@@ -214,10 +190,10 @@ class CheckpointCoordinator:
             operators=tuple(self._entry(store, order, node, written, driver_states) for node in self._nodes),
             state=tuple(StateFile(each.file, each.slot) for each in sorted(written, key=lambda w: w.slot)),
         )
-        write_manifest(store, self.directory_of(manifest, order.savepoint), manifest)
+        write_manifest(store, order.manifest_directory, manifest)
         self._failures = 0
         self._last_end = self._clock.monotonic()
-        if order.savepoint is None:
+        if not order.is_savepoint:
             self._completed.append(manifest)
             self._tidy()
         return manifest
@@ -226,11 +202,11 @@ class CheckpointCoordinator:
         """Take note of a checkpoint that could not be written.
 
         Raises:
-            CheckpointStorageError: `error`, if more failed than are tolerated, or it was a savepoint.
+            CheckpointStorageError: `error`, if more failed than are tolerated.
         """
         self._failures += 1
         self._last_end = self._clock.monotonic()
-        if order.savepoint is not None or self._failures > self._settings.tolerable_failures:
+        if self._failures > self._settings.tolerable_failures:
             raise error
         log.warning("checkpoint %d failed and is left out: %s", order.checkpoint_id, error.message)
 
@@ -243,10 +219,9 @@ class CheckpointCoordinator:
             self.store.delete("")
         self._completed.clear()
 
-    @staticmethod
-    def directory_of(manifest: Manifest, savepoint: str | None = None) -> str:
-        """Return the directory of a manifest within its store."""
-        return savepoint or f"chk-{manifest.checkpoint_id}"
+    def path_of(self, order: CheckpointOrder) -> str:
+        """Return where a checkpoint or savepoint is, as users name it."""
+        return self._store(order.location).describe(order.manifest_directory).rstrip("/")
 
     def _entry(
         self,
@@ -302,7 +277,7 @@ class CheckpointCoordinator:
             return
         try:
             for manifest in dropped:
-                self.store.delete(self.directory_of(manifest))
+                self.store.delete(_directory(manifest.checkpoint_id))
             wanted = {ref.path for manifest in retained for ref in manifest.files()}
             for name in self.store.names("shared"):
                 if f"shared/{name}" not in wanted:
@@ -311,3 +286,7 @@ class CheckpointCoordinator:
             log.warning("old checkpoints could not be removed: %s", error.message)
             return
         self._completed = retained
+
+
+def _directory(checkpoint_id: int) -> str:
+    return f"chk-{checkpoint_id}"

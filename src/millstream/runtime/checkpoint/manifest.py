@@ -1,11 +1,13 @@
 """The manifest of a checkpoint or savepoint: one JSON file that lists all that belongs to it.
 
 A checkpoint is there if, and only if, its manifest is: files that no manifest lists are leftovers of attempts
-that failed. Paths are relative to the directory that holds the manifest's own directory::
+that failed. Paths are relative to the store, so both kinds can be moved as a whole::
 
-    <checkpoints>/<job id>/chk-17/_metadata        the manifest of checkpoint 17
-    <checkpoints>/<job id>/shared/<name>           state files, shared by successive checkpoints
-    <savepoints>/savepoint-<job>-<random>/_metadata, …/files/<name>      a savepoint holds all it needs
+    <checkpoints>/<job id>/                        the store of a job's checkpoints
+                  chk-17/_metadata                 the manifest of checkpoint 17
+                  shared/<name>                    state files, shared by successive checkpoints
+    <savepoints>/savepoint-<job>-<random>/         a savepoint is a store of its own
+                  _metadata, files/<name>
 """
 
 from __future__ import annotations
@@ -17,7 +19,15 @@ from typing import Any
 from millstream.common.errors import CheckpointDamagedError
 from millstream.runtime.checkpoint.storage import FileRef, FileStore, checksum
 
-__all__ = ["MANIFEST", "Manifest", "OperatorEntry", "StateFile", "read_manifest", "write_manifest"]
+__all__ = [
+    "MANIFEST",
+    "Manifest",
+    "OperatorEntry",
+    "StateFile",
+    "manifest_path",
+    "read_manifest",
+    "write_manifest",
+]
 
 MANIFEST = "_metadata"
 VERSION = 1
@@ -87,6 +97,11 @@ class Manifest:
     operators: tuple[OperatorEntry, ...]
     state: tuple[StateFile, ...] = ()
 
+    @property
+    def is_savepoint(self) -> bool:
+        """Whether it belongs to the user, not to its job."""
+        return self.kind == "savepoint"
+
     def files(self) -> list[FileRef]:
         """Return all files that belong to it."""
         drivers = [each.driver for each in self.operators if each.driver is not None]
@@ -97,6 +112,11 @@ class Manifest:
         return sum(each.size for each in self.files())
 
 
+def manifest_path(directory: str) -> str:
+    """Return the path of the manifest in a directory of a store; empty for the store itself."""
+    return f"{directory}/{MANIFEST}" if directory else MANIFEST
+
+
 def write_manifest(store: FileStore, directory: str, manifest: Manifest) -> None:
     """Publish a checkpoint: from now on it is there.
 
@@ -105,7 +125,7 @@ def write_manifest(store: FileStore, directory: str, manifest: Manifest) -> None
     """
     body = json.dumps(asdict(manifest), indent=1, ensure_ascii=False)
     envelope = {"format": "millstream-checkpoint", "version": VERSION, "checksum": checksum(body.encode())}
-    store.write(f"{directory}/{MANIFEST}", f"{json.dumps(envelope)}\n{body}\n".encode())
+    store.write(manifest_path(directory), f"{json.dumps(envelope)}\n{body}\n".encode())
 
 
 def read_manifest(store: FileStore, directory: str) -> Manifest | None:
@@ -114,7 +134,7 @@ def read_manifest(store: FileStore, directory: str) -> Manifest | None:
     Raises:
         CheckpointDamagedError: If it is damaged, or of another version.
     """
-    path = f"{directory}/{MANIFEST}"
+    path = manifest_path(directory)
     data = store.read_if_there(path)
     if data is None:
         return None

@@ -7,21 +7,31 @@ One epoch::
     report   one report for each slot: positions, committables, lines, timers
     commit   positions to the enumerators, committables to the committers, then the next epoch
 
+Where checkpoints are made, committables wait for one: the manifest is published first (`runtime.checkpoint`), then
+they are committed, then functions are told with the next epoch. Otherwise each epoch is committed as it ends.
+
 An epoch without input, due timer or end is not run at all. Where records go round (`operators.iteration`), epochs
 follow until none does; then comes the last one.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Any
 
 from millstream.common.clock import Clock
-from millstream.common.errors import JobExecutionError
+from millstream.common.errors import CheckpointStorageError, JobExecutionError, MillstreamError
 from millstream.graph.launcher import EpochProgress
 from millstream.operators.base import OperatorReport
 from millstream.operators.iteration import IterationTailSpec
+from millstream.operators.sink import SinkSpec
+from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
+from millstream.runtime.checkpoint.orders import CheckpointOrder
 from millstream.runtime.job.accumulators import JobAccumulators
 from millstream.runtime.job.alignment import SplitAligner
 from millstream.runtime.job.console import JobOutput
@@ -36,9 +46,28 @@ from millstream.runtime.job.watermarks import WatermarkMonitor
 from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.report import EpochHeader, SlotReport
 
-__all__ = ["JobControl", "JobMaster"]
+__all__ = ["JobControl", "JobMaster", "SavepointRequest"]
+
+log = logging.getLogger(__name__)
 
 _POLL_MS = 1_000
+
+
+@dataclass(slots=True)
+class SavepointRequest:
+    """A savepoint that somebody waits for.
+
+    Attributes:
+        directory: Where to; None for the configured directory.
+        stop: Whether the job is to end behind it.
+        drain: Whether it is to come to its end before: windows fire, timers too.
+        done: Gets the savepoint's path, or why there is none.
+    """
+
+    directory: str | None
+    stop: bool = False
+    drain: bool = False
+    done: Future[str] = field(default_factory=Future)
 
 
 @dataclass(slots=True)
@@ -48,12 +77,18 @@ class JobControl:
     Attributes:
         cancel: Stop at once; what is staged is removed.
         stop: Read no more, finish what is there.
-        wake: Set with either of the others, to end a wait.
+        wake: Set with any of the others, to end a wait.
+        savepoints: Those that are asked for.
     """
 
     cancel: threading.Event = field(default_factory=threading.Event)
     stop: threading.Event = field(default_factory=threading.Event)
     wake: threading.Event = field(default_factory=threading.Event)
+    savepoints: deque[SavepointRequest] = field(default_factory=deque)
+
+
+class StoppedWithSavepoint(Exception):
+    """The job was to end behind a savepoint, and the savepoint is there."""
 
 
 class JobMaster:
@@ -68,6 +103,8 @@ class JobMaster:
         control: How others steer the job.
         on_progress: Told after each epoch.
         job_name: Shown to users.
+        checkpoints: Of the job, over all its attempts.
+        restored: What the driver keeps in the checkpoint that the attempt begins from, by node id.
 
     Attributes:
         metrics: What the subtasks measured.
@@ -86,8 +123,11 @@ class JobMaster:
         output: JobOutput,
         control: JobControl,
         on_progress: Callable[[EpochProgress], None] | None,
+        checkpoints: CheckpointCoordinator,
+        restored: Mapping[int, Any] | None = None,
         job_name: str = "",
     ) -> None:
+        self._checkpoints = checkpoints
         self._deployment = deployment
         self._settings = settings
         self._executor = executor
@@ -105,9 +145,13 @@ class JobMaster:
             monitor, job_id=deployment.job_id, job_name=job_name, batch=deployment.batch, clock=clock
         )
         self._sources = SourceCoordinator(
-            deployment.plan.job_graph, SplitAligner(monitor, started_ms=deployment.now_ms)
+            deployment.plan.job_graph, SplitAligner(monitor, started_ms=deployment.now_ms), restored
         )
         self._sinks = SinkCoordinator(deployment.plan.job_graph)
+        for vertex in deployment.plan.job_graph.vertices:
+            for node in vertex.nodes:
+                if isinstance(node.spec, SinkSpec):
+                    self._sinks.restore(node.id, (restored or {}).get(node.id, ()))
         self._sizer = EpochSizer(
             settings.epoch_target_ms,
             settings.epoch_min_records,
@@ -126,7 +170,9 @@ class JobMaster:
         )
         self._going_round = self._iterates
         self._next_timer_ms: int | None = None
-        self._started = self._last_input = self._last_checkpoint = clock.monotonic()
+        self._started = self._last_input = clock.monotonic()
+        self._completed_checkpoint: int | None = None
+        self._collected: list[tuple[int, list[Any]]] = []
         self.progress: EpochProgress | None = None
         self.runtime_ms = 0
 
@@ -138,10 +184,14 @@ class JobMaster:
             JobExecutionError: If it was cancelled.
         """
         try:
+            self._sinks.commit()  # what a checkpoint holds and the attempt before may not have committed
             self._executor.deploy(self._deployment)
             self._started = self._clock.monotonic()
-            while not self._turn():
-                pass
+            try:
+                while not self._turn():
+                    pass
+            except StoppedWithSavepoint:
+                log.info("job ends behind its savepoint", extra={"job": self._deployment.job_id})
             self._executor.finish()
             self.runtime_ms = round((self._clock.monotonic() - self._started) * 1000)
         except BaseException:
@@ -149,6 +199,9 @@ class JobMaster:
             self._sinks.abort()
             raise
         finally:
+            for request in self._control.savepoints:
+                request.done.set_exception(JobExecutionError("the job ended before the savepoint was made"))
+            self._control.savepoints.clear()
             self._watermarks.close()
             self._sources.close()
             self._sinks.close()
@@ -166,7 +219,8 @@ class JobMaster:
         work = self._sources.plan(max_records=self._sizer.budget, now_ms=now_ms, drain=self._draining())
         timer_due = self._next_timer_ms is not None and self._next_timer_ms <= now_ms
         last = work.all_finished and not self._going_round
-        if not (work.has_ranges or work.newly_finished or timer_due or work.all_finished):
+        asked = bool(self._control.savepoints)
+        if not (work.has_ranges or work.newly_finished or timer_due or work.all_finished or asked):
             self._wait(work, now_ms)
             return False
         began = self._clock.monotonic()
@@ -180,7 +234,7 @@ class JobMaster:
 
     def _draining(self) -> bool:
         settings = self._settings
-        if self._control.stop.is_set():
+        if self._control.stop.is_set() or any(each.drain for each in self._control.savepoints):
             return True
         if settings.max_epochs is not None and self._epoch >= settings.max_epochs:
             return True
@@ -193,20 +247,25 @@ class JobMaster:
         if self._settings.stop_when_idle_ms is not None:
             candidates.append(now_ms + max(self._settings.stop_when_idle_ms // 4, 1))
         self._clock.wait(max(min(candidates) - now_ms, 1) / 1000, self._control.wake)
+        self._control.wake.clear()
         self._executor.keep_alive()
 
     def _run_epoch(self, work: EpochWork, now_ms: int, *, last: bool) -> None:
         self._epoch += 1
-        checkpoint = self._checkpoint_due() or last
+        request = self._next_savepoint(last=last)
+        order = self._order(request, last=last)
+        completed, self._completed_checkpoint = self._completed_checkpoint, None
         headers = {
             slot: EpochHeader(
                 attempt=self._deployment.attempt,
                 epoch=self._epoch,
                 committed=self._epoch - 1,
                 now_ms=now_ms,
-                checkpoint=checkpoint,
+                checkpoint=order is not None or last,
                 end_of_input=last,
                 sources=work.by_slot.get(slot, {}),
+                order=order,
+                completed_checkpoint=completed,
             )
             for slot in range(self._deployment.plan.slots)
         }
@@ -215,20 +274,66 @@ class JobMaster:
         self._watermarks.record(reports, now_ms)
         # What goes round in the epoch in which the sources end is known only behind it.
         self._going_round = self._iterates and (not work.all_finished or any(r.going_round for r in reports))
-        # Batch mode has no checkpoints and results once: a batch job that fails has published nothing.
-        if last or not self._deployment.batch:
+        recorded = order is not None and self._complete(order, reports, request)
+        # Without checkpoints each epoch is its own record. Batch mode has none and gives its results once.
+        if recorded or last or not (self._checkpoints.enabled or self._deployment.batch):
+            self._sinks.seal()
             self._sinks.commit()
+            self._hand_on_collected()
+        if request is not None and request.stop and request.done.exception(0) is None:
+            raise StoppedWithSavepoint
 
-    def _checkpoint_due(self) -> bool:
-        interval_ms = self._settings.checkpoint_interval_ms
-        now = self._clock.monotonic()
-        if (
-            self._deployment.batch
-            or interval_ms is None
-            or (now - self._last_checkpoint) * 1000 < interval_ms
-        ):
+    def _hand_on_collected(self) -> None:
+        """Give records to whoever collects them: after a failure they will not come again."""
+        for node_id, records in self._collected:
+            self._output.collected(node_id, records)
+        self._collected.clear()
+
+    def _next_savepoint(self, *, last: bool) -> SavepointRequest | None:
+        """Return the savepoint to make with this epoch: one that drains waits for the last."""
+        requests = self._control.savepoints
+        if not requests or (requests[0].drain and not last):
+            return None
+        return requests.popleft()
+
+    def _order(self, request: SavepointRequest | None, *, last: bool) -> CheckpointOrder | None:
+        if request is not None:
+            try:
+                return self._checkpoints.begin_savepoint(request.directory)
+            except MillstreamError as error:
+                request.done.set_exception(error)
+                request.stop = False
+                return None
+        if self._deployment.batch or not self._checkpoints.enabled:
+            return None
+        # The last epoch is one as well: a failure while its results are committed must not repeat it.
+        return self._checkpoints.begin() if last or self._checkpoints.due() else None
+
+    def _complete(
+        self, order: CheckpointOrder, reports: Sequence[SlotReport], request: SavepointRequest | None
+    ) -> bool:
+        """Publish a checkpoint or savepoint; return whether it is there and later attempts begin from it."""
+        try:
+            for report in reports:
+                if report.checkpoint_error is not None:
+                    raise report.checkpoint_error
+            manifest = self._checkpoints.complete(
+                order,
+                epoch=self._epoch,
+                written=[report.written for report in reports if report.written is not None],
+                driver_states={**self._sources.positions(), **self._sinks.pending()},
+            )
+        except CheckpointStorageError as error:
+            if request is not None:
+                request.done.set_exception(error)
+                return False
+            self._checkpoints.failed(order, error)
             return False
-        self._last_checkpoint = now
+        if request is not None:
+            request.done.set_result(self._checkpoints.path_of(order))
+            # A savepoint belongs to the user. If the job goes on, its own checkpoints say what is committed.
+            return request.stop
+        self._completed_checkpoint = manifest.checkpoint_id
         return True
 
     def _record(self, reports: Sequence[SlotReport]) -> None:
@@ -257,7 +362,7 @@ class JobMaster:
         if report.lines:
             self._output.lines(report.lines, stderr=report.stderr)
         if report.collected:
-            self._output.collected(node_id, report.collected)
+            self._collected.append((node_id, report.collected))
         for name, count in report.counters.items():
             key = (self._names[node_id], name)
             totals.counters[key] = totals.counters.get(key, 0) + count

@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from millstream.common import options
+from millstream.common import options_checkpointing as keys
 from millstream.common.clock import Clock, SystemClock
 from millstream.common.configuration import Configuration
 from millstream.common.errors import JobDefinitionError, JobExecutionError, MillstreamError
@@ -22,10 +25,14 @@ from millstream.graph.launcher import (
 )
 from millstream.graph.stream_graph import build_stream_graph
 from millstream.operators.sink import CollectSpec
+from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator, CheckpointSettings
+from millstream.runtime.checkpoint.restore import Restored
 from millstream.runtime.job.console import JobOutput
 from millstream.runtime.job.executor import Executor
-from millstream.runtime.job.job_master import JobControl, JobMaster
+from millstream.runtime.job.job_master import JobControl, JobMaster, SavepointRequest
+from millstream.runtime.job.restart import restart_strategy
 from millstream.runtime.job.settings import JobSettings, is_batch
+from millstream.runtime.job.supervisor import JobSupervisor
 from millstream.runtime.local.executor import LocalExecutor
 from millstream.runtime.task.dependencies import collect_dependencies
 from millstream.runtime.task.deployment import Deployment
@@ -83,7 +90,6 @@ class _Job(RunningJob):
         self._submission = submission
         self._clock = clock
         self._control = JobControl()
-        self._status = "CREATED"
         self._failure: BaseException | None = None
         collectors = {
             node.id: node.spec.collect_id
@@ -92,27 +98,63 @@ class _Job(RunningJob):
             if isinstance(node.spec, CollectSpec)
         }
         self._output = JobOutput(collectors)
+        self._plan = plan
         configuration = submission.configuration
-        self._master = JobMaster(
-            Deployment(
-                job_id=self.job_id,
-                attempt=0,
-                plan=plan,
-                job_parameters=configuration.get(options.GLOBAL_JOB_PARAMETERS) or {},
-                now_ms=clock.now_ms(),
-                batch=is_batch(submission.transformations, configuration),
-                dependencies=collect_dependencies(configuration),
-                keyed_state=KeyedStateSettings.of(configuration),
-            ),
+        self._deployment = Deployment(
+            job_id=self.job_id,
+            attempt=0,
+            plan=plan,
+            job_parameters=configuration.get(options.GLOBAL_JOB_PARAMETERS) or {},
+            now_ms=clock.now_ms(),
+            batch=is_batch(submission.transformations, configuration),
+            dependencies=collect_dependencies(configuration),
+            keyed_state=KeyedStateSettings.of(configuration),
+        )
+        self._checkpoints = CheckpointCoordinator(
+            CheckpointSettings.of(configuration),
+            job_id=self.job_id,
+            job_name=submission.name,
+            job_graph=plan.job_graph,
+            clock=clock,
+        )
+        self._supervisor = JobSupervisor(
+            self._build_master,
+            job_graph=plan.job_graph,
+            checkpoints=self._checkpoints,
+            strategy=restart_strategy(configuration),
+            restore_path=configuration.get(keys.RECOVERY_PATH),
+            allow_non_restored=configuration.get(keys.IGNORE_UNCLAIMED_STATE),
+            clock=clock,
+            control=self._control,
+        )
+        self._supervisor.prepare()
+        self._thread = threading.Thread(target=self.run, name=f"job-{self.job_id[:8]}", daemon=True)
+
+    def _build_master(self, attempt: int, restored: Restored | None) -> JobMaster:
+        configuration = self._submission.configuration
+        deployment = replace(
+            self._deployment,
+            attempt=attempt,
+            now_ms=self._clock.now_ms(),
+            restore=None if restored is None else restored.order,
+        )
+        return JobMaster(
+            deployment,
             JobSettings.of(configuration),
             executor=_build_executor(configuration, self._output),
-            clock=clock,
+            clock=self._clock,
             output=self._output,
             control=self._control,
-            on_progress=submission.on_progress,
-            job_name=submission.name,
+            on_progress=self._submission.on_progress,
+            checkpoints=self._checkpoints,
+            restored=None if restored is None else restored.driver_states,
+            job_name=self._submission.name,
         )
-        self._thread = threading.Thread(target=self.run, name=f"job-{self.job_id[:8]}", daemon=True)
+
+    @property
+    def _master(self) -> JobMaster:
+        assert self._supervisor.master is not None
+        return self._supervisor.master
 
     def start(self) -> None:
         """Run on the job's own thread."""
@@ -120,15 +162,11 @@ class _Job(RunningJob):
 
     def run(self) -> None:
         """Run to the end and keep what became of it."""
-        self._status = "RUNNING"
         try:
-            self._master.run()
-            self._status = "FINISHED"
+            self._supervisor.run()
         except BaseException as error:  # noqa: BLE001 - kept, and raised again by wait()
             self._failure = error
-            self._status = "CANCELED" if self._control.cancel.is_set() else "FAILED"
         finally:
-            self._master.release()
             self._output.end()
 
     def wait(self, timeout_s: float | None = None) -> JobResult:
@@ -155,6 +193,20 @@ class _Job(RunningJob):
         self._control.stop.set()
         self._control.wake.set()
 
+    def savepoint(
+        self, directory: str | None = None, *, stop: bool = False, drain: bool = False
+    ) -> Future[str]:
+        """Ask for a savepoint."""
+        request = SavepointRequest(directory, stop=stop, drain=drain)
+        if self.status() in {"FINISHED", "FAILED", "CANCELED"}:
+            request.done.set_exception(
+                JobExecutionError(f"a savepoint was asked for, but the job has ended: {self.status()}")
+            )
+            return request.done
+        self._control.savepoints.append(request)
+        self._control.wake.set()
+        return request.done
+
     def collected(self, collect_id: str) -> Iterator[Any]:
         """Iterate over collected records."""
         yield from self._output.read(collect_id)
@@ -162,7 +214,7 @@ class _Job(RunningJob):
 
     def status(self) -> str:
         """Return a Flink job status."""
-        return self._status
+        return self._supervisor.status
 
     def accumulators(self) -> dict[str, Any]:
         """Return the accumulators as of the last epoch."""

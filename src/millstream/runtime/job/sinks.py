@@ -15,6 +15,12 @@ __all__ = ["SinkCoordinator"]
 class SinkCoordinator:
     """The committers of one attempt; the job master's thread calls it.
 
+    What writers staged is pending until it is part of a checkpoint; then it is sealed - it will be committed,
+    by this attempt or a later one - and committed::
+
+        stage ─► pending ─► seal ─► sealed ─► commit
+                    └─► abort: removed
+
     Raises:
         SinkError: From the constructor, if a target cannot be written.
     """
@@ -29,19 +35,41 @@ class SinkCoordinator:
                     if committer is not None:
                         self._committers[node.id] = committer
         self._pending: dict[int, list[Any]] = {}
+        self._sealed: dict[int, list[Any]] = {}
+
+    def pending(self) -> dict[int, list[Any]]:
+        """Return what is to be committed with the next checkpoint, by node id."""
+        merged = {node_id: list(sealed) for node_id, sealed in self._sealed.items()}
+        for node_id, committables in self._pending.items():
+            merged.setdefault(node_id, []).extend(committables)
+        return merged
+
+    def restore(self, node_id: int, committables: Sequence[Any]) -> None:
+        """Take what a checkpoint holds; it may have been committed already."""
+        if committables:
+            self._sealed.setdefault(node_id, []).extend(committables)
 
     def stage(self, node_id: int, committables: Sequence[Any]) -> None:
         """Take what a writer returned for the epoch."""
         self._pending.setdefault(node_id, []).extend(committables)
 
+    def seal(self) -> None:
+        """Learn that what is pending will be committed, whatever happens: it is recorded."""
+        self._sealed = self.pending()
+        self._pending = {}
+
     def commit(self) -> None:
-        """Publish what was staged: the epoch is recorded."""
-        for node_id in list(self._pending):
-            self._committers[node_id].commit(self._pending[node_id])
-            del self._pending[node_id]
+        """Publish what is sealed.
+
+        Raises:
+            SinkError: If it cannot be published; it stays sealed.
+        """
+        for node_id in list(self._sealed):
+            self._committers[node_id].commit(self._sealed[node_id])
+            del self._sealed[node_id]
 
     def abort(self) -> None:
-        """Remove what was staged and will never be published."""
+        """Remove what was staged and will never be published: what is pending."""
         for node_id, committables in self._pending.items():
             self._committers[node_id].abort(committables)
         self._pending.clear()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
@@ -47,12 +48,21 @@ class SourceCoordinator:
         SourceError: From the constructor, if a source is not there.
     """
 
-    def __init__(self, job_graph: JobGraph, aligner: SplitAligner | None = None) -> None:
+    def __init__(
+        self,
+        job_graph: JobGraph,
+        aligner: SplitAligner | None = None,
+        restored: Mapping[int, Any] | None = None,
+    ) -> None:
         self._aligner = aligner
         self._sources: list[_CoordinatedSource] = []
         for vertex in job_graph.vertices:
             if vertex.is_source:
-                self._sources.append(_CoordinatedSource(vertex.head))
+                self._sources.append(_CoordinatedSource(vertex.head, (restored or {}).get(vertex.head.id)))
+
+    def positions(self) -> dict[int, Any]:
+        """Return how far every source has been read, by node id: its enumerator's snapshot."""
+        return {source.node.id: source.enumerator.snapshot() for source in self._sources}
 
     def plan(self, *, max_records: int, now_ms: int, drain: bool) -> EpochWork:
         """Plan one epoch of all sources; with `drain` nothing more is read and all sources finish."""
@@ -79,10 +89,11 @@ class SourceCoordinator:
 
 
 class _CoordinatedSource:
-    def __init__(self, node: StreamNode) -> None:
+    def __init__(self, node: StreamNode, restored: Any | None) -> None:
         assert isinstance(node.spec, SourceSpec)
         self.node = node
-        self.enumerator: SplitEnumerator = node.spec.source.build_enumerator(node.parallelism, None)
+        self.enumerator: SplitEnumerator = node.spec.source.build_enumerator(node.parallelism, restored)
+        # Subtasks are told anew that nothing follows: those of another attempt do not know it.
         self._finished: set[int] = set()
 
     def plan_into(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import defaultdict
 
+from millstream.common.errors import CheckpointStorageError
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.operators.base import EpochTime, OperatorReport
 from millstream.operators.iteration import IterationHead, IterationTail, IterationTailSpec
+from millstream.runtime.checkpoint.orders import CheckpointOrder, WrittenState
+from millstream.runtime.checkpoint.state_file import StateFileWriter
+from millstream.runtime.checkpoint.storage import open_store
 from millstream.runtime.task.blocks import Block
+from millstream.runtime.task.checkpoint import SavedState
 from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.report import EpochHeader, SlotReport
 from millstream.runtime.task.subtask import Subtask
@@ -26,6 +32,7 @@ class SlotTasks:
     def __init__(self, deployment: Deployment, slot: int) -> None:
         self.slot = slot
         self._time = EpochTime(deployment.now_ms)
+        self._restore = deployment.restore
         job_graph = deployment.plan.job_graph
         self._levels = [
             [
@@ -63,7 +70,15 @@ class SlotTasks:
         return len(self._levels)
 
     def open(self) -> None:
-        """Open every subtask, the last level first."""
+        """Restore every subtask's state, if there is any, then open them, the last level first.
+
+        Raises:
+            MillstreamError: If the state is damaged or does not fit, or a user's `open` raised.
+        """
+        if self._restore is not None:
+            saved = SavedState(self._restore)
+            for subtask in self._subtasks():
+                subtask.restore(saved)
         for level in reversed(self._levels):
             for subtask in level:
                 subtask.open()
@@ -98,10 +113,11 @@ class SlotTasks:
 
     def report(self, header: EpochHeader) -> SlotReport:
         """Return the epoch's report; called once, after the last level."""
-        subtasks = [subtask for level in self._levels for subtask in level]
+        subtasks = self._subtasks()
         marks = [mark for subtask in subtasks if (mark := subtask.watermark_ms) != MIN_TIMESTAMP]
         going_round = [head.accept(tail.take()) for tail, head in self._loops]
         timers = [subtask.next_processing_time() for subtask in subtasks]
+        written, error = self._write_state(header.order)
         return SlotReport(
             slot=self.slot,
             epoch=header.epoch,
@@ -110,7 +126,29 @@ class SlotTasks:
             next_timer_ms=min((time for time in timers if time is not None), default=None),
             going_round=any(going_round),
             event_timers=any(subtask.has_event_timers for subtask in subtasks),
+            written=written,
+            checkpoint_error=error,
         )
+
+    def _write_state(
+        self, order: CheckpointOrder | None
+    ) -> tuple[WrittenState | None, CheckpointStorageError | None]:
+        """Write the state of all operators; storage that fails fails the checkpoint, not the attempt."""
+        if order is None:
+            return None, None
+        writer = StateFileWriter()
+        states: dict[int, dict[str, str]] = {}
+        for subtask in self._subtasks():
+            states |= subtask.add_state(writer)
+        name = f"{order.directory}/{order.checkpoint_id}-{self.slot}-{uuid.uuid4().hex[:8]}"
+        try:
+            file = open_store(order.location).write(name, writer.finish())
+        except CheckpointStorageError as error:
+            return None, error
+        return WrittenState(self.slot, file, states), None
+
+    def _subtasks(self) -> list[Subtask]:
+        return [subtask for level in self._levels for subtask in level]
 
     def abort(self) -> None:
         """Remove what was staged outside; the attempt failed."""

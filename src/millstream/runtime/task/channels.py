@@ -122,6 +122,15 @@ class ChannelMerger:
         self._inputs = list(inputs.values())
         self._combined = MIN_TIMESTAMP
 
+    def restore(self, watermark_ms: int) -> None:
+        """Go on with the subtask's watermark of a checkpoint: what the channels had is not known any more.
+
+        None has anything to say until it has caught up, so the watermark does not turn back.
+        """
+        self._combined = watermark_ms
+        for source in self._inputs:
+            source.combined = watermark_ms
+
     def run(self, inputs: Mapping[ChannelId, list[Element]]) -> None:
         """Process one epoch's elements."""
         cursors = {channel: 0 for channel, elements in inputs.items() if elements}

@@ -12,6 +12,7 @@ import cloudpickle
 
 from millstream.common.errors import NotSerializableError
 from millstream.graph.epoch_plan import EpochPlan
+from millstream.runtime.checkpoint.orders import RestoreOrder
 from millstream.runtime.task.dependencies import Dependencies
 from millstream.state.backends import KeyedStateSettings
 
@@ -32,6 +33,7 @@ class Deployment:
         dependencies: Files of the job; on the driver only, slots get them by `load_dependencies`.
         cached_files: Path of each file of the distributed cache, by name; in slots only.
         keyed_state: Where keyed state lives.
+        restore: The checkpoint to begin from; None begins anew.
     """
 
     job_id: str
@@ -43,6 +45,7 @@ class Deployment:
     dependencies: Dependencies = field(default_factory=Dependencies)
     cached_files: Mapping[str, str] = field(default_factory=dict)
     keyed_state: KeyedStateSettings = field(default_factory=KeyedStateSettings)
+    restore: RestoreOrder | None = None
 
 
 def dump_deployment(deployment: Deployment) -> bytes:

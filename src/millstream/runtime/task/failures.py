@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from millstream.common.errors import MillstreamError, UserFunctionError
 from millstream.operators.user_code import attached_element
 from millstream.runtime.task.origin import ORIGIN
 
-__all__ = ["describe_failure", "guarded"]
+__all__ = ["describe_failure", "describing", "guarded"]
 
 _OPERATOR = "__millstream_operator__"
 _PACKAGE = str(Path(__file__).parents[2])
@@ -37,6 +38,18 @@ def guarded(handler: Callable[..., Any], operator: str) -> Callable[..., Any]:
             ORIGIN.operator = outer
 
     return call
+
+
+@contextmanager
+def describing(subtask: int) -> Iterator[None]:
+    """Turn whatever is raised within into the error to report for it."""
+    try:
+        yield
+    except Exception as error:
+        described = describe_failure(error, subtask)
+        if described is error:
+            raise
+        raise described from error
 
 
 def describe_failure(error: BaseException, subtask: int) -> MillstreamError:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from millstream.common.errors import CheckpointStorageError
 from millstream.operators.base import OperatorReport
+from millstream.runtime.checkpoint.orders import CheckpointOrder, WrittenState
+from millstream.spi.source import SplitRange
 
 __all__ = ["EpochHeader", "LogLine", "SlotReport", "SourceWork"]
-
-from collections.abc import Mapping, Sequence
-
-from millstream.spi.source import SplitRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,11 @@ class EpochHeader:
         epoch: Number of the epoch, from 1.
         committed: The last epoch that is committed: what was kept of it may go.
         now_ms: The epoch's processing time, epoch milliseconds.
-        checkpoint: Whether a checkpoint ends with it.
+        checkpoint: Whether what is staged outside is to be closed: a checkpoint ends with the epoch.
         end_of_input: Whether nothing follows in any source: the job's last epoch.
         sources: Work of this slot's source subtasks, by node id.
+        order: The checkpoint or savepoint to write the state for; None for none.
+        completed_checkpoint: A checkpoint that has been completed since the last epoch, to tell functions of.
     """
 
     attempt: int
@@ -49,6 +51,8 @@ class EpochHeader:
     checkpoint: bool
     end_of_input: bool
     sources: Mapping[int, SourceWork]
+    order: CheckpointOrder | None = None
+    completed_checkpoint: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ class SlotReport:
         event_timers: Whether event-time timers wait for the watermark.
         logs: What user code printed and logged.
         going_round: Whether an iteration has records for the next epoch.
+        written: What it wrote, if the epoch ends with a checkpoint.
+        checkpoint_error: Why it could not.
     """
 
     slot: int
@@ -89,3 +95,5 @@ class SlotReport:
     logs: list[LogLine] = field(default_factory=list)
     going_round: bool = False
     event_timers: bool = False
+    written: WrittenState | None = None
+    checkpoint_error: CheckpointStorageError | None = None

@@ -12,12 +12,14 @@ from millstream.graph.job_graph import JobEdge, JobGraph, JobVertex
 from millstream.graph.stream_graph import StreamEdge, StreamNode
 from millstream.operators.base import EpochTime, Operator, OperatorContext, OperatorReport
 from millstream.operators.source import SourceOperator
+from millstream.runtime.checkpoint.state_file import StateFileWriter
 from millstream.runtime.task.batch_input import SortedInput
 from millstream.runtime.task.batch_mode import fire_processing_timers, input_waits, keep_batch_timers
 from millstream.runtime.task.blocks import Block
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
+from millstream.runtime.task.checkpoint import SavedState, add_operator_state, restore_operator
 from millstream.runtime.task.deployment import Deployment
-from millstream.runtime.task.failures import describe_failure, guarded
+from millstream.runtime.task.failures import describing, guarded
 from millstream.runtime.task.measures import OperatorMeasures, counted
 from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
 from millstream.runtime.task.report import EpochHeader, SourceWork
@@ -162,6 +164,28 @@ class Subtask:
         states = [operator.context.keyed_state for _, operator in self.operators]
         return any(state is not None and state.event_timers.next_timestamp() is not None for state in states)
 
+    def restore(self, saved: SavedState) -> None:
+        """Give the operators what they kept in a checkpoint; called before `open`.
+
+        Raises:
+            MillstreamError: If something does not fit; names the operator.
+        """
+        for node, operator in self.operators:
+            restore_operator(saved, node, self.index, operator)
+        if self._merger is not None:
+            self._merger.restore(self.watermark_ms)
+
+    def add_state(self, writer: StateFileWriter) -> dict[int, dict[str, str]]:
+        """Add the operators' state to a slot's file; return the kinds of their states, by node id.
+
+        Raises:
+            MillstreamError: If something cannot be pickled; names the operator.
+        """
+        return {
+            node.id: add_operator_state(writer, node, self.index, operator)
+            for node, operator in self.operators
+        }
+
     def open(self) -> None:
         """Open the operators, the last of the chain first, so that each can emit as soon as it is open.
 
@@ -178,12 +202,12 @@ class Subtask:
         Raises:
             MillstreamError: What went wrong, with operator and subtask.
         """
-        try:
+        with describing(self.index):
+            if header.completed_checkpoint is not None:
+                self._notify(header.completed_checkpoint)
             for node, operator in self._timed:
                 guarded(operator.on_processing_time, node.name)()
             self._process(header, blocks)
-        except Exception as error:
-            raise describe_failure(error, self.index) from error
 
     def _process(self, header: EpochHeader, blocks: list[Block]) -> None:
         if self._merger is not None:
@@ -204,7 +228,7 @@ class Subtask:
             MillstreamError: What went wrong, with operator and subtask.
         """
         reports: list[tuple[int, OperatorReport]] = []
-        try:
+        with describing(self.index):
             for node, operator in self.operators:
                 if header.end_of_input:
                     guarded(operator.end_input, node.name)()
@@ -215,8 +239,6 @@ class Subtask:
             for node, operator in self.operators:
                 guarded(partial(_end_epoch_of_state, operator.context, header), node.name)()
             blocks = [block for exchange in self._exchanges for block in exchange.flush()]
-        except Exception as error:
-            raise describe_failure(error, self.index) from error
         return blocks, reports
 
     def next_processing_time(self) -> int | None:
@@ -251,15 +273,19 @@ class Subtask:
             raise failure
 
     def _call(self, node: StreamNode, action: Callable[[], Any]) -> None:
-        try:
+        with describing(self.index):
             guarded(action, node.name)()
-        except Exception as error:
-            raise describe_failure(error, self.index) from error
+
+    def _notify(self, checkpoint_id: int) -> None:
+        for node, operator in self.operators:
+            if operator.context.operator_state is not None:
+                guarded(operator.context.operator_state.notify_complete, node.name)(checkpoint_id)
 
 
 def _end_epoch_of_state(context: OperatorContext, header: EpochHeader) -> None:
     """Let functions put what they hold into their state, then have it written out; after all operators ended."""
     if header.checkpoint and context.operator_state is not None:
-        context.operator_state.prepare_snapshot(header.epoch, header.now_ms)
+        checkpoint_id = header.epoch if header.order is None else header.order.checkpoint_id
+        context.operator_state.prepare_snapshot(checkpoint_id, header.now_ms)
     if context.keyed_state is not None:
         context.keyed_state.end_epoch(checkpoint=header.checkpoint)

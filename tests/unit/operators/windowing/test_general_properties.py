@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from window_harness import Harness, Listing, Sum, Totals, Unmergeable, by_first
 
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.common.time import MAX_TIMESTAMP
 from millstream.common.windows import GlobalWindow
 from millstream.operators.windowing.assigners import (
     DynamicEventTimeSessionWindows,
@@ -301,47 +301,57 @@ def test_triggers_follow_the_definition_tick_by_tick(assigner, trigger, lateness
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.one_of(event_time, by_clock, by_count),
-    st.sampled_from(["default", "count", "purging count"]),
+    st.sampled_from(["fast", "default", "count", "purging count"]),
+    st.sampled_from(["aggregate", "reduce", "apply"]),
     scripts,
     st.integers(0, 40),
-    st.booleans(),
 )
-def test_restored_general_operator_goes_on_as_if_nothing_had_been(assigner, trigger, script, cut, in_parts):
-    chosen = {"default": None, "count": CountTrigger(3), "purging count": PurgingTrigger(CountTrigger(2))}
-    options = {"general": True, "trigger": chosen[trigger], "allowed_lateness_ms": 3}
-    through = Harness(assigner, FUNCTIONS["apply"], **options)
-    again = Harness(assigner, FUNCTIONS["apply"], **options)
+def test_job_restored_on_two_subtasks_then_on_one_goes_on_as_if_nothing_had_been(
+    assigner, trigger, name, script, cut
+):
+    triggers = {"count": CountTrigger(3), "purging count": PurgingTrigger(CountTrigger(2))}
+    options = {"general": trigger != "fast", "trigger": triggers.get(trigger), "allowed_lateness_ms": 3}
     steps = [pair for pair in runs(script) if pair[0] != "watermark" or pair[1] < MAX_TIMESTAMP]
-    for kind, step in steps[:cut]:
-        if kind != "watermark" or step > through.operator.watermark_ms:
-            drive(through, kind, step)
-    again = Harness(
-        assigner,
-        FUNCTIONS["apply"],
-        restore=split_by_key(through) if in_parts else through.checkpoint(),
-        now_ms=through.time.now_ms,
-        **options,
+    through = Harness(assigner, FUNCTIONS[name], **options)
+
+    def restored(*checkpoints, owns):
+        parts = [part for checkpoint in checkpoints for part in checkpoint]
+        now_ms = through.time.now_ms
+        return Harness(assigner, FUNCTIONS[name], restore=parts, owns=owns, now_ms=now_ms, **options)
+
+    def go(pieces, others):
+        for kind, step in pieces:
+            if kind == "watermark" and step <= through.operator.watermark_ms:
+                continue
+            expected = drive(through, kind, step)
+            seen = []
+            for key, run in others:
+                if kind != "records":
+                    seen += drive(run, kind, step)
+                elif own := [record for record in step if key in (record[0], None)]:
+                    seen += drive(run, kind, own)
+            assert in_order_of_time(results_of(seen)) == in_order_of_time(results_of(expected))
+
+    for before in steps[:cut]:
+        drive_on(through, before)
+    pair = [(key, restored(through.checkpoint(), owns=key.__eq__)) for key in "ab"]
+    half = (cut + len(steps)) // 2
+    go(steps[cut:half], pair)
+    whole = restored(*(run.checkpoint() for _, run in pair), owns=lambda key: True)
+    assert (whole.operator.next_processing_time() is None) == (
+        through.operator.next_processing_time() is None
     )
-    assert again.operator.next_processing_time() == through.operator.next_processing_time()
-    for kind, step in [*steps[cut:], ("watermark", MAX_TIMESTAMP)]:
-        if kind != "watermark" or step > through.operator.watermark_ms:
-            left, right = drive(again, kind, step), drive(through, kind, step)
-            assert in_order_of_time(left) == in_order_of_time(right)
+    go([*steps[half:], ("watermark", MAX_TIMESTAMP)], [(None, whole)])
 
 
-def split_by_key(run):
-    """Return a checkpoint in two parts: as two subtasks would have written it."""
-    ((whole, keyed),) = run.checkpoint()
-    parts = []
-    for mine in (lambda key: key == "a", lambda key: key != "a"):
-        contents = [{key: value for key, value in each.items() if mine(key)} for each in whole[1:]]
-        parts.append((whole[0], *contents))
-    empty = type(keyed)(keyed.schemas)
-    return [(parts[0], keyed), (parts[1], empty)]
+def drive_on(run, pair):
+    if pair[0] != "watermark" or pair[1] > run.operator.watermark_ms:
+        drive(run, *pair)
 
 
-def test_the_first_watermark_is_lower_than_any_timestamp():
-    assert MIN_TIMESTAMP < -50
+def results_of(elements):
+    """Leave out watermarks: each subtask hands them on."""
+    return [element for element in elements if element[0] != "watermark"]

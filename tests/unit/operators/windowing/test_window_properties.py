@@ -97,6 +97,8 @@ def cut(arrived, sizes):
 @settings(max_examples=150, deadline=None)
 @given(assigners, st.sampled_from(sorted(FUNCTIONS)), records, st.data())
 def test_any_order_within_the_bound_and_any_batching_gives_the_oracles_panes(assigner, name, arrived, data):
+    if isinstance(assigner, EventTimeSessionWindows) and name == "sum without merge":
+        name = "sum"  # sessions have to merge
     delays = data.draw(st.lists(st.integers(0, BOUND), min_size=len(arrived), max_size=len(arrived)))
     order = sorted(range(len(arrived)), key=lambda i: arrived[i][2] + delays[i])
     arrived = [arrived[i] for i in order]

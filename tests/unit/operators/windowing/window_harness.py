@@ -7,10 +7,13 @@ from itertools import repeat
 
 from millstream.common.functions import AggregateFunction, ProcessWindowFunction, WindowFunction
 from millstream.common.windows import TimeWindow
-from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output
+from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
 from millstream.operators.windowing.sliding_reduce import SlidingReduceOperator
 from millstream.operators.windowing.spec import WindowSpec
+from millstream.state.key_groups import key_group
 from millstream.state.keyed import HeapKeyedStateBackend
+
+KEYS = ("a", "b", "k")
 
 
 class RecordingOutput(Output):
@@ -48,6 +51,7 @@ class Harness:
         side_outputs=(),
         wrap=lambda *pair: pair,
         now_ms=0,
+        owns=lambda key: True,
         **options,
     ):
         self.output = RecordingOutput()
@@ -70,8 +74,10 @@ class Harness:
         )
         self.operator.setup(context, self.output)
         for snapshot, keyed_snapshot in restore or ():
-            self.operator.restore_state(snapshot)
-            self.keyed_state.restore(keyed_snapshot)
+            self.operator.restore_state(snapshot, RestoreScope(0, 0, 1, owns))
+            for key in filter(owns, KEYS):
+                group = key_group(key, 128)
+                self.keyed_state.restore(keyed_snapshot, range(group, group + 1))
         self.operator.open()
 
     def add(self, *records):

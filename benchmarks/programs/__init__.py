@@ -1,0 +1,1 @@
+"""The programs of the benchmarks, each written once for PyFlink and millstream."""

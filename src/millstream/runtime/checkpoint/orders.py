@@ -1,0 +1,62 @@
+"""What driver and slots tell each other about checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from millstream.runtime.checkpoint.manifest import StateFile
+from millstream.runtime.checkpoint.storage import FileRef
+
+__all__ = ["CheckpointOrder", "RestoreOrder", "WrittenState"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointOrder:
+    """What the slots are told: write your state.
+
+    Attributes:
+        checkpoint_id: Number of the checkpoint.
+        location: Of the store.
+        directory: Where state files go within it.
+        manifest_directory: Where the manifest goes within it; empty for the store itself.
+        is_savepoint: Whether it belongs to the user.
+    """
+
+    checkpoint_id: int
+    location: str
+    directory: str
+    manifest_directory: str
+    is_savepoint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenState:
+    """What a slot wrote for a checkpoint.
+
+    Attributes:
+        slot: The slot.
+        file: Its state file.
+        states: Kinds of the states of each operator by name, as text, by node id.
+    """
+
+    slot: int
+    file: FileRef
+    states: Mapping[int, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreOrder:
+    """What an attempt begins from.
+
+    Attributes:
+        location: Of the store.
+        checkpoint_id: The checkpoint.
+        state: Its state files.
+        parallelism: Of each operator when the checkpoint was made, by operator id.
+    """
+
+    location: str
+    checkpoint_id: int
+    state: tuple[StateFile, ...]
+    parallelism: Mapping[str, int] = field(default_factory=dict)
