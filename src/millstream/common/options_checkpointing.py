@@ -130,8 +130,8 @@ SAVEPOINT_DIRECTORY: Final = ConfigOption(
 INCREMENTAL: Final = ConfigOption(
     "execution.checkpointing.incremental",
     OptionType.BOOLEAN,
-    False,
-    "Whether a checkpoint writes only what changed since the last one.",
+    True,
+    "Whether a checkpoint writes only what changed since the last one, as far as operators can tell.",
 )
 RECOVERY_PATH: Final = ConfigOption(
     "execution.state-recovery.path",

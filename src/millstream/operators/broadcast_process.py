@@ -180,6 +180,8 @@ class _BroadcastContext(
         try:
             for key in _keys_of(backend, state_descriptor.name):
                 backend.set_current_key(key)
+                if backend.touched is not None:
+                    backend.touched.add(key)
                 function(key, state)
         finally:
             backend.set_current_key(NO_KEY)

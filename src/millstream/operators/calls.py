@@ -46,6 +46,9 @@ def call_each_keyed(
     timestamps: list[int] | None,
 ) -> tuple[list[Any], list[int] | None]:
     """Call `process` for each record under its key; there is no current key afterwards."""
+    if state.touched is not None:
+        keys = list(keys)
+        state.touched.update(keys)
     call = _call_unstamped if timestamps is None else _call_stamped
     made = call(process, context, state, keys, values, timestamps)
     state.current_key = NO_KEY

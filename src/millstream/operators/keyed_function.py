@@ -35,6 +35,7 @@ class KeyedFunctionOperator(Operator):
         """Open the function."""
         state = self.context.keyed_state
         assert state is not None, "a keyed operator without keyed state"
+        state.track()
         self._state = state
         self._context = self._build_context(KeyedTimers(self, state), state)
         open_function(self._function, OperatorRuntimeContext(self.context))
@@ -69,9 +70,12 @@ class KeyedFunctionOperator(Operator):
         context, state, on_timer = self._context, self._state, self._function.on_timer
         results: list[Any] = []
         stamps: list[int] = []
+        touched = state.touched
 
         def fire(timestamp_ms: int, key: Any) -> None:
             state.current_key = key
+            if touched is not None:
+                touched.add(key)
             context.stamp = timestamp_ms
             context.domain = domain
             produced = on_timer(timestamp_ms, context)

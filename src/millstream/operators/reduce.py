@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum
@@ -98,6 +98,8 @@ class ReduceOperator(Operator):
         """Open the function."""
         state = self.context.keyed_state
         assert state is not None, "a keyed operator without keyed state"
+        state.track()
+        self._state = state
         self._table = state.table(_STATE)
         self._stamps = state.table(_STAMPS)
         open_function(self._function, OperatorRuntimeContext(self.context))
@@ -115,9 +117,13 @@ class ReduceOperator(Operator):
         results: list[Any] = []
         append = results.append
         in_place = self._in_place
+        keys: Iterable[Any] = map(self._key_selector, values)
+        if self._state.touched is not None:
+            keys = list(keys)
+            self._state.touched.update(keys)
         value = None
         try:
-            for value, key in zip(values, map(self._key_selector, values), strict=True):
+            for value, key in zip(values, keys, strict=True):
                 result = reduce(table[key], value) if key in table else value
                 # A function may change and return its first argument: what was emitted must not change later.
                 table[key] = _detach(result) if in_place else result

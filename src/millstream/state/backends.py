@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from millstream.common import options_state
+from millstream.common import options, options_checkpointing, options_state
 from millstream.common.configuration import Configuration
 from millstream.state.keyed import HeapKeyedStateBackend, KeyedStateBackend
 from millstream.state.ttl import ProcessingTime
@@ -22,11 +22,13 @@ class KeyedStateSettings:
         on_disk: On disk rather than as objects in memory.
         local_directory: Where on disk; None for the system's directory of temporary files.
         cache_bytes: Memory for the values used lately, for each operator in each slot, about.
+        tracking: Whether the keys are tracked that are used between two checkpoints.
     """
 
     on_disk: bool = False
     local_directory: str | None = None
     cache_bytes: int = options_state.STATE_CACHE_BYTES.default
+    tracking: bool = False
 
     @staticmethod
     def of(configuration: Configuration) -> KeyedStateSettings:
@@ -35,6 +37,8 @@ class KeyedStateSettings:
             configuration.get(options_state.STATE_BACKEND).lower() == "rocksdb",
             configuration.get(options_state.STATE_LOCAL_DIRECTORY),
             configuration.get(options_state.STATE_CACHE_BYTES),
+            tracking=configuration.get(options.CHECKPOINT_INTERVAL) is not None
+            and configuration.get(options_checkpointing.INCREMENTAL),
         )
 
     def build(
@@ -46,7 +50,9 @@ class KeyedStateSettings:
             OSError: If the directory on disk cannot be made.
         """
         if not self.on_disk:
-            return HeapKeyedStateBackend(operator=operator, time=time, max_parallelism=max_parallelism)
+            return HeapKeyedStateBackend(
+                operator=operator, time=time, max_parallelism=max_parallelism, tracking=self.tracking
+            )
         # Imported here: jobs with state in memory do not need the engine loaded.
         from millstream.state.disk import DiskKeyedStateBackend
 

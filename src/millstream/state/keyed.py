@@ -26,7 +26,7 @@ from millstream.state.folding import FoldingAggregatingState, FoldingReducingSta
 from millstream.state.heap import HeapListState, HeapMapState, HeapValueState
 from millstream.state.key_groups import key_group
 from millstream.state.kinds import NO_KEY, StateKind, StateSchema, kind_of
-from millstream.state.snapshots import KeyedStateSnapshot, TimerSnapshot
+from millstream.state.snapshots import KeyedStatePatch, KeyedStateSnapshot, TimerSnapshot
 from millstream.state.timers import TimerQueue
 from millstream.state.ttl import (
     ProcessingTime,
@@ -54,6 +54,7 @@ class KeyedStateBackend(ABC):
         current_key: The key that state objects act on; hot loops set it directly.
         event_timers: Event-time timers by key.
         processing_timers: Processing-time timers by key.
+        touched: Keys used since the last checkpoint, where that is tracked (see `track`); None where it is not.
         timer_key: Gives the key that a timer belongs to, for timers of more than a key (a key and a window).
 
     Args:
@@ -65,6 +66,7 @@ class KeyedStateBackend(ABC):
     current_key: Any
     event_timers: TimerQueue
     processing_timers: TimerQueue
+    touched: set[Any] | None = None
 
     def __init__(
         self, *, operator: str = "", time: ProcessingTime | None = None, max_parallelism: int = 128
@@ -161,6 +163,20 @@ class KeyedStateBackend(ABC):
             key_groups: Only of these; None for all.
         """
 
+    def track(self) -> None:
+        """Learn that the operator adds every key to `touched` before it uses its state.
+
+        A checkpoint then writes what those keys have, if the backend can tell; otherwise nothing happens.
+        """
+
+    def patch(self, touched: set[Any]) -> dict[int, KeyedStatePatch] | None:
+        """Return what some keys have now, by key group; None if only a snapshot can tell."""
+        return None
+
+    def outline(self) -> KeyedStateSnapshot:
+        """Return a snapshot without entries: what goes with a patch."""
+        return KeyedStateSnapshot(dict(self._schemas), timers=self._snapshot_timers(None))
+
     def restore(self, snapshot: KeyedStateSnapshot, key_groups: range | None = None) -> None:
         """Add what a snapshot holds; may be called several times, with snapshots of different keys.
 
@@ -250,9 +266,15 @@ class HeapKeyedStateBackend(KeyedStateBackend):
     """
 
     def __init__(
-        self, *, operator: str = "", time: ProcessingTime | None = None, max_parallelism: int = 128
+        self,
+        *,
+        operator: str = "",
+        time: ProcessingTime | None = None,
+        max_parallelism: int = 128,
+        tracking: bool = False,
     ) -> None:
         super().__init__(operator=operator, time=time, max_parallelism=max_parallelism)
+        self._tracking = tracking
         self._tables: dict[str, dict[Any, dict[Any, Any]]] = {}
 
     def table(self, name: str) -> dict[Any, Any]:
@@ -286,6 +308,27 @@ class HeapKeyedStateBackend(KeyedStateBackend):
                     if kept is not None or not expires:
                         snapshot.add(group, name, namespace, key, kept)
         return snapshot
+
+    def track(self) -> None:
+        """Have keys added to `touched`, if checkpoints are incremental."""
+        if self._tracking:
+            self.touched = set()
+
+    def patch(self, touched: set[Any]) -> dict[int, KeyedStatePatch] | None:
+        """Return what some keys have now, by key group; None where there are namespaces, which come and go."""
+        if any(namespace is not None for tables in self._tables.values() for namespace in tables):
+            return None
+        patches: dict[int, KeyedStatePatch] = {}
+        groups = _GroupMemo(self._max_parallelism)
+        for name, by_namespace in self._tables.items():
+            table = by_namespace.get(None, {})
+            for key in touched:
+                patch = patches.setdefault(groups[key], KeyedStatePatch())
+                if key in table:
+                    patch.entries.setdefault(name, []).append((key, table[key]))
+                else:
+                    patch.removed.setdefault(name, []).append(key)
+        return patches
 
     def _restore_entries(self, name: str, entries: list[tuple[Any, Any, Any]]) -> None:
         for namespace, key, entry in entries:

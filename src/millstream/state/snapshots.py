@@ -12,7 +12,7 @@ from typing import Any
 from millstream.state.kinds import StateSchema
 from millstream.state.timers import TimerQueue
 
-__all__ = ["KeyedStateSnapshot", "TimerSnapshot"]
+__all__ = ["KeyedStatePatch", "KeyedStateSnapshot", "TimerSnapshot"]
 
 
 @dataclass(slots=True)
@@ -53,3 +53,25 @@ class KeyedStateSnapshot:
     def add(self, group: int, name: str, namespace: Any, key: Any, entry: Any) -> None:
         """Add what a key has in one state."""
         self.groups.setdefault(group, {}).setdefault(name, []).append((namespace, key, entry))
+
+
+@dataclass(slots=True)
+class KeyedStatePatch:
+    """What changed in keyed state since a checkpoint, for one key group.
+
+    Attributes:
+        entries: State name -> [(key, entry)]: set anew.
+        removed: State name -> [key]: gone.
+    """
+
+    entries: dict[str, list[tuple[Any, Any]]] = field(default_factory=dict)
+    removed: dict[str, list[Any]] = field(default_factory=dict)
+
+    def apply(self, states: dict[str, dict[tuple[Any, Any], Any]]) -> None:
+        """Change entries, by state name and by (namespace, key), as they were before into what they are."""
+        for name, gone in self.removed.items():
+            held = states.get(name, {})
+            for key in gone:
+                held.pop((None, key), None)
+        for name, entries in self.entries.items():
+            states.setdefault(name, {}).update(((None, key), entry) for key, entry in entries)

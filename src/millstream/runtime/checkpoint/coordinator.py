@@ -40,6 +40,9 @@ __all__ = ["CheckpointCoordinator", "CheckpointSettings"]
 
 log = logging.getLogger(__name__)
 
+_MAX_DELTAS = 20
+"""How many files with changes follow one with everything at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSettings:
@@ -104,7 +107,7 @@ class CheckpointCoordinator:
         self._next_id = 1
         self._last_begin = self._last_end = clock.monotonic()
         self._failures = 0
-        self._asked_for: list[str | None] = []
+        self._patchable = False
 
     @property
     def enabled(self) -> bool:
@@ -124,6 +127,10 @@ class CheckpointCoordinator:
         """Where the job's checkpoints are."""
         return self._store(self._location())
 
+    def begin_attempt(self) -> None:
+        """Learn that an attempt begins: its slots know nothing of what those before have written."""
+        self._patchable = False
+
     def continue_after(self, checkpoint_id: int) -> None:
         """Number the next checkpoints behind one that the job was restored from."""
         self._next_id = max(self._next_id, checkpoint_id + 1)
@@ -141,7 +148,9 @@ class CheckpointCoordinator:
         """Begin a checkpoint with the epoch that is about to run."""
         self._last_begin = self._clock.monotonic()
         checkpoint_id = self._take_id()
-        return CheckpointOrder(checkpoint_id, self._location(), "shared", _directory(checkpoint_id))
+        return CheckpointOrder(
+            checkpoint_id, self._location(), "shared", _directory(checkpoint_id), base=self._base_of_delta()
+        )
 
     def begin_savepoint(self, directory: str | None) -> CheckpointOrder:
         """Begin a savepoint.
@@ -188,13 +197,14 @@ class CheckpointCoordinator:
             epoch=epoch,
             created_ms=self._clock.now_ms(),
             operators=tuple(self._entry(store, order, node, written, driver_states) for node in self._nodes),
-            state=tuple(StateFile(each.file, each.slot) for each in sorted(written, key=lambda w: w.slot)),
+            state=self._state_files(order, written),
         )
         write_manifest(store, order.manifest_directory, manifest)
         self._failures = 0
         self._last_end = self._clock.monotonic()
         if not order.is_savepoint:
             self._completed.append(manifest)
+            self._patchable = True
             self._tidy()
         return manifest
 
@@ -205,6 +215,7 @@ class CheckpointCoordinator:
             CheckpointStorageError: `error`, if more failed than are tolerated.
         """
         self._failures += 1
+        self._patchable = False
         self._last_end = self._clock.monotonic()
         if self._failures > self._settings.tolerable_failures:
             raise error
@@ -222,6 +233,29 @@ class CheckpointCoordinator:
     def path_of(self, order: CheckpointOrder) -> str:
         """Return where a checkpoint or savepoint is, as users name it."""
         return self._store(order.location).describe(order.manifest_directory).rstrip("/")
+
+    def _base_of_delta(self) -> int | None:
+        """Return the checkpoint that slots may write the changes to; None when it is time to write everything."""
+        if not self._patchable:
+            return None
+        last = self._completed[-1]
+        whole = sum(each.file.size for each in last.state if not each.is_delta)
+        deltas = [each.file.size for each in last.state if each.is_delta]
+        slots = sum(not each.is_delta for each in last.state)
+        # Reading a chain takes longer the longer it is, and it keeps files of old checkpoints alive.
+        if sum(deltas) > whole or len(deltas) >= _MAX_DELTAS * slots:
+            return None
+        return last.checkpoint_id
+
+    def _state_files(self, order: CheckpointOrder, written: Sequence[WrittenState]) -> tuple[StateFile, ...]:
+        """Return each slot's chain of files: what it wrote, behind the files that this holds the changes to."""
+        files: list[StateFile] = []
+        for each in sorted(written, key=lambda each: each.slot):
+            if each.is_delta:
+                assert order.base == self._completed[-1].checkpoint_id
+                files += [file for file in self._completed[-1].state if file.slot == each.slot]
+            files.append(StateFile(each.file, each.slot, each.is_delta))
+        return tuple(files)
 
     def _entry(
         self,

@@ -21,6 +21,7 @@ class CheckpointOrder:
         directory: Where state files go within it.
         manifest_directory: Where the manifest goes within it; empty for the store itself.
         is_savepoint: Whether it belongs to the user.
+        base: The checkpoint that a slot may write only the changes to; None wants everything.
     """
 
     checkpoint_id: int
@@ -28,6 +29,7 @@ class CheckpointOrder:
     directory: str
     manifest_directory: str
     is_savepoint: bool = False
+    base: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,13 @@ class WrittenState:
         slot: The slot.
         file: Its state file.
         states: Kinds of the states of each operator by name, as text, by node id.
+        is_delta: Whether the file holds changes to the order's base.
     """
 
     slot: int
     file: FileRef
     states: Mapping[int, Mapping[str, str]]
+    is_delta: bool = False
 
 
 @dataclass(frozen=True, slots=True)

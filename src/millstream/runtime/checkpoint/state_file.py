@@ -36,8 +36,10 @@ class ChunkKind(Enum):
 
     KEYED = "keyed"
     """Entries of keyed state of one key group: state name -> [(namespace, key, entry)]."""
-    REMOVED = "removed"
-    """In a delta, what is gone since the file before: state name -> [(namespace, key)]."""
+    PATCHED = "patched"
+    """In a delta: keyed state is not here as a whole, but as patches to what the files before hold."""
+    PATCH = "patch"
+    """What changed in keyed state of one key group, a `KeyedStatePatch`."""
     TIMERS = "timers"
     """Timers of one key group: (event, processing), each [(timestamp, key)]."""
     SCHEMAS = "schemas"

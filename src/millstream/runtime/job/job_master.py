@@ -128,6 +128,7 @@ class JobMaster:
         job_name: str = "",
     ) -> None:
         self._checkpoints = checkpoints
+        checkpoints.begin_attempt()
         self._deployment = deployment
         self._settings = settings
         self._executor = executor

@@ -13,7 +13,7 @@ from millstream.runtime.checkpoint.orders import CheckpointOrder, WrittenState
 from millstream.runtime.checkpoint.state_file import StateFileWriter
 from millstream.runtime.checkpoint.storage import open_store
 from millstream.runtime.task.blocks import Block
-from millstream.runtime.task.checkpoint import SavedState
+from millstream.runtime.task.checkpoint import Changes, SavedState
 from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.report import EpochHeader, SlotReport
 from millstream.runtime.task.subtask import Subtask
@@ -33,6 +33,7 @@ class SlotTasks:
         self.slot = slot
         self._time = EpochTime(deployment.now_ms)
         self._restore = deployment.restore
+        self._changes = Changes()
         job_graph = deployment.plan.job_graph
         self._levels = [
             [
@@ -139,13 +140,15 @@ class SlotTasks:
         writer = StateFileWriter()
         states: dict[int, dict[str, str]] = {}
         for subtask in self._subtasks():
-            states |= subtask.add_state(writer)
+            states |= subtask.add_state(writer, self._changes, order)
         name = f"{order.directory}/{order.checkpoint_id}-{self.slot}-{uuid.uuid4().hex[:8]}"
         try:
             file = open_store(order.location).write(name, writer.finish())
         except CheckpointStorageError as error:
             return None, error
-        return WrittenState(self.slot, file, states), None
+        is_delta = self._changes.suffice(order)
+        self._changes.wrote(order)
+        return WrittenState(self.slot, file, states, is_delta), None
 
     def _subtasks(self) -> list[Subtask]:
         return [subtask for level in self._levels for subtask in level]

@@ -13,14 +13,15 @@ from millstream.common.errors import MillstreamError
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.graph.stream_graph import StreamNode
 from millstream.operators.base import Operator, RestoreScope
-from millstream.runtime.checkpoint.orders import RestoreOrder
+from millstream.runtime.checkpoint.chain import StateChain
+from millstream.runtime.checkpoint.orders import CheckpointOrder, RestoreOrder
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
 from millstream.runtime.checkpoint.storage import open_store
 from millstream.state.key_groups import key_group, key_group_range, subtask_of
 from millstream.state.operator_state import OperatorStateSnapshot, redistribute
 from millstream.state.snapshots import KeyedStateSnapshot
 
-__all__ = ["SavedState", "add_operator_state", "restore_operator"]
+__all__ = ["Changes", "SavedState", "add_operator_state", "restore_operator"]
 
 
 class SavedState:
@@ -33,34 +34,86 @@ class SavedState:
     def __init__(self, order: RestoreOrder) -> None:
         self.order = order
         store = open_store(order.location)
-        self.slots: dict[int, StateFileReader] = {
-            each.slot: StateFileReader(store.read(each.file), store.describe(each.file.path))
-            for each in order.state
-        }
+        files: dict[int, list[StateFileReader]] = {}
+        for each in order.state:
+            reader = StateFileReader(store.read(each.file), store.describe(each.file.path))
+            files.setdefault(each.slot, []).append(reader)
+        self.slots = {slot: StateChain(readers) for slot, readers in files.items()}
+
+
+class Changes:
+    """Which keys the operators of a slot have used since the slot wrote its last checkpoint."""
+
+    def __init__(self) -> None:
+        self._written: int | None = None
+        self._touched: dict[int, set[Any]] = {}
+
+    def suffice(self, order: CheckpointOrder) -> bool:
+        """Return whether the file may hold changes only: they are those to what was written last."""
+        return order.base is not None and order.base == self._written
+
+    def take(self, order: CheckpointOrder, node_id: int, operator: Operator) -> set[Any] | None:
+        """Return the keys that an operator used; None if all are to be written.
+
+        Called for every operator whenever state is written.
+        """
+        keyed = operator.context.keyed_state
+        if keyed is None or keyed.touched is None:
+            return None
+        touched = self._touched.setdefault(node_id, set())
+        touched |= keyed.touched
+        keyed.touched = set()
+        if order.is_savepoint:
+            return None  # the next checkpoint needs them all the same
+        del self._touched[node_id]
+        return touched if self.suffice(order) else None
+
+    def wrote(self, order: CheckpointOrder) -> None:
+        """Take note that a file has been written."""
+        if not order.is_savepoint:
+            self._written = order.checkpoint_id
 
 
 def add_operator_state(
-    writer: StateFileWriter, node: StreamNode, subtask: int, operator: Operator
+    writer: StateFileWriter,
+    node: StreamNode,
+    subtask: int,
+    operator: Operator,
+    touched: set[Any] | None = None,
 ) -> dict[str, str]:
     """Add all that one operator keeps to a slot's file; return the kinds of its states by name, as text.
+
+    Args:
+        writer: Of the slot's file.
+        node: The operator, declared.
+        subtask: Its subtask.
+        operator: The operator.
+        touched: Of keyed state, write only what these keys have, if the backend can; None writes everything.
 
     Raises:
         NotSerializableError: If something in it cannot be pickled; names the operator.
     """
     try:
-        return _add(writer, node.operator_id, operator)
+        return _add(writer, node.operator_id, operator, touched)
     except MillstreamError as error:
         error.at(node.name, subtask)
         raise
 
 
-def _add(writer: StateFileWriter, operator_id: str, operator: Operator) -> dict[str, str]:
+def _add(
+    writer: StateFileWriter, operator_id: str, operator: Operator, touched: set[Any] | None
+) -> dict[str, str]:
     states: dict[str, str] = {}
     keyed = operator.context.keyed_state
     if keyed is not None:
-        snapshot = keyed.snapshot()
+        patches = None if touched is None else keyed.patch(touched)
+        snapshot = keyed.snapshot() if patches is None else keyed.outline()
         if snapshot.schemas:
             writer.add(operator_id, ChunkKind.SCHEMAS, snapshot.schemas)
+        if patches is not None:
+            writer.add(operator_id, ChunkKind.PATCHED, None)
+            for group, patch in patches.items():
+                writer.add(operator_id, ChunkKind.PATCH, patch, group)
         for group, entries in snapshot.groups.items():
             writer.add(operator_id, ChunkKind.KEYED, entries, group)
         for group, timers in snapshot.timers.items():
@@ -114,7 +167,7 @@ def _restore(saved: SavedState, node: StreamNode, subtask: int, operator: Operat
     _restore_watermark(saved, node, subtask, operator, same=old_parallelism == node.parallelism)
 
 
-def _restore_keyed(reader: StateFileReader, operator_id: str, operator: Operator, groups: range) -> None:
+def _restore_keyed(reader: StateChain, operator_id: str, operator: Operator, groups: range) -> None:
     keyed = operator.context.keyed_state
     if keyed is None:
         return

@@ -12,12 +12,13 @@ from millstream.graph.job_graph import JobEdge, JobGraph, JobVertex
 from millstream.graph.stream_graph import StreamEdge, StreamNode
 from millstream.operators.base import EpochTime, Operator, OperatorContext, OperatorReport
 from millstream.operators.source import SourceOperator
+from millstream.runtime.checkpoint.orders import CheckpointOrder
 from millstream.runtime.checkpoint.state_file import StateFileWriter
 from millstream.runtime.task.batch_input import SortedInput
 from millstream.runtime.task.batch_mode import fire_processing_timers, input_waits, keep_batch_timers
 from millstream.runtime.task.blocks import Block
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
-from millstream.runtime.task.checkpoint import SavedState, add_operator_state, restore_operator
+from millstream.runtime.task.checkpoint import Changes, SavedState, add_operator_state, restore_operator
 from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.failures import describing, guarded
 from millstream.runtime.task.measures import OperatorMeasures, counted
@@ -175,14 +176,23 @@ class Subtask:
         if self._merger is not None:
             self._merger.restore(self.watermark_ms)
 
-    def add_state(self, writer: StateFileWriter) -> dict[int, dict[str, str]]:
+    def add_state(
+        self, writer: StateFileWriter, changes: Changes, order: CheckpointOrder
+    ) -> dict[int, dict[str, str]]:
         """Add the operators' state to a slot's file; return the kinds of their states, by node id.
+
+        Args:
+            writer: Of the slot's file.
+            changes: Knows what changed.
+            order: What is wanted.
 
         Raises:
             MillstreamError: If something cannot be pickled; names the operator.
         """
         return {
-            node.id: add_operator_state(writer, node, self.index, operator)
+            node.id: add_operator_state(
+                writer, node, self.index, operator, changes.take(order, node.id, operator)
+            )
             for node, operator in self.operators
         }
 
