@@ -1,11 +1,13 @@
 """Compare millstream with PyFlink 2.3 and with a hand-written loop, on this machine, in one run.
 
-    python benchmarks/compare.py [--quick] [--pyflink-env DIR]
+    python benchmarks/compare.py [--suite core|datastream] [--quick] [--pyflink-env DIR]
 
 Each measurement is a process of its own (`workloads.py`), the systems take turns, and the median of three
 rounds counts (`--quick`: one round, shorter jobs). Both systems run the same program at parallelism 2, and
-each job's result is checked against an oracle. Without `--pyflink-env` an environment with PyFlink is made
-below `.bench/`, once. Exit code 1: a floor is missed, a result is wrong, or a measurement failed.
+each job's result is checked against an oracle. The suite `core` has a chain, a keyed process, the tumbling
+window, the loop and latency; `datastream` has the other windows, joins, connected and broadcast streams, and
+asynchronous calls. Without `--pyflink-env` an environment with PyFlink is made below `.bench/`, once. Exit
+code 1: a floor is missed, a result is wrong, or a measurement failed.
 """
 
 from __future__ import annotations
@@ -26,55 +28,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from suites import COMMON_SIZE, QUICK_DIVISOR, SUITES, VARIANTS, Ratio, Suite
+from workloads import WORKLOADS
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PYFLINK_VERSION = "2.3.0"
-RESULT_FILE = HERE / "results" / "compare.md"
-COMMON_SIZE = 20_000  # every system's first job; its results are compared between the systems
-
-VARIANTS = {  # of PyFlink; the first is what the floors are about
-    "default": {},
-    "thread": {"python.execution-mode": "thread"},
-    "bundles": {"python.fn-execution.bundle.size": "100000"},
-}
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """What millstream must reach and wants to reach, as multiples of PyFlink's rate."""
-
-    title: str
-    floor: float
-    aim: float
-
-
-RATIOS = {
-    "chain": Ratio("map, filter, map over numbers", 20, 50),
-    "keyed": Ratio("keyed process with ValueState", 40, 100),
-    "window": Ratio("event-time tumbling window, aggregate", 100, 300),
-}
+RESULTS = HERE / "results"
 LOOP_RATIO = Ratio("keyed process against a one-core Python loop", 0.6, 1.2)
 LATENCY_FLOOR_MS, LATENCY_AIM_MS = 120.0, 50.0
 LATENCY_FIGURES = ("median_ms", "p95_ms", "client_median_ms")
-
-# The two sizes whose difference gives the rate: some ten seconds apart at the rates of a small machine.
-SIZES = {
-    "pyflink": {
-        "default": {"chain": (200_000, 800_000), "keyed": (20_000, 80_000), "window": (20_000, 60_000)},
-        "thread": {"chain": (200_000, 1_400_000), "keyed": (20_000, 120_000), "window": (20_000, 120_000)},
-        "bundles": {"chain": (200_000, 800_000), "keyed": (100_000, 400_000), "window": (20_000, 60_000)},
-    },
-    "millstream": {
-        "default": {
-            "chain": (4_000_000, 24_000_000),
-            "keyed": (2_000_000, 14_000_000),
-            "window": (1_000_000, 5_000_000),
-        },
-    },
-    "loop": {"default": {"keyed": (500_000, 3_000_000)}},
-}
-QUICK_DIVISOR = {"pyflink": 2, "millstream": 4, "loop": 4}
-SIZE_STEP = 2_000
 
 
 @dataclass
@@ -142,12 +105,14 @@ def child_environments(pyflink_python: Path) -> dict[str, dict[str, str]]:
     return {"pyflink": flink, "millstream": ours, "loop": ours}
 
 
-def job_sizes(system: str, variant: str, workload: str, *, quick: bool) -> str:
+def job_sizes(suite: Suite, system: str, variant: str, workload: str, *, quick: bool) -> str:
     """Return the argument `--sizes`: the common size first, then the two that give the rate."""
-    pair = SIZES[system][variant][workload]
+    pair = suite.sizes[system][variant][workload]
+    step = WORKLOADS[workload].step
     if quick:
-        pair = tuple(size // QUICK_DIVISOR[system] // SIZE_STEP * SIZE_STEP for size in pair)
-    return ",".join(str(size) for size in (COMMON_SIZE, *pair))
+        pair = tuple(size // QUICK_DIVISOR[system] // step * step for size in pair)
+    common = suite.common.get(workload, COMMON_SIZE)
+    return ",".join(str(size) for size in (common, *(max(size, step) for size in pair)))
 
 
 @dataclass
@@ -177,7 +142,14 @@ class Measurements:
 
 
 def measure_rate(
-    systems: Systems, found: Measurements, system: str, variant: str, workload: str, *, quick: bool
+    suite: Suite,
+    systems: Systems,
+    found: Measurements,
+    system: str,
+    variant: str,
+    workload: str,
+    *,
+    quick: bool,
 ) -> None:
     options = VARIANTS[variant] if system == "pyflink" else {}
     name = "loop" if system == "loop" else workload
@@ -185,58 +157,58 @@ def measure_rate(
         "millstream" if system == "loop" else system,
         name,
         "--sizes",
-        job_sizes(system, variant, workload, quick=quick),
+        job_sizes(suite, system, variant, workload, quick=quick),
         *(f"-D{key}={value}" for key, value in options.items()),
     )
-    found.check_common(system, workload, result["runs"][0])
+    found.check_common(system, suite.peer(workload), result["runs"][0])
     if result["rate"] is None:
         raise MeasurementError(f"{system} {workload}: the longer job was not slower: {result['runs']}")
     found.rates[system, variant, workload].append(result["rate"])
     if "inlined_rate" in result:
         found.inlined_rates.append(result["inlined_rate"])
-    print(f"  {workload:8} {system:10} {variant:8} {result['rate']:14,.0f} records/s", flush=True)
+    print(f"  {workload:19} {system:10} {variant:8} {result['rate']:14,.0f} records/s", flush=True)
 
 
 def measure_latency(systems: Systems, found: Measurements, system: str, *, quick: bool) -> None:
     result = systems.run(system, "latency", "--seconds", "20" if quick else "40")
     found.latencies[system].append(result)
-    print(f"  latency  {system:10} {result['median_ms']:14,.0f} ms", flush=True)
+    print(f"  {'latency':19} {system:10} {result['median_ms']:14,.0f} ms", flush=True)
 
 
-def measurements_of_round(wanted: list[str], *, first: bool) -> list[tuple[str, str, str]]:
+def measurements_of_round(suite: Suite, wanted: list[str], *, first: bool) -> list[tuple[str, str, str]]:
     """Return (workload, system, variant) in the order to run: the systems take turns."""
     plan = []
-    for workload in RATIOS:
-        plan += [(workload, "pyflink", "default"), (workload, "millstream", "default")]
-        if workload == "keyed":
-            plan.append((workload, "loop", "default"))
+    for workload in [*suite.ratios, *suite.ideals]:
+        plan += [(workload, system, "default") for system in ("pyflink", "millstream", "loop")]
         if first:  # for information, so once
             plan += [(workload, "pyflink", variant) for variant in VARIANTS if variant != "default"]
-    plan += [("latency", "pyflink", "default"), ("latency", "millstream", "default")]
-    return [
+    plan = [
         (workload, system, variant)
         for workload, system, variant in plan
-        if (workload if system != "loop" else "keyed") in wanted
+        if workload in wanted and suite.has(system, variant, workload)
     ]
+    if "latency" in wanted:
+        plan += [("latency", "pyflink", "default"), ("latency", "millstream", "default")]
+    return plan
 
 
 def measure(
-    systems: Systems, rounds: int, wanted: list[str], skipped: set[str], *, quick: bool
+    suite: Suite, systems: Systems, rounds: int, wanted: list[str], skipped: set[str], *, quick: bool
 ) -> Measurements:
     found = Measurements()
     for number in range(rounds):
         print(f"round {number + 1} of {rounds}", flush=True)
-        for workload, system, variant in measurements_of_round(wanted, first=number == 0):
+        for workload, system, variant in measurements_of_round(suite, wanted, first=number == 0):
             if system in skipped:
                 continue
             try:
                 if workload == "latency":
                     measure_latency(systems, found, system, quick=quick)
                 else:
-                    measure_rate(systems, found, system, variant, workload, quick=quick)
+                    measure_rate(suite, systems, found, system, variant, workload, quick=quick)
             except (MeasurementError, subprocess.TimeoutExpired) as error:
                 found.failures.append(f"{workload} {system} {variant}: {error}")
-                print(f"  {workload:8} {system:10} {variant:8} FAILED: {error}", flush=True)
+                print(f"  {workload:19} {system:10} {variant:8} FAILED: {error}", flush=True)
     return found
 
 
@@ -248,13 +220,21 @@ def quotient(top: float | None, bottom: float | None) -> float | None:
     return None if top is None or not bottom else top / bottom
 
 
-def verdict(value: float | None, floor: float, aim: float, *, less_is_better: bool = False) -> str:
+def verdict(
+    value: float | None, floor: float | None, aim: float | None, *, less_is_better: bool = False
+) -> str:
     if value is None:
         return "not measured"
+    if floor is None:
+        return ""
     sign = -1 if less_is_better else 1
-    if sign * value >= sign * aim:
+    if aim is not None and sign * value >= sign * aim:
         return "aim met"
     return "floor met" if sign * value >= sign * floor else "MISSED"
+
+
+def target(value: float | None, unit: str) -> str:
+    return "" if value is None else f"{value:g}{unit}"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -269,22 +249,24 @@ def ratio_row(ratio: Ratio, peer: float | None, ours: float | None) -> list[str]
         figure(peer, "/s"),
         figure(ours, "/s"),
         figure(value, " x", 1 if value is None or value >= 10 else 2),
-        f"{ratio.floor:g} x",
-        f"{ratio.aim:g} x",
+        target(ratio.floor, " x"),
+        target(ratio.aim, " x"),
         verdict(value, ratio.floor, ratio.aim),
     ]
 
 
-def main_table(found: Measurements, wanted: list[str]) -> tuple[str, bool]:
+def main_table(suite: Suite, found: Measurements, wanted: list[str]) -> tuple[str, bool]:
     """Return the table, and whether a floor is missed."""
     rows = [
         ratio_row(
-            ratio, found.rate("pyflink", "default", workload), found.rate("millstream", "default", workload)
+            ratio,
+            found.rate("pyflink", "default", suite.peer(workload)),
+            found.rate("millstream", "default", workload),
         )
-        for workload, ratio in RATIOS.items()
+        for workload, ratio in suite.ratios.items()
         if workload in wanted
     ]
-    if "keyed" in wanted:
+    if suite.has("loop", "default", "keyed") and "keyed" in wanted:
         loop = found.rate("loop", "default", "keyed")
         rows.append(ratio_row(LOOP_RATIO, loop, found.rate("millstream", "default", "keyed")))
     if "latency" in wanted:
@@ -300,20 +282,59 @@ def main_table(found: Measurements, wanted: list[str]) -> tuple[str, bool]:
                 verdict(ours, LATENCY_FLOOR_MS, LATENCY_AIM_MS, less_is_better=True),
             ]
         )
-    head = ["workload", "PyFlink (or loop)", "millstream", "ratio", "floor", "aim", ""]
+    head = ["workload", "PyFlink (or loop)" if suite.with_core else "PyFlink", "millstream", "ratio", "floor"]
+    head += ["aim", ""]
+    if not any(ratio.aim for ratio in suite.ratios.values()):
+        head, *rows = [[*row[:5], row[6]] for row in [head, *rows]]  # a suite without aims
     return table(head, rows), any(row[-1] == "MISSED" for row in rows)
 
 
-def details(found: Measurements, wanted: list[str]) -> str:
-    """Return the tables for information: PyFlink's variants, the spread of the rounds, latency."""
-    variants = []
-    for workload in RATIOS:
+def ideal_table(suite: Suite, found: Measurements, wanted: list[str]) -> tuple[str, bool]:
+    """Return the table of what waits, and whether a limit is exceeded; empty where nothing does."""
+    rows = []
+    for workload, ideal in suite.ideals.items():
         if workload in wanted:
-            rates = {variant: found.rate("pyflink", variant, workload) for variant in VARIANTS}
+            theirs, ours = (
+                quotient(ideal.rate, found.rate(system, "default", workload))
+                for system in ("pyflink", "millstream")
+            )
+            shown = [figure(value, " x", 2) for value in (theirs, ours)]
+            limit = f"{ideal.limit:g} x"
+            rows.append([ideal.title, *shown, limit, verdict(ours, ideal.limit, None, less_is_better=True)])
+    if not rows:
+        return "", False
+    intro = (
+        "Asynchronous calls of 50 ms: the time from the first one's beginning to the last one's end, as a "
+        "multiple of the ideal time.\n\n"
+    )
+    text = intro + table(["calls", "PyFlink", "millstream", "at most", ""], rows)
+    return text, any(row[-1] == "MISSED" for row in rows)
+
+
+def variant_tables(suite: Suite, found: Measurements, wanted: list[str]) -> list[str]:
+    """Return what PyFlink reaches in other settings; nothing if the suite has none."""
+    names = [name for name in VARIANTS if name in suite.sizes["pyflink"]]
+    if len(names) < 2:
+        return []
+    rows = []
+    for workload in suite.ratios:
+        if workload in wanted:
+            rates = {variant: found.rate("pyflink", variant, workload) for variant in names}
             known = [rate for rate in rates.values() if rate]
             best = quotient(found.rate("millstream", "default", workload), max(known, default=None))
             shown = [figure(rate, "/s") for rate in rates.values()]
-            variants.append([workload, *shown, figure(best, " x", 1)])
+            rows.append([workload, *shown, figure(best, " x", 1)])
+    inlined = statistics.median(found.inlined_rates) if found.inlined_rates else None
+    return [
+        "PyFlink in other settings (one round; the floors are about the first column), and millstream's "
+        "ratio to the fastest of them:\n",
+        table(["workload", "default (process)", "thread mode", "bundles of 100,000", "best"], rows),
+        f"The loop with nothing but a dict, no function and no state object: {figure(inlined, '/s')}.\n",
+    ]
+
+
+def details(suite: Suite, found: Measurements, wanted: list[str]) -> str:
+    """Return the tables for information: PyFlink's variants, the spread of the rounds, latency."""
     spread = [
         [workload, system, variant, ", ".join(f"{rate:,.0f}" for rate in rates)]
         for (system, variant, workload), rates in sorted(found.rates.items(), key=lambda item: item[0][::-1])
@@ -322,12 +343,8 @@ def details(found: Measurements, wanted: list[str]) -> str:
         [system, *(figure(found.latency(system, name), " ms", 1) for name in LATENCY_FIGURES)]
         for system in found.latencies
     ]
-    inlined = statistics.median(found.inlined_rates) if found.inlined_rates else None
     parts = [
-        "PyFlink in other settings (one round; the floors are about the first column), and millstream's "
-        "ratio to the fastest of them:\n",
-        table(["workload", "default (process)", "thread mode", "bundles of 100,000", "best"], variants),
-        f"The loop with nothing but a dict, no function and no state object: {figure(inlined, '/s')}.\n",
+        *variant_tables(suite, found, wanted),
         "Every round, records/s:\n",
         table(["workload", "system", "setting", "rates"], spread),
     ]
@@ -348,7 +365,7 @@ def outcome(found: Measurements, skipped: set[str]) -> str:
     return "All results equal the oracle's at every size, and each other's at the common size.\n"
 
 
-def machine(command: str, rounds: int) -> str:
+def machine(command: str, rounds: int, load: float) -> str:
     def version(package: str) -> str:
         try:
             return metadata.version(package)
@@ -364,7 +381,7 @@ def machine(command: str, rounds: int) -> str:
     return (
         f"{today}, `{command}`: median of {rounds} round(s). {os.cpu_count()} cores ({model}), "
         f"{platform.system()}, Python {platform.python_version()}, PySpark {version('pyspark')}, "
-        f"millstream {version('millstream')}, PyFlink {PYFLINK_VERSION}.\n"
+        f"millstream {version('millstream')}, PyFlink {PYFLINK_VERSION}; load of the machine before: {load:.1f}.\n"
     )
 
 
@@ -372,11 +389,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--suite", choices=list(SUITES), default="core")
     parser.add_argument("--quick", action="store_true", help="one round with shorter jobs")
     parser.add_argument("--pyflink-env", type=Path, help=f"environment that holds PyFlink {PYFLINK_VERSION}")
-    parser.add_argument("--only", action="append", choices=[*RATIOS, "latency"], help="may be repeated")
+    names = [name for suite in SUITES.values() for name in suite.workloads()]
+    parser.add_argument("--only", action="append", metavar="WORKLOAD", choices=names, help="may be repeated")
     parser.add_argument("--skip", action="append", choices=["pyflink", "millstream"], default=[])
     arguments = parser.parse_args()
+    suite = SUITES[arguments.suite]
+    wanted = [*(arguments.only or suite.workloads())]
+    for name in arguments.only or []:
+        if name not in suite.workloads():
+            parser.error(f"{name} is none of the suite {arguments.suite}: {', '.join(suite.workloads())}")
+        if suite.peer(name) not in wanted:
+            wanted.append(suite.peer(name))
 
     given = arguments.pyflink_env.absolute() if arguments.pyflink_env else None
     if "pyflink" in arguments.skip:
@@ -384,33 +410,38 @@ def main() -> int:
     else:
         python = prepare_pyflink(given)
         systems = Systems(python, child_environments(python))
-    wanted = arguments.only or [*RATIOS, "latency"]
     rounds = 1 if arguments.quick else 3
     skipped = set(arguments.skip) | ({"loop"} if "millstream" in arguments.skip else set())
-    found = measure(systems, rounds, wanted, skipped, quick=arguments.quick)
+    load = os.getloadavg()[0]
+    found = measure(suite, systems, rounds, wanted, skipped, quick=arguments.quick)
 
-    shown = ["--quick"] if arguments.quick else []
+    shown = [f"--suite {arguments.suite}"] if arguments.suite != "core" else []
+    shown += ["--quick"] if arguments.quick else []
     shown += ["--pyflink-env DIR"] if arguments.pyflink_env else []
     shown += [f"--only {name}" for name in arguments.only or []]
     shown += [f"--skip {name}" for name in arguments.skip]
-    main_part, missed = main_table(found, wanted)
+    main_part, missed = main_table(suite, found, wanted)
+    ideal_part, exceeded = ideal_table(suite, found, wanted)
     report = "\n".join(
         [
-            "# millstream against PyFlink\n",
-            machine(" ".join(["python benchmarks/compare.py", *shown]), rounds),
+            f"# {suite.heading}\n",
+            machine(" ".join(["python benchmarks/compare.py", *shown]), rounds, load),
             "Two subtasks, 1,000 keys, the same program on both systems, start-up excluded on both: the rate is "
             "the difference between two jobs of different size (`benchmarks/workloads.py`).\n",
+            *suite.notes,
             main_part,
+            *([ideal_part] if ideal_part else []),
             outcome(found, skipped),
-            details(found, wanted),
+            details(suite, found, wanted),
         ]
     )
     print("\n" + report)
     if not arguments.only and not arguments.skip:
-        RESULT_FILE.parent.mkdir(exist_ok=True)
-        RESULT_FILE.write_text(report, encoding="utf-8")
-        print(f"written to {RESULT_FILE.relative_to(ROOT)}")
-    return 1 if missed or found.failures else 0
+        RESULTS.mkdir(exist_ok=True)
+        result_file = RESULTS / suite.result_file
+        result_file.write_text(report, encoding="utf-8")
+        print(f"written to {result_file.relative_to(ROOT)}")
+    return 1 if missed or exceeded or found.failures else 0
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ measures one workload in this process and prints one JSON line, the last one of 
 **What is timed.** A size is one job, timed from `execute_and_collect` to its last result. The first job,
 small, warms up, and its results are compared between the systems. Of the last two the rate is
 `(n2 - n1) / (t2 - t1)`: whatever a job pays once (session, JVM, worker processes, imports, tear-down) is in
-both times and cancels out, for both systems alike.
+both times and cancels out, for both systems alike. Only the asynchronous calls tell themselves when the
+first began and the last ended.
 
 **What leaves the job.** A few records that depend on all the work: collecting every record would measure the
 client. Each program ends in a filter or in a function that seldom yields; every result is checked against a
@@ -38,6 +39,7 @@ from programs.core import count_per_key, keyed_oracle
 HERE = Path(__file__).resolve().parent
 WORKLOADS = {**core.WORKLOADS, **windows.WORKLOADS, **two_inputs.WORKLOADS, **async_calls.WORKLOADS}
 
+LONG_ENOUGH_S = 3  # for any program to yield something, start-up excluded
 LATENCY_RATE = 100
 LATENCY_KEYS = 10
 
@@ -56,14 +58,16 @@ def summarise(records: Iterable[Any]) -> dict[str, int]:
 
 
 def run_job(api: Api, workload: Workload, size: int, options: dict[str, str]) -> tuple[float, dict[str, int]]:
-    """Return (seconds, summary of the results) of one job."""
+    """Return (seconds, number and summary of the results) of one job."""
     env = api.environment(options)
     stream = workload.build(api, env, size)
     started = time.perf_counter()
     with stream.execute_and_collect() as results:
         records = [tuple(record) if isinstance(record, (list, tuple)) else record for record in results]
         seconds = time.perf_counter() - started
-    return seconds, summarise(workload.judge(records, size))
+    if workload.worked_s is not None:
+        seconds = workload.worked_s(records)
+    return seconds, {"collected": len(records), **summarise(workload.judge(records, size))}
 
 
 def measure_rate(api: Api, name: str, sizes: list[int], options: dict[str, str]) -> dict[str, Any]:
@@ -80,6 +84,11 @@ def measure_rate(api: Api, name: str, sizes: list[int], options: dict[str, str])
         expected = summarise(workload.oracle(run["size"]))
         if {key: run[key] for key in expected} != expected:
             raise SystemExit(f"{api.name} {name}: wrong result {run}, the oracle says {expected}")
+    worked_s = runs[-1]["seconds"] - runs[0]["seconds"]
+    if worked_s > LONG_ENOUGH_S and not runs[-1]["collected"]:
+        raise SystemExit(f"{api.name} {name}: nothing came out in {worked_s:.0f} s")
+    if workload.worked_s is not None:
+        return {"runs": runs, "rate": round(runs[-1]["size"] / runs[-1]["seconds"], 1)}
     return {"runs": runs, "rate": rate_of(runs)}
 
 

@@ -109,9 +109,12 @@ class Workload:
         step: Every size is a multiple of it.
         judge: Makes of the results what is compared with the oracle's; for programs whose results depend
             on the time at which they run.
+        worked_s: Reads from the results how long the work took, in seconds, without the job's start and end.
+            Without it the difference of two jobs tells.
     """
 
     build: Callable[[Api, Any, int], Any]
     oracle: Callable[[int], Iterable[Any]]
     step: int = SIZE_STEP
     judge: Callable[[list[Any], int], Iterable[Any]] = as_they_are
+    worked_s: Callable[[list[Any]], float] | None = None

@@ -17,7 +17,7 @@ SECOND_INPUT = 1_000_000  # a record of the second input counts for so much
 RULES = 100
 PAIR_SAMPLE = 61
 
-INTERVAL_MS = 100  # one pair per record
+INTERVAL_MS = 150  # two pairs per record
 JOIN_WINDOW_MS = 200  # one pair per record
 
 
@@ -126,7 +126,7 @@ def broadcast_oracle(size: int) -> Iterable[tuple[int, int, int]]:
 
 
 def interval(api: Api, env: Any, size: int) -> Any:
-    """Pair left and right records of a key that are at most 100 ms apart."""
+    """Pair left and right records of a key that are at most 150 ms apart."""
 
     class Pair(api.datastream.ProcessJoinFunction):
         def process_element(self, left, right, ctx):
@@ -139,7 +139,7 @@ def interval(api: Api, env: Any, size: int) -> Any:
 
 
 def interval_by_hand(api: Api, env: Any, size: int) -> Any:
-    """The same pairs: each side in a MapState, 100 ms of it in a list, removed by timers.
+    """The same pairs: each side in a MapState, 150 ms of it in a list, removed by timers.
 
     A record looks at three lists of the other side.
     """

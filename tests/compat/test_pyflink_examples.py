@@ -93,6 +93,40 @@ def test_bounded_example_prints_what_pyflink_prints(examples, name, tmp_path):
     assert comparable(run(examples / f"{name}.py", cwd=tmp_path)) == comparable(expected)
 
 
+# One interpreter and one Spark session for all of them: each would take as long to start as all take to run.
+ALL_ON_SPARK = """
+import sys
+from millstream.cli.options import JobOptions
+from millstream.cli.run import run_with_options
+from millstream.common.pyflink_names import install
+
+install()
+for path in sys.argv[1:]:
+    print(f"=== {path}", flush=True)
+    code = run_with_options(path, [], JobOptions({}, parallelism=2, target="local[2]", progress=False))
+    assert code == 0, f"{path} ended with {code}"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_bounded_examples_print_the_same_on_spark(examples, tmp_path):
+    paths = {str(examples / f"{name}.py"): name for name in BOUNDED}
+    result = subprocess.run(
+        [sys.executable, "-c", ALL_ON_SPARK, *paths],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        cwd=tmp_path,
+    )
+    assert result.returncode == 0, result.stderr
+    printed = re.split(r"^=== (.+)\n", result.stdout, flags=re.MULTILINE)[1:]
+    assert len(printed) == 2 * len(paths)
+    for path, text in zip(printed[::2], printed[1::2], strict=True):
+        expected = (EXPECTED / f"{Path(path).stem}.txt").read_text().splitlines()
+        assert comparable(text.splitlines()) == comparable(expected), path
+
+
 @pytest.mark.slow
 def test_word_count_reads_and_writes_files(examples, tmp_path):
     (tmp_path / "in.txt").write_text("to be or not to be\nthat is\n")

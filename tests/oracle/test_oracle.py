@@ -23,8 +23,17 @@ EPOCHS = [1, 3, 1000]
 # they come between records are recorded with one after each, which is what epochs of one record give.
 WATERMARK_AFTER_EACH = "oracle: watermark after each record"
 
+# Known to differ, with the reason; strict, so that whoever mends one takes it out.
+DIFFER: dict[str, str] = {}
+
+
+def marks(program):
+    reason = DIFFER.get(program.stem)
+    return [] if reason is None else [pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)]
+
+
 CASES = [
-    pytest.param(program, epoch_records, id=f"{program.stem}-{epoch_records}")
+    pytest.param(program, epoch_records, id=f"{program.stem}-{epoch_records}", marks=marks(program))
     for program in PROGRAMS
     for epoch_records in ([1] if WATERMARK_AFTER_EACH in program.read_text() else EPOCHS)
 ]
@@ -71,7 +80,7 @@ def test_program_prints_what_pyflink_printed(program, epoch_records, pyflink, mo
     monkeypatch.setenv("MILLSTREAM_CONFIG", json.dumps(options))
     code = run_program(str(program), [])
     printed = capfd.readouterr()
-    again = f"MILLSTREAM_CONFIG='{json.dumps(options)}' python -m millstream.compat {program.relative_to(HERE.parents[1])}"
+    again = f"MILLSTREAM_CONFIG='{json.dumps(options)}' python -m millstream.compat {program}"
     assert code == 0, f"{again}\n{printed.err}"
     ours, theirs = Counter(comparable(printed.out.splitlines())), Counter(comparable(expected(program)))
     assert {"too much": ours - theirs, "missing": theirs - ours} == {"too much": {}, "missing": {}}, again

@@ -115,8 +115,11 @@ def _print_table(values: list[OptionValue]) -> None:
 
     # A file or pipe has no width: take enough for every key on one line.
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160
+    console = Console(width=width, highlight=False, markup=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("option", no_wrap=width is not None)
+    longest = max(len(value.key) for value in values)
+    # Keys are there to be copied: whole, wherever there is room.
+    table.add_column("option", overflow="fold", min_width=min(longest, console.width // 2))
     for title in ("default", "value", "from"):
         table.add_column(title, overflow="fold")
     table.add_column("meaning", style="dim", overflow="fold", min_width=24)
@@ -124,7 +127,7 @@ def _print_table(values: list[OptionValue]) -> None:
         style = None if value.source == "default" else "bold"
         cells = (value.key, value.default or "-", value.value or "-", value.source, value.doc)
         table.add_row(*cells, style=style)
-    Console(width=width, highlight=False, markup=False).print(table)
+    console.print(table)
 
 
 _FORMS = {None: _print_table, "json": _print_json, "markdown": _print_markdown}

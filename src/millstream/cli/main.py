@@ -13,7 +13,8 @@ from millstream.version import __version__
 
 __all__ = ["main"]
 
-# Command -> (module, one line for `millstream --help`); the module's attribute `command` is the command.
+# Command -> (module, one line for `millstream --help`); the command is the module's attribute `command`, or the one
+# named behind a colon.
 COMMANDS = {
     "run": ("millstream.cli.run", "Run a program."),
     "info": ("millstream.cli.info", "Show a program's plan without running it."),
@@ -22,6 +23,14 @@ COMMANDS = {
         "millstream.cli.explain_watermark",
         "Tell what holds back the watermark of a running job.",
     ),
+    "list": ("millstream.cli.jobs:list_command", "List the jobs that run."),
+    "cancel": ("millstream.cli.jobs:cancel_command", "Cancel a running job."),
+    "stop": ("millstream.cli.jobs:stop_command", "End a running job behind a savepoint."),
+    "savepoint": ("millstream.cli.savepoint", "Savepoints: trigger, show, dispose."),
+    "state": ("millstream.cli.state", "See into checkpoints and savepoints: ls, show, diff."),
+    "query": ("millstream.cli.query", "Ask a running job for what a key has in its state."),
+    "replay": ("millstream.cli.replay", "Run an operator for one key from a checkpoint, record by record."),
+    "verify": ("millstream.cli.verify", "Prove that a job loses and repeats nothing, whatever fails."),
     "doctor": ("millstream.cli.doctor", "Check this machine: what is found, what to do."),
     "config": ("millstream.cli.config", "List every option with its value and where it comes from."),
 }
@@ -34,7 +43,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute or "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -30,6 +30,9 @@ PARALLELISM_KEY = "parallelism.default"
 TARGET_KEY = "execution.target"
 DEBUG_KEY = "millstream.debug"
 VERBOSE_KEY = "millstream.verbose"
+SAVEPOINT_KEY = "execution.state-recovery.path"
+ALLOW_NON_RESTORED_KEY = "execution.state-recovery.ignore-unclaimed-state"
+CLAIM_MODE_KEY = "execution.state-recovery.claim-mode"
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -45,6 +48,9 @@ class JobOptions:
         debug: Run in this process, so that `breakpoint()` works.
         verbose: Show all frames, also those of millstream and Java.
         progress: Show progress; None if standard error is a terminal.
+        from_savepoint: Checkpoint or savepoint to begin from.
+        allow_non_restored_state: Whether state in it may be dropped that no operator takes.
+        claim_mode: Who owns it, NO_CLAIM or CLAIM; None for the configured mode.
     """
 
     definitions: dict[str, str]
@@ -53,6 +59,9 @@ class JobOptions:
     debug: bool = False
     verbose: bool = False
     progress: bool | None = None
+    from_savepoint: str | None = None
+    allow_non_restored_state: bool = False
+    claim_mode: str | None = None
 
     def settings(self) -> dict[str, str]:
         """Return all of it as option keys and values; `-D` has the last word."""
@@ -65,6 +74,12 @@ class JobOptions:
             settings[TARGET_KEY] = self.target
         if self.verbose:
             settings[VERBOSE_KEY] = "true"
+        if self.from_savepoint is not None:
+            settings[SAVEPOINT_KEY] = self.from_savepoint
+        if self.allow_non_restored_state:
+            settings[ALLOW_NON_RESTORED_KEY] = "true"
+        if self.claim_mode is not None:
+            settings[CLAIM_MODE_KEY] = self.claim_mode
         return settings | self.definitions
 
     def export(self) -> None:

@@ -16,6 +16,18 @@ __all__ = ["command", "run_with_options"]
 
 @click.command("run", context_settings={"allow_interspersed_args": False})
 @job_options
+@click.option("-s", "--from-savepoint", metavar="PATH", help="Begin from this savepoint or checkpoint.")
+@click.option(
+    "-n",
+    "--allow-non-restored-state",
+    is_flag=True,
+    help="Drop state in it that no operator of the program takes.",
+)
+@click.option(
+    "--claim-mode",
+    type=click.Choice(["NO_CLAIM", "CLAIM"], case_sensitive=False),
+    help="Whether the job removes it when checkpoints of its own have taken its place.",
+)
 @click.option(
     "--pyflink", is_flag=True, help="JOB.PY is written against PyFlink: import millstream as pyflink."
 )

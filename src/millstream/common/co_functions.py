@@ -107,8 +107,8 @@ class BaseBroadcastProcessFunction(Function):
         """What every call comes with."""
 
         @abstractmethod
-        def timestamp(self) -> int | None:
-            """Return the event time of the record or timer in epoch milliseconds, None if it has none."""
+        def timestamp(self) -> int:
+            """Return the event time of the record or timer in epoch milliseconds, -2**63 if it has none."""
 
         @abstractmethod
         def current_processing_time(self) -> int:

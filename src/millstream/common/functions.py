@@ -361,8 +361,8 @@ class ProcessFunction(Function):
             """Return time and timers; only keyed streams have timers."""
 
         @abstractmethod
-        def timestamp(self) -> int | None:
-            """Return the record's event time in epoch milliseconds, None if it has none."""
+        def timestamp(self) -> int:
+            """Return the record's event time in epoch milliseconds, -2**63 if it has none."""
 
     @abstractmethod
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
@@ -485,6 +485,9 @@ class SinkFunction(Function):
     @abstractmethod
     def invoke(self, value: Any) -> None:
         """Write one record."""
+
+    def finish(self) -> None:
+        """Write what is still held back; called once, when no record will follow. Not called after a failure."""
 
 
 SideOutput = "tuple[OutputTag, Any]"

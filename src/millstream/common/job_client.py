@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol
@@ -28,6 +29,8 @@ class _Job(Protocol):
     def savepoint(
         self, directory: str | None = None, *, stop: bool = False, drain: bool = False
     ) -> Future[str]: ...
+
+    def query_state(self, uid: str, state: str, key: Any, namespace: Any = None) -> Future[bytes]: ...
 
 
 class JobClient:
@@ -81,6 +84,27 @@ class JobClient:
         """
         future = self._job.savepoint(savepoint_directory)
         return CompletableFuture(future.result, future.done)
+
+    def query_state(
+        self, uid: str, state_name: str, key: Any, namespace: Any = None
+    ) -> CompletableFuture[Any]:
+        """Ask for what a key has in a keyed state, as of the last epoch that has ended; the job goes on.
+
+        PyFlink has no such method; Flink's queryable state is the like.
+
+        Args:
+            uid: The operator's uid, or its id; its name if it has neither.
+            state_name: The state's name.
+            key: The key, as the job's key selector gives it.
+            namespace: The window or the like; None for the key as a whole.
+
+        Returns:
+            A copy of the value: a list of list state, a dict of map state, the accumulator of aggregating state. Its
+            `result()` raises StateAccessError if there is no such operator or state, or the key has nothing in it,
+            and JobExecutionError if the job ends before.
+        """
+        future = self._job.query_state(uid, state_name, key, namespace)
+        return CompletableFuture(lambda: pickle.loads(future.result()), future.done)
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         """Return the accumulators' merged results by name, as of the job's last epoch."""

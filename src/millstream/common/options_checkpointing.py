@@ -17,13 +17,17 @@ __all__ = [
     "CHECKPOINT_INTERVAL",
     "CHECKPOINT_STORAGE",
     "CHECKPOINT_TIMEOUT",
+    "CLAIM_MODE",
     "CONSISTENCY_MODE",
     "EXTERNALIZED_RETENTION",
     "FORCE_UNALIGNED",
+    "HA_CLUSTER_ID",
+    "HA_DIRECTORY",
     "IGNORE_UNCLAIMED_STATE",
     "INCREMENTAL",
     "MAX_CONCURRENT_CHECKPOINTS",
     "MIN_PAUSE",
+    "RECOVER",
     "RECOVERY_PATH",
     "RETAINED_CHECKPOINTS",
     "RESTART_BACKOFF_ATTEMPTS",
@@ -139,6 +143,34 @@ RECOVERY_PATH: Final = ConfigOption(
     None,
     "Savepoint or checkpoint to begin from.",
 )
+HA_DIRECTORY: Final = ConfigOption(
+    "high-availability.storageDir",
+    OptionType.STRING,
+    None,
+    "Directory that outlives drivers, where a job notes its newest checkpoint; checkpoints go there too, unless "
+    "execution.checkpointing.dir says otherwise.",
+)
+HA_CLUSTER_ID: Final = ConfigOption(
+    "high-availability.cluster-id",
+    OptionType.STRING,
+    None,
+    "Names the job among those that use the directory; the job's name by default.",
+)
+RECOVER: Final = ConfigOption(
+    "millstream.recover",
+    OptionType.BOOLEAN,
+    False,
+    "Go on from the newest checkpoint of a job whose driver was lost (high-availability.storageDir); begin anew "
+    "if none was.",
+)
+CLAIM_MODE: Final = ConfigOption(
+    "execution.state-recovery.claim-mode",
+    OptionType.STRING,
+    "NO_CLAIM",
+    "Who owns the checkpoint or savepoint that a job begins from: with CLAIM the job, which removes it when "
+    "checkpoints of its own have taken its place; with NO_CLAIM the user.",
+    choices=("NO_CLAIM", "CLAIM"),
+)
 IGNORE_UNCLAIMED_STATE: Final = ConfigOption(
     "execution.state-recovery.ignore-unclaimed-state",
     OptionType.BOOLEAN,
@@ -243,6 +275,10 @@ CHECKPOINTING_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     SAVEPOINT_DIRECTORY,
     INCREMENTAL,
     RECOVERY_PATH,
+    CLAIM_MODE,
+    HA_DIRECTORY,
+    HA_CLUSTER_ID,
+    RECOVER,
     IGNORE_UNCLAIMED_STATE,
     CHANGELOG_ENABLED,
     RESTART_STRATEGY,

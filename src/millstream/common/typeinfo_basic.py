@@ -13,6 +13,7 @@ from types import NoneType
 from typing import Any, Final
 
 from millstream.common.errors import TypeMismatchError
+from millstream.common.java_text import double_text, float_text, time_text, timestamp_text
 from millstream.common.time import Instant
 
 __all__ = [
@@ -80,8 +81,12 @@ class TypeInformation(ABC):
         return values
 
     def to_text(self, value: Any) -> str:
-        """Return a value as Flink prints it: tuples `(a,1)`, None `null`, lists `[a, b]`, maps `{a=1}`."""
+        """Return a value as Java's Flink writes it: tuples `(a,1)`, None `null`, lists `[a, b]`, rows `+I[a, b]`."""
         return "null" if value is None else str(value)
+
+    def to_printed(self, value: Any) -> str:
+        """Return a record as PyFlink's `print()` does; only rows differ from `to_text`."""
+        return self.to_text(value)
 
     def need_conversion(self) -> bool:
         """Return whether PyFlink writes another value to the wire than the one that functions see."""
@@ -369,6 +374,10 @@ class TimeTypeInfo(_TimeTypeInfo):
         )
         return (since - (value.utcoffset() or datetime.timedelta())) // datetime.timedelta(microseconds=1)
 
+    def to_text(self, value: Any) -> str:
+        """Return a value as `java.sql.Time` does: `01:02:03`, without a fraction."""
+        return super().to_text(value) if value is None else time_text(value)
+
     def _from_integer(self, number: int) -> Any:
         midnight = datetime.datetime(1970, 1, 1)
         return (midnight + datetime.timedelta(microseconds=number)).time()
@@ -391,6 +400,10 @@ class TimestampTypeInfo(_TimeTypeInfo):
     def _to_integer(self, value: Any) -> int:
         whole: float = value.replace(microsecond=0).timestamp()
         return int(whole) * 1_000_000 + int(value.microsecond)
+
+    def to_text(self, value: Any) -> str:
+        """Return a value as `java.sql.Timestamp` does: `1999-12-31 23:00:00.0`."""
+        return super().to_text(value) if value is None else timestamp_text(value)
 
     def _from_integer(self, number: int) -> Any:
         seconds, micros = divmod(number, 1_000_000)
@@ -470,6 +483,10 @@ class _FloatTypeInfo(_OwnTypeInfo):
             return values
         return [None if value is None else float(value) for value in values]
 
+    def to_text(self, value: Any) -> str:
+        """Return a value as Java does: `1.0E7`."""
+        return super().to_text(value) if value is None else double_text(value)
+
 
 class _SingleTypeInfo(_FloatTypeInfo):
     """Floats of 32 bits: values are rounded to single precision, as on their way through Flink."""
@@ -479,6 +496,10 @@ class _SingleTypeInfo(_FloatTypeInfo):
         if NoneType not in map(type, values):
             return array("f", values).tolist()
         return [None if value is None else array("f", (value,))[0] for value in values]
+
+    def to_text(self, value: Any) -> str:
+        """Return a value as Java does, with the digits of single precision: `0.1`."""
+        return super().to_text(value) if value is None else float_text(value)
 
 
 class _CharTypeInfo(_OwnTypeInfo):

@@ -76,9 +76,9 @@ class _FieldsTypeInfo(TypeInformation):
         """Return whether a field may change."""
         return any(kind.adapts() for kind in self._field_types)
 
-    def _texts(self, value: Any) -> str:
+    def _texts(self, value: Any) -> Iterable[str]:
         pairs = zip(self._field_types, value, strict=True)
-        return ",".join(kind.to_text(field) for kind, field in pairs)
+        return [kind.to_text(field) for kind, field in pairs]
 
     def need_conversion(self) -> bool:
         """Return True."""
@@ -208,18 +208,22 @@ class RowTypeInfo(_FieldsTypeInfo):
         return True
 
     def to_text(self, value: Any) -> str:
-        """Return the row's kind and fields, such as `+I[a,1]`."""
+        """Return the row's kind and fields, such as `+I[a, 1]`."""
         if value is None:
             return super().to_text(value)
-        kind = value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
-        return f"{kind}[{self._texts(self._in_order(value))}]"
+        return f"{_kind_of(value)}[{', '.join(self._texts(self._in_order(value)))}]"
+
+    def to_printed(self, value: Any) -> str:
+        """Return the row's kind and `str()` of each field, such as `+I[a,None]`."""
+        if value is None:
+            return super().to_printed(value)
+        return f"{_kind_of(value)}[{','.join(map(str, self._in_order(value)))}]"
 
     def to_internal_type(self, obj: Any) -> Any:
         """Return the row's kind as a number, then its fields, for the wire."""
         if obj is None:
             return None
-        kind = obj.get_row_kind() if isinstance(obj, Row) else RowKind.INSERT
-        return (kind.value, *super().to_internal_type(self._in_order(obj)))
+        return (_kind_of(obj).value, *super().to_internal_type(self._in_order(obj)))
 
     def conform(self, values: list[Any]) -> list[Any]:
         """Return rows with the type's names, in its order."""
@@ -240,6 +244,10 @@ class RowTypeInfo(_FieldsTypeInfo):
             for part, value in zip(parts, present, strict=True)
         ]
         return rows if present is values else _refill(values, rows)
+
+
+def _kind_of(value: Any) -> RowKind:
+    return value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
 
 
 def _refill(values: list[Any], present: list[Any]) -> list[Any]:
@@ -264,7 +272,7 @@ class TupleTypeInfo(_FieldsTypeInfo):
 
     def to_text(self, value: Any) -> str:
         """Return the fields in round brackets."""
-        return super().to_text(value) if value is None else f"({self._texts(value)})"
+        return super().to_text(value) if value is None else f"({','.join(self._texts(value))})"
 
     def conform(self, values: list[Any]) -> list[Any]:
         """Return tuples with adapted fields."""
@@ -430,6 +438,10 @@ class ExternalTypeInfo(TypeInformation):
     def to_text(self, value: Any) -> str:
         """Return a value as the type inside does."""
         return self._type_info.to_text(value)
+
+    def to_printed(self, value: Any) -> str:
+        """Return a record as the type inside does."""
+        return self._type_info.to_printed(value)
 
     def conform(self, values: list[Any]) -> list[Any]:
         """Return values of the type inside, adapted."""

@@ -31,7 +31,7 @@ class Row:
     >>> Person("Alan", 41)
     Row(name='Alan', age=41)
     >>> Row(1, "x")
-    Row(1, 'x')
+    <Row(1, 'x')>
     """
 
     __slots__ = ("_fields", "_row_kind", "_values")
@@ -140,12 +140,9 @@ class Row:
 
     def __repr__(self) -> str:
         if self._fields is None:
-            return f"Row({', '.join(map(repr, self._values))})"
+            return f"<Row({', '.join(map(repr, self._values))})>"
         pairs = zip(self._fields, self._values, strict=True)
         return f"Row({', '.join(f'{name}={value!r}' for name, value in pairs)})"
-
-    def __str__(self) -> str:
-        return f"{self._row_kind}[{','.join('null' if v is None else str(v) for v in self._values)}]"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _row, (self._fields, self._values, self._row_kind.value)

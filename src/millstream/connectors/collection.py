@@ -50,7 +50,9 @@ class CollectionSource(Source):
         return 1
 
     def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
-        """Plan ranges of indices."""
+        """Plan ranges of indices; a collection that has grown since a savepoint is read on to its present end."""
+        if restored is not None:
+            restored = [(split_id, range(self._count), done) for split_id, _, done in restored]
         return IndexEnumerator([range(self._count)], parallelism, restored)
 
     def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:

@@ -70,7 +70,8 @@ class IndexEnumerator(SplitEnumerator):
 
         Args:
             splits: What is to be read, if nothing was restored.
-            parallelism: Number of subtasks; split i belongs to subtask i modulo it.
+            parallelism: Number of subtasks; split i belongs to subtask i modulo it, also after a restore: how far
+                event time has come is kept for each subtask.
             restored: A snapshot, also of another parallelism.
             bounded: Whether the source ends when its splits do; else it ends when it is drained.
             per_second: Records a second over all subtasks; None for no limit.
@@ -84,8 +85,8 @@ class IndexEnumerator(SplitEnumerator):
         self._bounded = bounded
         self._rate = None if per_second is None else _Credit(per_second)
         self._owned: list[list[str]] = [[] for _ in range(parallelism)]
-        for number, split_id in enumerate(self._splits):
-            self._owned[number % parallelism].append(split_id)
+        for split_id in self._splits:
+            self._owned[int(split_id) % parallelism].append(split_id)
         self._turn = 0
 
     def plan(self, request: PlanRequest) -> SourcePlan:

@@ -40,9 +40,11 @@ from millstream.common.functions import (
     TimerService,
     WindowFunction,
 )
-from millstream.common.java_functions import SourceFunction
+from millstream.common.source_functions import ParallelSourceFunction, SourceContext, SourceFunction
 
 __all__ = [
+    "ParallelSourceFunction",
+    "SourceContext",
     "SourceFunction",
     "TimerService",
     "AggregateFunction",

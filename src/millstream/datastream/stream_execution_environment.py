@@ -23,6 +23,7 @@ from millstream.common.job_id import JobID
 from millstream.common.typeinfo import TypeInformation
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.connectors.collection import CollectionSource
+from millstream.connectors.source_function import SourceFunctionSource
 from millstream.datastream.execution_mode import RuntimeExecutionMode
 from millstream.datastream.job_files import CheckpointSettings, JobFiles
 from millstream.datastream.slot_sharing_group import SlotSharingGroup
@@ -34,6 +35,7 @@ from millstream.graph.launcher import JobSubmission, RunningJob, find_launcher
 from millstream.graph.transformation import Edge, Transformation
 from millstream.operators.base import OperatorSpec
 from millstream.operators.source import SourceSpec
+from millstream.operators.source_function import SourceFunctionSpec
 from millstream.operators.user_code import fit
 from millstream.spi.formats import BulkFormat
 from millstream.spi.source import Boundedness, Source
@@ -218,17 +220,28 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
     ) -> DataStream:
-        """Make a stream of a source function; PyFlink's only wrap Java classes, so there is none to run.
+        """Make a stream of a source function written in Python; PyFlink's only wrap Java classes.
+
+        It runs once, unless it is a ParallelSourceFunction. Timestamps and watermarks are those that it emits.
+
+        Args:
+            source_func: What runs.
+            source_name: Name of the operator.
+            type_info: Type of the records, checked as they are read.
 
         Raises:
-            NotSupportedError: Always.
+            NotSupportedError: If it is something else.
         """
-        raise NotSupportedError(
-            f"add_source was given a {type(source_func).__name__}",
-            detail="Source functions of PyFlink wrap Java classes.",
-            hint="Use from_source(...) or from_collection(...); a source of your own derives from "
-            "millstream.spi.source.Source.",
-        )
+        if not isinstance(source_func, SourceFunction):
+            raise NotSupportedError(
+                f"add_source was given a {type(source_func).__name__}",
+                detail="Source functions of PyFlink wrap Java classes.",
+                hint="Derive from SourceFunction, or use from_source(...) or from_collection(...).",
+            )
+        _check_type_info(type_info)
+        source = SourceFunctionSource(source_func, self._configuration)
+        strategy = WatermarkStrategy.no_watermarks()
+        return self._add_source_spec(source_name, SourceFunctionSpec(source, strategy, type_info))
 
     def create_input(
         self, input_format: InputFormat | BulkFormat, type_info: TypeInformation | None = None
@@ -338,12 +351,16 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
         strategy: WatermarkStrategy,
         type_info: TypeInformation | None,
     ) -> DataStream:
-        transformation = self._add_transformation(name, SourceSpec(source, strategy, type_info), [])
+        return self._add_source_spec(name, SourceSpec(source, strategy, type_info))
+
+    def _add_source_spec(self, name: str, spec: SourceSpec) -> DataStream:
+        source = spec.source
+        transformation = self._add_transformation(name, spec, [])
         transformation.bounded = source.get_boundedness() is Boundedness.BOUNDED
         if source.max_parallelism() == 1:
             transformation.parallelism = 1
             transformation.fixed_parallelism = True
-        return DataStream(self, (Port(transformation),), type_info)
+        return DataStream(self, (Port(transformation),), spec.output_type)
 
     def _add_transformation(self, name: str, spec: OperatorSpec, inputs: Sequence[Edge]) -> Transformation:
         self._created += 1

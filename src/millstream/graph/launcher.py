@@ -148,6 +148,23 @@ class RunningJob(ABC):
         """
         raise NotSupportedError("this runtime has no savepoints")
 
+    def query_state(self, uid: str, state: str, key: Any, namespace: Any = None) -> Future[bytes]:
+        """Ask for what a key has in a keyed state, as of the last epoch that has ended; returns at once.
+
+        Args:
+            uid: The operator's uid, or its id; its name if it has neither.
+            state: The state's name.
+            key: The key.
+            namespace: The window or the like; None for the key as a whole.
+
+        Returns:
+            The value, pickled, or why there is none.
+
+        Raises:
+            NotSupportedError: If the runtime has no queries.
+        """
+        raise NotSupportedError("this runtime has no queries of state")
+
     @abstractmethod
     def collected(self, collect_id: str) -> Iterator[Any]:
         """Iterate over what a collect sink gathers, as it comes; ends with the job, raises its error."""

@@ -12,7 +12,12 @@ from collections.abc import Sequence
 
 from millstream.graph.transformation import Transformation
 
-__all__ = ["OperatorIds"]
+__all__ = ["OperatorIds", "operator_id_of_uid"]
+
+
+def operator_id_of_uid(uid: str) -> str:
+    """Return the 32 hexadecimal digits under which the state of an operator with that uid is kept."""
+    return _hash(f"uid:{uid}")
 
 
 class OperatorIds:
@@ -26,7 +31,7 @@ class OperatorIds:
         if transformation.uid_hash is not None:
             return transformation.uid_hash
         if transformation.uid is not None:
-            return _hash(f"uid:{transformation.uid}")
+            return operator_id_of_uid(transformation.uid)
         place = f"place:{type(transformation.spec).__name__}:{','.join(input_ids)}"
         self._siblings[place] += 1
         return _hash(f"{place}:{self._siblings[place]}")

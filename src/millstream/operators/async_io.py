@@ -27,6 +27,7 @@ from millstream.common.async_functions import (
     BatchAsyncFunction,
 )
 from millstream.common.batch import StreamStatus
+from millstream.common.errors import JobExecutionError
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.async_calls import AsyncCalls, CallLimits, Element
 from millstream.operators.async_loop import EventLoopThread
@@ -121,7 +122,11 @@ class AsyncWaitOperator(Operator):
         self._emit_ready()
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
-        """Wait for all that is in flight; results are emitted as they come."""
+        """Wait for all that is in flight; results are emitted as they come.
+
+        Raises:
+            JobExecutionError: If the job is cancelled meanwhile: a call may never end.
+        """
         if self._queue.is_empty:
             return
         self._calls.flush()
@@ -135,6 +140,8 @@ class AsyncWaitOperator(Operator):
                 return
             while not wake.wait(_CHECK_S):
                 loop.check()
+                if self.context.time.is_cancelled():
+                    raise JobExecutionError("the job was cancelled")
 
     def abort(self) -> None:
         """Cancel what is in flight."""

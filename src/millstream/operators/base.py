@@ -65,6 +65,10 @@ class Output(ABC):
         """Tell that the stream went idle or active."""
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass(slots=True)
 class EpochTime:
     """Processing time as operators see it: fixed for an epoch, given by the driver.
@@ -72,10 +76,12 @@ class EpochTime:
     Attributes:
         now_ms: Epoch milliseconds.
         final: Whether this is the job's last epoch: no source gives any more, and nothing goes round.
+        is_cancelled: Tells whether the job is being cancelled; an operator that waits asks now and then.
     """
 
     now_ms: int = 0
     final: bool = False
+    is_cancelled: Callable[[], bool] = _never
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import Any
 
 from millstream.common.output_tag import OutputTag
+from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator
 from millstream.operators.timer_service import KeyedContext, ProcessContext
@@ -27,7 +28,7 @@ def call_each(
     stamps: list[int] | None = None if timestamps is None else []
     value = None
     try:
-        for value, context.stamp in zip(values, timestamps or repeat(None), strict=False):
+        for value, context.stamp in zip(values, timestamps or repeat(MIN_TIMESTAMP), strict=False):
             produced = process(value, context)
             if produced is not None:
                 extend_stamped(results, produced, stamps, context.stamp)
@@ -61,7 +62,7 @@ def _call_unstamped(
 ) -> tuple[list[Any], list[int] | None]:
     results: list[Any] = []
     extend = results.extend
-    context.stamp = None
+    context.stamp = MIN_TIMESTAMP
     value = None
     try:
         for value, state.current_key in zip(values, keys, strict=False):
@@ -91,13 +92,11 @@ def _call_stamped(
     return results, stamps
 
 
-def extend_stamped(
-    results: list[Any], produced: Iterable[Any], stamps: list[int] | None, stamp: int | None
-) -> None:
-    """Add what was yielded for one record or timer, each with its timestamp."""
+def extend_stamped(results: list[Any], produced: Iterable[Any], stamps: list[int] | None, stamp: int) -> None:
+    """Add what was yielded for one record or timer, each with its timestamp; `stamps` is None if there are none."""
     before = len(results)
     results.extend(produced)
-    if stamps is not None and stamp is not None:
+    if stamps is not None:
         stamps.extend(repeat(stamp, len(results) - before))
 
 

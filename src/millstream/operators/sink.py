@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.common.crash_points import reach
 from millstream.common.functions import SinkFunction
 from millstream.common.typeinfo import TypeInformation
-from millstream.operators.base import Operator, OperatorReport, OperatorSpec
+from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
@@ -85,9 +86,12 @@ class SinkOperator(Operator):
         self._sink = sink
         self._value_type = value_type
         self._ended = False
+        self._report: OperatorReport | None = None
+        self._restored: list[tuple[bool, Any]] = []
+        self._built = False
 
     def open(self) -> None:
-        """Make the writer."""
+        """Make the writer, have it go on from a checkpoint, and open it."""
         context = self.context
         self._writer = self._sink.build_writer(
             WriterContext(
@@ -97,8 +101,19 @@ class SinkOperator(Operator):
                 context.parallelism,
                 context.attempt,
                 self._value_type,
+                context.operator_id,
             )
         )
+        self._built = True
+        if self._restored:
+            mine = [snapshot for adopted, snapshot in self._restored if adopted]
+            others = [snapshot for adopted, snapshot in self._restored if not adopted]
+            self._writer.restore(mine, others=others)
+            self._restored.clear()
+        if context.operator_state is not None:
+            context.operator_state.on_snapshot(self._number)
+            context.operator_state.on_complete(self._writer.checkpoint_completed)
+        self._writer.open()
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Stage a batch."""
@@ -116,17 +131,39 @@ class SinkOperator(Operator):
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
         """Return what is ready to be published."""
+        reach("sink.precommit", self.context.name)
         report.committables = self._writer.prepare_commit(
             now_ms=self.context.time.now_ms, checkpoint=checkpoint, end_of_input=self._ended
         )
+        self._report = report
+
+    def _number(self, checkpoint_id: int, timestamp_ms: int) -> None:
+        if self._report is not None and self._report.committables:
+            self._report.committables = self._writer.number_committables(
+                self._report.committables, checkpoint_id
+            )
+
+    def next_processing_time(self) -> int | None:
+        """Return when the writer wants to look at what it has staged."""
+        return None if self._ended else self._writer.next_processing_time()
+
+    def snapshot_state(self) -> Any:
+        """Return what the writer keeps open."""
+        return self._writer.snapshot()
+
+    def restore_state(self, snapshot: Any, scope: RestoreScope) -> None:
+        """Keep it for the writer, which is made later; every subtask sees all."""
+        self._restored.append((scope.adopts, snapshot))
 
     def abort(self) -> None:
         """Remove what was staged."""
-        self._writer.abort()
+        if self._built:
+            self._writer.abort()
 
     def close(self) -> None:
         """Close the writer."""
-        self._writer.close()
+        if self._built:
+            self._writer.close()
 
 
 class PrintOperator(Operator):
@@ -146,7 +183,7 @@ class PrintOperator(Operator):
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Format a batch."""
         prefix, declared = self._prefix, self._spec.value_type
-        texts = values if declared is None else map(declared.to_text, values)
+        texts = values if declared is None else map(declared.to_printed, values)
         self._lines.extend(f"{prefix}{text}" for text in texts)
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
@@ -189,6 +226,10 @@ class SinkFunctionOperator(Operator):
             except BaseException as error:
                 attach_element(error, value)
                 raise
+
+    def end_input(self) -> None:
+        """Let the function write what it still holds."""
+        self._function.finish()
 
     def close(self) -> None:
         """Close the function."""

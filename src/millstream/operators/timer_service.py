@@ -7,6 +7,7 @@ from typing import Any
 from millstream.common.co_functions import CoProcessFunction, KeyedCoProcessFunction
 from millstream.common.errors import StateAccessError
 from millstream.common.functions import TimeDomain, TimerService
+from millstream.common.time import MIN_TIMESTAMP
 from millstream.operators.base import Operator
 from millstream.state.keyed import KeyedStateBackend
 
@@ -76,19 +77,19 @@ class ProcessContext(CoProcessFunction.Context):
     """What a record of a stream without keys comes with: one object for all records of an operator.
 
     Attributes:
-        stamp: The record's timestamp; the loops set it.
+        stamp: The record's timestamp, -2**63 if it has none; the loops set it.
     """
 
     def __init__(self, timers: TimerService) -> None:
         self.timers = timers
-        self.stamp: int | None = None
+        self.stamp = MIN_TIMESTAMP
 
     def timer_service(self) -> TimerService:
         """Return time."""
         return self.timers
 
-    def timestamp(self) -> int | None:
-        """Return the record's timestamp."""
+    def timestamp(self) -> int:
+        """Return the record's timestamp, -2**63 if it has none, as PyFlink does."""
         return self.stamp
 
 
@@ -96,22 +97,22 @@ class KeyedContext(KeyedCoProcessFunction.OnTimerContext):
     """What a record or timer of a key comes with: one object for all of an operator.
 
     Attributes:
-        stamp: Timestamp of the record or timer; the loops set it.
+        stamp: Timestamp of the record or timer, -2**63 of a record without one; the loops set it.
         domain: Which kind of timer fired.
     """
 
     def __init__(self, timers: TimerService, state: KeyedStateBackend) -> None:
         self.timers = timers
         self.state = state
-        self.stamp: int | None = None
+        self.stamp = MIN_TIMESTAMP
         self.domain = TimeDomain.EVENT_TIME
 
     def timer_service(self) -> TimerService:
         """Return time and timers of the current key."""
         return self.timers
 
-    def timestamp(self) -> int | None:
-        """Return the timestamp of the record or timer."""
+    def timestamp(self) -> int:
+        """Return the timestamp of the record or timer, -2**63 of a record without one, as PyFlink does."""
         return self.stamp
 
     def get_current_key(self) -> Any:

@@ -3,9 +3,12 @@
 ::
 
     slot    write … write   prepare_commit ──► committables ─┐  (in the epoch's report)
+                                                             │  snapshot (what stays open), if a checkpoint ends
     driver                                                   └─► commit: publishes, idempotently
+    slot    checkpoint_completed (with the next epoch)
 
-Nothing that a writer stages is visible to readers before `commit`.
+Nothing that a writer stages is visible to readers before `commit`. What a writer keeps open beyond a checkpoint is
+in its snapshot; another attempt's writer goes on from there (`restore`, then `open`, then `write`).
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ class WriterContext:
         parallelism: Of the sink.
         attempt: Number of the attempt, from 0.
         value_type: Declared type of the records, None if there is none.
+        operator_id: Tells sinks of one job apart; the same in every attempt.
     """
 
     job_id: str
@@ -39,10 +43,36 @@ class WriterContext:
     parallelism: int
     attempt: int
     value_type: TypeInformation | None = None
+    operator_id: str = ""
 
 
 class SinkWriter(ABC):
-    """Stages output. Lives in the slot for the whole attempt; one thread calls it."""
+    """Stages output. Lives in the slot for the whole attempt; one thread calls it.
+
+    ::
+
+        [restore] ─► open ─► { write* prepare_commit [number_committables snapshot] [checkpoint_completed] }* ─► close
+                                                                                              after a failure: abort
+    """
+
+    def restore(self, snapshots: Sequence[Any], *, others: Sequence[Any]) -> None:
+        """Go on from a checkpoint; called once, first, if the attempt begins from one.
+
+        Args:
+            snapshots: What `snapshot` gave in the old subtasks that this one takes over; none or several after
+                rescaling.
+            others: What it gave in all others.
+
+        Raises:
+            SinkError: If what was staged is not there any more.
+        """
+
+    def open(self) -> None:
+        """Called once, before the first record, after `restore`.
+
+        Raises:
+            SinkError: If the target cannot be written.
+        """
 
     @abstractmethod
     def write(
@@ -70,11 +100,41 @@ class SinkWriter(ABC):
             end_of_input: Whether nothing will follow: everything staged must be returned.
         """
 
+    def number_committables(self, committables: list[Any], checkpoint_id: int) -> list[Any]:
+        """Learn the number of the checkpoint that ends with this epoch; called after `prepare_commit`.
+
+        Args:
+            committables: What `prepare_commit` returned.
+            checkpoint_id: The number. Without checkpoints, at the end of a job, the number of the last epoch.
+
+        Returns:
+            What is to be committed.
+        """
+        return committables
+
+    def snapshot(self) -> Any:
+        """Return what stays staged beyond the checkpoint that ends with this epoch; None for nothing.
+
+        Picklable, small; what it refers to is durable when this returns, and stays until a later checkpoint is
+        complete. Called after `prepare_commit`.
+        """
+        return None
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        """Learn that a checkpoint is complete: no earlier snapshot of this attempt will be restored.
+
+        Called with the next epoch; not at all if there is none.
+        """
+
+    def next_processing_time(self) -> int | None:
+        """Return when `prepare_commit` is to be called even if nothing is written, epoch milliseconds, or None."""
+        return None
+
     def abort(self) -> None:
-        """Remove what was staged and not yet returned by `prepare_commit`; the attempt failed."""
+        """The attempt failed: remove what is staged, neither returned by `prepare_commit` nor in a snapshot."""
 
     def close(self) -> None:
-        """Called once, at the end of the attempt."""
+        """Called once, at the end of the attempt; what is in the last snapshot stays (stop with savepoint)."""
 
 
 class Committer(ABC):
@@ -87,6 +147,16 @@ class Committer(ABC):
         Raises:
             SinkError: If it cannot be published.
         """
+
+    def recover(self, committables: Sequence[Any]) -> None:
+        """Publish what an earlier attempt left in its checkpoint; it may have been published already.
+
+        Called before the slots of the attempt are there.
+
+        Raises:
+            SinkError: If it cannot be published.
+        """
+        self.commit(committables)
 
     def abort(self, committables: Sequence[Any]) -> None:
         """Remove staged output that will never be committed."""

@@ -15,5 +15,7 @@ env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
 stream = env.from_collection(RECORDS, Types.TUPLE([Types.STRING(), Types.STRING(), Types.INT()]))
 stream.key_by(lambda record: record[0], Types.STRING()).reduce(Concatenate()).print()
-stream.map(lambda record: record[2]).key_by(lambda value: value % 2).reduce(lambda a, b: a * 10 + b).print("digits")
+stream.map(lambda record: record[2]).key_by(lambda value: value % 2).reduce(lambda a, b: a * 10 + b).print(
+    "digits"
+)
 env.execute()

@@ -3,7 +3,15 @@
 from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment
 
-RECORDS = [("a", 5, "1st"), ("b", 2, "2nd"), ("a", 9, "3rd"), ("a", 5, "4th"), ("b", 2, "5th"), ("a", 9, "6th"), ("b", -4, "7th")]
+RECORDS = [
+    ("a", 5, "1st"),
+    ("b", 2, "2nd"),
+    ("a", 9, "3rd"),
+    ("a", 5, "4th"),
+    ("b", 2, "5th"),
+    ("a", 9, "6th"),
+    ("b", -4, "7th"),
+]
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)

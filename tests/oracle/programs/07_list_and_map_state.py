@@ -33,13 +33,24 @@ class Commands(KeyedProcessFunction):
         entries = sorted(self.index.items())
         yield (
             f"{key} {command} {number}: {list(self.items.get())} {entries} {sorted(self.index.keys())} "
-            f"{sorted(self.index.values())} {self.index.is_empty()} {self.index.contains('extra')} {self.index.get('no')}"
+            f"{sorted(self.index.values())} {self.index.is_empty()} "
+            f"{self.index.contains('extra')} {self.index.get('no')}"
         )
 
 
 COMMANDS = [
-    ("a", "add", 1), ("a", "add", 2), ("b", "all", 4), ("a", "add", 4), ("a", "remove", 2), ("b", "update", 9),
-    ("a", "all", 7), ("a", "clear", 0), ("b", "remove", 4), ("a", "add", 5), ("b", "clear", 0), ("c", "remove", 1),
+    ("a", "add", 1),
+    ("a", "add", 2),
+    ("b", "all", 4),
+    ("a", "add", 4),
+    ("a", "remove", 2),
+    ("b", "update", 9),
+    ("a", "all", 7),
+    ("a", "clear", 0),
+    ("b", "remove", 4),
+    ("a", "add", 5),
+    ("b", "clear", 0),
+    ("c", "remove", 1),
 ]
 
 env = StreamExecutionEnvironment.get_execution_environment()

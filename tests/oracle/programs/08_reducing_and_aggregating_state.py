@@ -24,7 +24,9 @@ class Fold(KeyedProcessFunction):
         self.joined = runtime_context.get_reducing_state(
             ReducingStateDescriptor("joined", lambda one, other: f"{one},{other}", Types.STRING())
         )
-        self.highest = runtime_context.get_reducing_state(ReducingStateDescriptor("highest", max, Types.LONG()))
+        self.highest = runtime_context.get_reducing_state(
+            ReducingStateDescriptor("highest", max, Types.LONG())
+        )
         self.mean = runtime_context.get_aggregating_state(
             AggregatingStateDescriptor("mean", Mean(), Types.TUPLE([Types.LONG(), Types.LONG()]))
         )

@@ -27,18 +27,28 @@ class Remind(KeyedProcessFunction):
 
     def on_timer(self, timestamp, ctx):
         self.fired.add(timestamp)
-        watermark = ctx.timer_service().current_watermark()
-        yield f"timer {ctx.get_current_key()} {timestamp} {ctx.timestamp()} {watermark} {ctx.time_domain().name} {list(self.fired)}"
+        watermark, domain = ctx.timer_service().current_watermark(), ctx.time_domain().name
+        yield f"timer {ctx.get_current_key()} {timestamp} {ctx.timestamp()} {watermark} {domain} {list(self.fired)}"
 
 
 RECORDS = [
-    ("a", 10, "set"), ("a", 20, "set"), ("b", 10, "set"), ("a", 210, "set"), ("b", 30, "delete"), ("c", 5, "delete"),
-    ("a", 150, "set"), ("a", 120, "delete"), ("c", -500, "set"), ("b", 400, "look"),
+    ("a", 10, "set"),
+    ("a", 20, "set"),
+    ("b", 10, "set"),
+    ("a", 210, "set"),
+    ("b", 30, "delete"),
+    ("c", 5, "delete"),
+    ("a", 150, "set"),
+    ("a", 120, "delete"),
+    ("c", -500, "set"),
+    ("b", 400, "look"),
 ]
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
-strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(10)).with_timestamp_assigner(Stamp())
+strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(10)).with_timestamp_assigner(
+    Stamp()
+)
 stream = env.from_collection(RECORDS, Types.TUPLE([Types.STRING(), Types.LONG(), Types.STRING()]))
 stamped = stream.assign_timestamps_and_watermarks(strategy)
 stamped.key_by(lambda record: record[0], Types.STRING()).process(Remind(), Types.STRING()).print()

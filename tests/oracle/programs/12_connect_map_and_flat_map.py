@@ -25,7 +25,9 @@ class Some(CoFlatMapFunction):
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(2)
 numbers = env.from_collection([4, 5, 6, 7], Types.INT())
-facts = env.from_collection([("rain", True), ("snow", False), ("sunshine", True)], Types.TUPLE([Types.STRING(), Types.BOOLEAN()]))
+facts = env.from_collection(
+    [("rain", True), ("snow", False), ("sunshine", True)], Types.TUPLE([Types.STRING(), Types.BOOLEAN()])
+)
 both = numbers.connect(facts)
 both.map(Tell(), Types.STRING()).print()
 both.flat_map(Some(), Types.TUPLE([Types.INT(), Types.STRING()])).print()

@@ -16,7 +16,9 @@ class Stamp(TimestampAssigner):
 class Match(KeyedCoProcessFunction):
     def open(self, runtime_context):
         self.orders = runtime_context.get_list_state(ListStateDescriptor("orders", Types.LONG()))
-        self.payments = runtime_context.get_map_state(MapStateDescriptor("payments", Types.LONG(), Types.LONG()))
+        self.payments = runtime_context.get_map_state(
+            MapStateDescriptor("payments", Types.LONG(), Types.LONG())
+        )
 
     def process_element1(self, value, ctx):
         self.orders.add(value[1])

@@ -43,15 +43,16 @@ class Alarm(KeyedBroadcastProcessFunction):
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
 
 env = StreamExecutionEnvironment.get_execution_environment()
-env.set_parallelism(2)
+env.set_parallelism(1)
 strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
 readings = env.from_collection([("a", 5), ("b", 12), ("a", 11), ("b", 3), ("c", 100), ("a", 7)], PAIR)
 rules = env.from_collection([("all", 10), ("gone", 0), ("a", 99), ("b", 2), ("gone", -1), ("a", 6)], PAIR)
 (
     readings.assign_timestamps_and_watermarks(strategy)
     .key_by(lambda reading: reading[0], Types.STRING())
-    .connect(rules.assign_timestamps_and_watermarks(strategy).set_parallelism(1).broadcast(RULES))
+    .connect(rules.assign_timestamps_and_watermarks(strategy).broadcast(RULES))
     .process(Alarm(), Types.TUPLE([Types.STRING(), Types.INT(), Types.STRING()]))
+    .set_parallelism(2)
     .print()
 )
 env.execute()

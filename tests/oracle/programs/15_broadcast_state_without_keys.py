@@ -32,7 +32,9 @@ class Name(BroadcastProcessFunction):
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(2)
 numbers = env.from_collection([1, 2, 3, 2, 9, 1], Types.INT())
-names = env.from_collection([(1, "one"), (2, "two"), (3, "three"), (4, "four")], Types.TUPLE([Types.INT(), Types.STRING()]))
+names = env.from_collection(
+    [(1, "one"), (2, "two"), (3, "three"), (4, "four")], Types.TUPLE([Types.INT(), Types.STRING()])
+)
 named = numbers.connect(names.broadcast(NAMES)).process(Name(), Types.STRING())
 named.print()
 named.get_side_output(SEEN).print("side")

@@ -1,9 +1,14 @@
-"""Sliding event-time windows: aggregate with and without a process function, apply; slide that does not divide the size."""
+"""Sliding event-time windows: aggregate with and without a process function, apply; a slide that does not fit."""
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.time import Time
 from pyflink.common.watermark_strategy import TimestampAssigner
-from pyflink.datastream import AggregateFunction, ProcessWindowFunction, StreamExecutionEnvironment, WindowFunction
+from pyflink.datastream import (
+    AggregateFunction,
+    ProcessWindowFunction,
+    StreamExecutionEnvironment,
+    WindowFunction,
+)
 from pyflink.datastream.window import SlidingEventTimeWindows
 
 
@@ -37,7 +42,15 @@ class Values(WindowFunction):
         return [f"{key} [{window.start}, {window.end}) {window.max_timestamp()} {values}"]
 
 
-RECORDS = [("a", 100, 1), ("a", 350, 2), ("b", 360, 5), ("a", 380, 9), ("a", 990, 4), ("b", 1010, 7), ("a", 2500, 3)]
+RECORDS = [
+    ("a", 100, 1),
+    ("a", 350, 2),
+    ("b", 360, 5),
+    ("a", 380, 9),
+    ("a", 990, 4),
+    ("b", 1010, 7),
+    ("a", 2500, 3),
+]
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
@@ -47,6 +60,8 @@ keyed = records.assign_timestamps_and_watermarks(strategy).key_by(lambda record:
 half = keyed.window(SlidingEventTimeWindows.of(Time.milliseconds(1000), Time.milliseconds(500)))
 half.aggregate(Mean(), output_type=Types.DOUBLE()).print("mean")
 half.aggregate(Mean(), window_function=WithSpan()).print("span")
-odd = keyed.window(SlidingEventTimeWindows.of(Time.milliseconds(1000), Time.milliseconds(300), Time.milliseconds(50)))
+odd = keyed.window(
+    SlidingEventTimeWindows.of(Time.milliseconds(1000), Time.milliseconds(300), Time.milliseconds(50))
+)
 odd.apply(Values(), Types.STRING()).print("apply")
 env.execute()

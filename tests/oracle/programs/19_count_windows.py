@@ -13,7 +13,9 @@ RECORDS = [("ab"[number % 3 == 0], number) for number in range(17)]
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
-keyed = env.from_collection(RECORDS, Types.TUPLE([Types.STRING(), Types.INT()])).key_by(lambda r: r[0], Types.STRING())
+keyed = env.from_collection(RECORDS, Types.TUPLE([Types.STRING(), Types.INT()])).key_by(
+    lambda r: r[0], Types.STRING()
+)
 keyed.count_window(4).process(Tell(), Types.STRING()).print("tumbling")
 keyed.count_window(4, 2).process(Tell(), Types.STRING()).print("sliding")
 keyed.count_window(3).reduce(lambda one, other: (one[0], one[1] + other[1])).print("reduce")

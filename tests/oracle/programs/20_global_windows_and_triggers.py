@@ -41,12 +41,30 @@ class Tell(ProcessWindowFunction):
         yield f"{key} {[value for _, value in elements]}"
 
 
-RECORDS = [("a", 1), ("b", 5), ("a", 2), ("a", 9), ("b", 6), ("a", -1), ("a", 4), ("b", 12), ("a", 8), ("b", 1), ("a", 3)]
+RECORDS = [
+    ("a", 1),
+    ("b", 5),
+    ("a", 2),
+    ("a", 9),
+    ("b", 6),
+    ("a", -1),
+    ("a", 4),
+    ("b", 12),
+    ("a", 8),
+    ("b", 1),
+    ("a", 3),
+]
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
-keyed = env.from_collection(RECORDS, Types.TUPLE([Types.STRING(), Types.INT()])).key_by(lambda r: r[0], Types.STRING())
-keyed.window(GlobalWindows.create()).trigger(CountTrigger.of(2)).process(Tell(), Types.STRING()).print("count")
-keyed.window(GlobalWindows.create()).trigger(PurgingTrigger.of(CountTrigger.of(2))).process(Tell(), Types.STRING()).print("purging")
+keyed = env.from_collection(RECORDS, Types.TUPLE([Types.STRING(), Types.INT()])).key_by(
+    lambda r: r[0], Types.STRING()
+)
+keyed.window(GlobalWindows.create()).trigger(CountTrigger.of(2)).process(Tell(), Types.STRING()).print(
+    "count"
+)
+keyed.window(GlobalWindows.create()).trigger(PurgingTrigger.of(CountTrigger.of(2))).process(
+    Tell(), Types.STRING()
+).print("purging")
 keyed.window(GlobalWindows.create()).trigger(Above(10)).process(Tell(), Types.STRING()).print("above")
 env.execute()

@@ -5,7 +5,11 @@ from pyflink.common.time import Time
 from pyflink.common.watermark_strategy import TimestampAssigner
 from pyflink.datastream import AggregateFunction, StreamExecutionEnvironment
 from pyflink.datastream.functions import AllWindowFunction, ProcessAllWindowFunction
-from pyflink.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from pyflink.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 
 
 class Stamp(TimestampAssigner):
@@ -40,10 +44,16 @@ class Process(ProcessAllWindowFunction):
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
 strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
-numbers = env.from_collection([1, 2, 3, 9, 10, 11, 25, 26, 40], Types.INT()).assign_timestamps_and_watermarks(strategy)
+numbers = env.from_collection([1, 2, 3, 9, 10, 11, 25, 26, 40], Types.INT()).assign_timestamps_and_watermarks(
+    strategy
+)
 seconds = numbers.window_all(TumblingEventTimeWindows.of(Time.seconds(1)))
 seconds.reduce(lambda one, other: one * 10 + other).print("reduce")
 seconds.aggregate(Count(), output_type=Types.INT()).print("count")
-numbers.window_all(EventTimeSessionWindows.with_gap(Time.milliseconds(500))).apply(Apply(), Types.STRING()).print("apply")
-numbers.window_all(SlidingEventTimeWindows.of(Time.seconds(2), Time.seconds(1))).process(Process(), Types.STRING()).print("process")
+numbers.window_all(EventTimeSessionWindows.with_gap(Time.milliseconds(500))).apply(
+    Apply(), Types.STRING()
+).print("apply")
+numbers.window_all(SlidingEventTimeWindows.of(Time.seconds(2), Time.seconds(1))).process(
+    Process(), Types.STRING()
+).print("process")
 env.execute()

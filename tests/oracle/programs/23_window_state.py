@@ -29,11 +29,22 @@ class Firings(ProcessWindowFunction):
         context.window_state().get_state(self.here).clear()
 
 
-RECORDS = [("a", 1, 0), ("a", 2, 0), ("b", 3, 0), ("a", 1500, 0), ("a", 4, 0), ("a", 5, 0), ("a", 1600, 0), ("b", 4, 0)]
+RECORDS = [
+    ("a", 1, 0),
+    ("a", 2, 0),
+    ("b", 3, 0),
+    ("a", 1500, 0),
+    ("a", 4, 0),
+    ("a", 5, 0),
+    ("a", 1600, 0),
+    ("b", 4, 0),
+]
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
-strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(10)).with_timestamp_assigner(Stamp())
+strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(10)).with_timestamp_assigner(
+    Stamp()
+)
 records = env.from_collection(RECORDS, Types.TUPLE([Types.STRING(), Types.LONG(), Types.INT()]))
 keyed = records.assign_timestamps_and_watermarks(strategy).key_by(lambda record: record[0], Types.STRING())
 windowed = keyed.window(TumblingEventTimeWindows.of(Time.seconds(1)))

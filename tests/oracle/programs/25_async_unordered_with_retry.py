@@ -31,9 +31,13 @@ class Slow(AsyncFunction):
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
 numbers = env.from_collection(list(range(10)), Types.INT())
-retry = AsyncRetryStrategy.fixed_delay(5, 10, lambda results: not results, lambda error: isinstance(error, ValueError))
+retry = AsyncRetryStrategy.fixed_delay(
+    5, 10, lambda results: not results, lambda error: isinstance(error, ValueError)
+)
 AsyncDataStream.unordered_wait_with_retry(
     numbers, Flaky(), Time.seconds(20), retry, 100, Types.TUPLE([Types.INT(), Types.INT()])
 ).print("retried")
-AsyncDataStream.unordered_wait(numbers.filter(lambda n: n < 4), Slow(), Time.milliseconds(300), 10, Types.STRING()).print("timed")
+AsyncDataStream.unordered_wait(
+    numbers.filter(lambda n: n < 4), Slow(), Time.milliseconds(300), 10, Types.STRING()
+).print("timed")
 env.execute()

@@ -3,8 +3,10 @@
 from pyflink.common import Types
 from pyflink.datastream import StreamExecutionEnvironment
 
-KIND = Types.TUPLE([Types.STRING(), Types.INT(), Types.TUPLE([Types.DOUBLE(), Types.BOOLEAN()]), Types.LONG()])
-RECORDS = [("x", 1, (0.5, True), 10), ("", -2, (1e21, False), 2**62), ("a,b", 0, (-0.0, True), -1)]
+KIND = Types.TUPLE(
+    [Types.STRING(), Types.INT(), Types.TUPLE([Types.DOUBLE(), Types.BOOLEAN()]), Types.LONG()]
+)
+RECORDS = [("x", 1, (0.5, True), 10), ("", -2, (1e6, False), 2**62), ("a,b", 0, (-0.0, True), -1)]
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)

@@ -33,7 +33,10 @@ people.map(lambda p: p.address, ADDRESS).print("address")
 people.map(name_and_street, Types.ROW([Types.STRING(), Types.STRING(), Types.INT()])).print("row")
 people.map(lambda p: p.tags, Types.LIST(Types.STRING())).print("list")
 people.map(lambda p: p.scores, Types.MAP(Types.STRING(), Types.INT())).print("map")
-people.map(lambda p: Row(p.name, p.tags, p.scores), Types.ROW([Types.STRING(), Types.LIST(Types.STRING()), Types.MAP(Types.STRING(), Types.INT())])).print("both")
+people.map(
+    lambda p: Row(p.name, p.tags, p.scores),
+    Types.ROW([Types.STRING(), Types.LIST(Types.STRING()), Types.MAP(Types.STRING(), Types.INT())]),
+).print("both")
 people.map(lambda p: sorted(p.as_dict()), Types.LIST(Types.STRING())).print("fields")
 people.map(lambda p: Row(first=p.name, second=p.age)).print("undeclared")
 env.execute()

@@ -38,7 +38,13 @@ class Count(KeyedProcessFunction):
         yield ctx.get_current_key(), tally.count, list(tally.shapes), value.color is Color.RED
 
 
-SHAPES = [Shape(Color.RED, 3), Shape(Color.BLUE, 4, ("big",)), Shape(Color.RED, 5), Shape(Color.RED, 3), Shape(Color.BLUE, 4, ("big", None))]
+SHAPES = [
+    Shape(Color.RED, 3),
+    Shape(Color.BLUE, 4, ("big",)),
+    Shape(Color.RED, 5),
+    Shape(Color.RED, 3),
+    Shape(Color.BLUE, 4, ("big", None)),
+]
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)

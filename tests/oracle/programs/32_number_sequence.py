@@ -20,7 +20,11 @@ class Total(KeyedProcessFunction):
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(2)
-numbers = env.from_source(NumberSequenceSource(1, 1000), WatermarkStrategy.for_monotonous_timestamps(), "numbers", Types.LONG())
-numbers.key_by(lambda n: n % 7, Types.LONG()).process(Total(), Types.TUPLE([Types.LONG(), Types.LONG()])).print("total")
+numbers = env.from_source(
+    NumberSequenceSource(1, 1000), WatermarkStrategy.for_monotonous_timestamps(), "numbers", Types.LONG()
+)
+numbers.key_by(lambda n: n % 7, Types.LONG()).process(
+    Total(), Types.TUPLE([Types.LONG(), Types.LONG()])
+).print("total")
 numbers.filter(lambda n: n % 250 == 0).print()
 env.execute()

@@ -27,11 +27,27 @@ RECORDS = [("ab"[n % 2] + "xyz"[n % 3], n * 137 % 5000, n) for n in range(40)]
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(2)
-strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(10)).with_timestamp_assigner(Stamp())
+strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(10)).with_timestamp_assigner(
+    Stamp()
+)
 records = env.from_collection(RECORDS, KIND).assign_timestamps_and_watermarks(strategy)
-small = records.key_by(by_user, Types.STRING()).window(TumblingEventTimeWindows.of(Time.milliseconds(500))).process(Sum(), KIND)
-large = small.key_by(lambda r: r[0][0], Types.STRING()).window(TumblingEventTimeWindows.of(Time.seconds(2))).process(Sum(), KIND)
-wide = records.key_by(by_user, Types.STRING()).window(SlidingEventTimeWindows.of(Time.seconds(4), Time.seconds(2))).process(Sum(), KIND)
+small = (
+    records.key_by(by_user, Types.STRING())
+    .window(TumblingEventTimeWindows.of(Time.milliseconds(500)))
+    .process(Sum(), KIND)
+)
+large = (
+    small.key_by(lambda r: r[0][0], Types.STRING())
+    .window(TumblingEventTimeWindows.of(Time.seconds(2)))
+    .process(Sum(), KIND)
+)
+wide = (
+    records.key_by(by_user, Types.STRING())
+    .window(SlidingEventTimeWindows.of(Time.seconds(4), Time.seconds(2)))
+    .process(Sum(), KIND)
+)
 large.print("large")
-small.union(wide, large).key_by(lambda r: 0, Types.INT()).window(TumblingEventTimeWindows.of(Time.seconds(3))).process(Sum(), KIND).print("all")
+small.union(wide, large).key_by(lambda r: 0, Types.INT()).window(
+    TumblingEventTimeWindows.of(Time.seconds(3))
+).process(Sum(), KIND).print("all")
 env.execute()

@@ -1,4 +1,4 @@
-"""Inactivity by timers that are moved with each record: deleted and set again; alerts to a side output from on_timer."""
+"""Inactivity: timers moved by each record: deleted and set again; alerts from on_timer to a side output."""
 
 from pyflink.common import Duration, Row, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner
@@ -46,13 +46,21 @@ class Inactivity(KeyedProcessFunction):
 
 
 VISITS = [
-    Row("ann", "home", 1000), Row("bob", "home", 1500), Row("ann", "cart", 4000), Row("bob", "exit", 4500),
-    Row("cyd", "help", 100), Row("ann", "buy", 3500), Row("bob", "home", 20000), Row("cyd", "home", 300),
+    Row("ann", "home", 1000),
+    Row("bob", "home", 1500),
+    Row("ann", "cart", 4000),
+    Row("bob", "exit", 4500),
+    Row("cyd", "help", 100),
+    Row("ann", "buy", 3500),
+    Row("bob", "home", 20000),
+    Row("cyd", "home", 300),
 ]
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
-strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(1)).with_timestamp_assigner(Stamp())
+strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(1)).with_timestamp_assigner(
+    Stamp()
+)
 visits = env.from_collection(VISITS, VISIT).assign_timestamps_and_watermarks(strategy)
 told = visits.key_by(lambda visit: visit.user, Types.STRING()).process(
     Inactivity(5000), Types.ROW([Types.STRING(), Types.STRING(), Types.STRING()])

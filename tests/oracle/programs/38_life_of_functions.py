@@ -18,8 +18,11 @@ class Counting(MapFunction):
 
     def map(self, value):
         self.seen.append(value)
-        index = self.context.get_index_of_this_subtask()
-        return f"{self.name} {value * FACTOR} opened {self.opened} seen {len(self.seen)} of {index}/{self.context.get_number_of_parallel_subtasks()}"
+        index, count = (
+            self.context.get_index_of_this_subtask(),
+            self.context.get_number_of_parallel_subtasks(),
+        )
+        return f"{self.name} {value * FACTOR} opened {self.opened} seen {len(self.seen)} of {index}/{count}"
 
     def close(self):
         self.seen = None
@@ -37,7 +40,9 @@ def power(exponent):
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
 numbers = env.from_collection([1, 2, 3], Types.INT())
-numbers.flat_map(Times(), Types.INT()).map(Counting("first"), Types.STRING()).map(str.title, Types.STRING()).print()
+numbers.flat_map(Times(), Types.INT()).map(Counting("first"), Types.STRING()).map(
+    str.title, Types.STRING()
+).print()
 numbers.map(power(3), Types.INT()).map(Counting("cubes"), Types.STRING()).print("cubes")
 env.execute("first job")
 

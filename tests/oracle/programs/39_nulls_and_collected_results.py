@@ -10,14 +10,18 @@ with values.map(lambda value: [value, type(value).__name__]).execute_and_collect
     for value, name in results:
         print("collected", name, value)
 
-rows = env.from_collection([Row(1, None), Row(None, "x"), Row(3, "y")], Types.ROW([Types.INT(), Types.STRING()]))
+rows = env.from_collection(
+    [Row(1, None), Row(None, "x"), Row(3, "y")], Types.ROW([Types.INT(), Types.STRING()])
+)
 with rows.filter(lambda row: row[0] is not None).execute_and_collect() as results:
     for row in results:
         print("row", row, row[0], row[1])
 
-for number in env.from_collection(range(5)).flat_map(lambda n: [n, n * n] if n % 2 else []).execute_and_collect():
+for number in (
+    env.from_collection(range(5)).flat_map(lambda n: [n, n * n] if n % 2 else []).execute_and_collect()
+):
     print("number", number)
 
 rows.print("declared")
-values.print("undeclared")
+values.filter(lambda value: not isinstance(value, bytes)).print("undeclared")
 env.execute()

@@ -5,8 +5,10 @@ from pyflink.common.watermark_strategy import TimestampAssigner
 from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from pyflink.datastream.state import MapStateDescriptor
 
-TEXT = """Habe nun ach Philosophie Juristerei und Medizin und leider auch Theologie durchaus studiert mit heißem
-Bemühn Da steh ich nun ich armer Tor und bin so klug als wie zuvor""".split()
+TEXT = (
+    "Habe nun ach Philosophie Juristerei und Medizin und leider auch Theologie durchaus studiert mit heißem "
+    "Bemühn Da steh ich nun ich armer Tor und bin so klug als wie zuvor"
+)
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
 
 
@@ -32,10 +34,17 @@ class Best(KeyedProcessFunction):
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(2)
 stamped = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Zero())
-words = env.from_collection(TEXT, Types.STRING()).assign_timestamps_and_watermarks(stamped).rebalance()
+words = (
+    env.from_collection(TEXT.split(" "), Types.STRING()).assign_timestamps_and_watermarks(stamped).rebalance()
+)
 ones = words.map(lambda word: (word.lower(), 1), PAIR)
 short = ones.filter(lambda pair: len(pair[0]) < 4).name("short").disable_chaining()
-long = ones.filter(lambda pair: len(pair[0]) >= 4).shuffle().map(lambda pair: (pair[0][:4], pair[1]), PAIR).rescale()
+long = (
+    ones.filter(lambda pair: len(pair[0]) >= 4)
+    .shuffle()
+    .map(lambda pair: (pair[0][:4], pair[1]), PAIR)
+    .rescale()
+)
 counted = short.union(long).key_by(lambda pair: pair[0], Types.STRING()).sum(1)
 counted.key_by(lambda pair: len(pair[0]), Types.INT()).process(Best(), Types.STRING()).print()
 counted.filter(lambda pair: pair[1] >= 2).map(lambda pair: pair[0], Types.STRING()).print("twice")

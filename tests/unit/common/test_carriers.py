@@ -186,6 +186,15 @@ def test_string_encoder_writes_declared_types_as_flink_prints_them():
     assert Encoder.simple_string_encoder().encode_all([("a", 1)]) == b"('a', 1)\n"
 
 
+def test_rows_are_encoded_as_java_writes_them_and_not_as_print_does():
+    kind = Types.ROW_NAMED(["a", "b", "c"], [Types.STRING(), Types.INT(), Types.DOUBLE()])
+    encoder = Encoder.simple_string_encoder().for_type(kind)
+    assert (
+        encoder.encode_all([Row("x", None, 1e7), Row(None, 2, 0.5)])
+        == b"+I[x, null, 1.0E7]\n+I[null, 2, 0.5]\n"
+    )
+
+
 def test_row_field_extractor_takes_bytes_only():
     assert RowFieldExtractorSchema(1).serialize(Row(b"k", b"v")) == b"v"
     for value in (Row("k"), (b"k",), Row()):

@@ -1,6 +1,8 @@
+from concurrent.futures import Future
+
 import pytest
 
-from millstream.common.errors import JobExecutionError, NotSupportedError
+from millstream.common.errors import JobExecutionError
 from millstream.common.job_client import JobClient
 from millstream.common.job_execution_result import JobExecutionResult
 from millstream.common.job_id import JobID
@@ -14,6 +16,8 @@ class FakeJob:
         self.state = "RUNNING"
         self.failure = failure
         self.waited = 0
+        self.savepoints = []
+        self.path = Future()
 
     def status(self):
         return self.state
@@ -21,6 +25,10 @@ class FakeJob:
     def cancel(self):
         self.state = "CANCELED"
         self.failure = JobExecutionError("job was cancelled")
+
+    def savepoint(self, directory=None, *, stop=False, drain=False):
+        self.savepoints.append((directory, stop, drain))
+        return self.path
 
     def wait(self):
         self.waited += 1
@@ -58,10 +66,15 @@ def test_cancelling_is_done_when_the_job_has_ended_and_raises_nothing():
     assert job.waited == 1
 
 
-def test_savepoints_are_said_to_come_later():
+def test_a_savepoint_is_asked_for_and_its_path_comes_later():
     job = FakeJob()
-    with pytest.raises(NotSupportedError, match="savepoints"):
-        JobClient(job, job.wait).trigger_savepoint()
+    client = JobClient(job, job.wait)
+    made = client.trigger_savepoint("/here")
+    stopped = client.stop_with_savepoint(True)
+    assert job.savepoints == [("/here", False, False), (None, True, True)]
+    assert not made.done()
+    job.path.set_result("/here/savepoint")
+    assert (made.result(), stopped.result()) == ("/here/savepoint", "/here/savepoint")
 
 
 @pytest.mark.parametrize("status", JobStatus)

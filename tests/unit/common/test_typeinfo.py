@@ -8,13 +8,20 @@ import pytest
 
 from millstream.common.errors import ConfigurationError
 from millstream.common.time import Instant
-from millstream.common.typeinfo import ExternalTypeInfo, Types
+from millstream.common.typeinfo import BasicType, BasicTypeInfo, ExternalTypeInfo, Types
 from millstream.common.types import Row, RowKind
 
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 DAY = datetime.date(2013, 1, 20)
 NOON = datetime.datetime(2013, 1, 20, 12)
+MOMENT = datetime.datetime(2024, 1, 2, 3, 4, 5)
+NESTED = Types.ROW_NAMED(
+    ["a", "b", "c", "d"], [Types.STRING(), Types.INT(), Types.DOUBLE(), Types.LIST(Types.STRING())]
+)
+NESTED_ROW = Row("x", None, 1e7, ["p", "q"])
+DOUBLES = Types.LIST(Types.DOUBLE())
+NUMBERS = Types.MAP(Types.STRING(), Types.DOUBLE())
 
 
 class Celsius(float):
@@ -163,7 +170,17 @@ def test_integers_declared_as_floats_become_floats_at_any_depth():
     [
         (PAIR, ("a", 1), "(a,1)"),
         (PAIR, (None, 1), "(null,1)"),
-        (PERSON, Row(name="Ada", age=None), "+I[Ada,null]"),
+        (PERSON, Row(name="Ada", age=None), "+I[Ada, null]"),
+        (Types.TUPLE([NESTED, Types.INT()]), (NESTED_ROW, 1), "(+I[x, null, 1.0E7, [p, q]],1)"),
+        (Types.LIST(NESTED), [NESTED_ROW], "[+I[x, null, 1.0E7, [p, q]]]"),
+        (Types.MAP(Types.STRING(), NESTED), {"k": NESTED_ROW}, "{k=+I[x, null, 1.0E7, [p, q]]}"),
+        (Types.TUPLE([DOUBLES, NUMBERS]), ([1.0, 1e7], {"a": 1e-4}), "([1.0, 1.0E7],{a=1.0E-4})"),
+        (Types.LIST(Types.SQL_TIMESTAMP()), [MOMENT], "[2024-01-02 03:04:05.0]"),
+        (Types.SQL_TIMESTAMP(), MOMENT.replace(microsecond=1000), "2024-01-02 03:04:05.001"),
+        (Types.TUPLE([Types.SQL_TIMESTAMP()]), (None,), "(null)"),
+        (BasicTypeInfo(BasicType.DOUBLE), 1e7, "1.0E7"),
+        (Types.ROW([Types.FLOAT()]), Row(0.10000000149011612), "+I[0.1]"),
+        (Types.ROW([Types.FLOAT()]), Row(None), "+I[null]"),
         (Types.TUPLE([PAIR, Types.BOOLEAN()]), (("a", 1), True), "((a,1),true)"),
         (Types.LIST(Types.STRING()), ["a", "b"], "[a, b]"),
         (Types.MAP(Types.STRING(), Types.INT()), {"a": 1}, "{a=1}"),
@@ -172,6 +189,23 @@ def test_integers_declared_as_floats_become_floats_at_any_depth():
 )
 def test_values_are_written_as_flink_prints_them(kind, value, text):
     assert kind.to_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (NESTED, NESTED_ROW, "+I[x,None,10000000.0,['p', 'q']]"),
+        (Types.ROW([NESTED]), Row(Row(a=None)), "+I[Row(a=None)]"),
+        (ExternalTypeInfo(NESTED), NESTED_ROW, "+I[x,None,10000000.0,['p', 'q']]"),
+        (PERSON, Row.of_kind(RowKind.UPDATE_AFTER, "Ada", 36), "+U[Ada,36]"),
+        (Types.ROW([PAIR]), Row(("a", 1)), "+I[('a', 1)]"),
+        (PERSON, None, "null"),
+        (PAIR, ("a", None), "(a,null)"),
+        (Types.DOUBLE(), 1e7, "1.0E7"),
+    ],
+)
+def test_print_writes_fields_of_rows_as_python_does(kind, value, text):
+    assert kind.to_printed(value) == text
 
 
 def test_a_factory_without_brackets_is_refused():

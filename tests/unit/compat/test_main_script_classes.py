@@ -132,4 +132,4 @@ def test_type_at_module_level_is_an_output_type_and_used_in_functions(tmp_path):
     (tmp_path / "job.py").write_text(TYPES)
     command = [sys.executable, "-m", "millstream.compat", "--target", "local", str(tmp_path / "job.py")]
     result = subprocess.run(command, capture_output=True, text=True)
-    assert (result.returncode, result.stdout) == (0, "+I[+I[1]]\n"), result.stderr
+    assert (result.returncode, result.stdout) == (0, "Row(a=Row(a=1))\n"), result.stderr

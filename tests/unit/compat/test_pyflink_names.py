@@ -146,7 +146,7 @@ def test_command_runs_a_program_of_pyflink_with_its_arguments(command, tmp_path)
     (tmp_path / "job.py").write_text(PROGRAM)
     arguments = ["--target", "local", str(tmp_path / "job.py"), "x", "--y"]
     result = subprocess.run([sys.executable, "-m", *command, *arguments], capture_output=True, text=True)
-    assert (result.returncode, result.stdout) == (0, "+I[1,x,--y]\n"), result.stderr
+    assert (result.returncode, result.stdout) == (0, "<Row(1, 'x', '--y')>\n"), result.stderr
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from millstream.common.async_functions import (
     empty_result_predicate,
 )
 from millstream.common.batch import ACTIVE, IDLE
-from millstream.common.errors import TypeMismatchError
+from millstream.common.errors import JobExecutionError, TypeMismatchError
 from millstream.common.typeinfo import Types
 from millstream.operators import async_io
 from millstream.operators.async_io import AsyncWaitSpec
@@ -385,6 +385,33 @@ def test_a_loop_that_is_blocked_is_told_with_the_place(monkeypatch, caplog):
     assert run(Call(blocks_the_loop), [1]) == [1]
     assert "has been blocked" in caplog.text
     assert "blocks_the_loop" in caplog.text
+
+
+# Cancelling
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_call_that_never_ends_is_not_waited_for_when_the_job_is_cancelled(ordered, monkeypatch):
+    monkeypatch.setattr(async_io, "_CHECK_S", 0.005)
+    began, cancelled = threading.Event(), []
+
+    async def call(value):
+        if value == 0:
+            return [value]
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(value)
+            raise
+
+    with Running(Call(call), ordered=ordered, timeout_ms=0) as running:
+        running.operator.context.time.is_cancelled = began.is_set
+        running.operator.process_batch([0, 1], None)
+        with pytest.raises(JobExecutionError, match="the job was cancelled"):
+            running.end_epoch()
+        assert running.output.values == [0]
+    assert cancelled == [1]
 
 
 # Timeouts

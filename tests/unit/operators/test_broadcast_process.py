@@ -84,8 +84,8 @@ def test_records_see_the_rules_that_came_before_them():
     operator.process_watermark(8)
     data([("hot", 99), ("dry", 6)], [10, 11])
     assert results(operator) == [
-        ("limits", {"hot": 50}, None),
-        ("limits", {"hot": 50, "dry": 5}, None),
+        ("limits", {"hot": 50}, MIN_TIMESTAMP),
+        ("limits", {"hot": 50, "dry": 5}, MIN_TIMESTAMP),
         ("hot", 51, 2, MIN_TIMESTAMP, 1_000),
         ("limits", {"dry": 5}, 9),
         ("dry", 6, 11, 8, 1_000),

@@ -13,7 +13,7 @@ it which ranges belong together::
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,11 +50,15 @@ class FileEnumeratorSnapshot:
         waiting: Files not finished, in order.
         positions: Position in files that were begun, by path.
         done: Paths of finished files; only kept when a directory is followed.
+        owners: Subtask of each file that was assigned, by path.
+        parallelism: Number of subtasks.
     """
 
     waiting: tuple[FoundFile, ...] = ()
     positions: dict[str, Any] = field(default_factory=dict)
     done: tuple[str, ...] = ()
+    owners: dict[str, int] = field(default_factory=dict)
+    parallelism: int = 0
 
 
 class FileEnumerator(SplitEnumerator):
@@ -89,6 +93,8 @@ class FileEnumerator(SplitEnumerator):
         self._order = {file.path: number for number, file in enumerate(self._waiting)}
         self._next_number = len(self._order)
         self._assigned: list[dict[str, FoundFile]] = [{} for _ in range(parallelism)]
+        if snapshot.parallelism == parallelism:
+            self._assign_again(snapshot.owners)
         self._next_poll_ms: int | None = None
         self._drain_polled = False
         self._turn = 0
@@ -143,8 +149,18 @@ class FileEnumerator(SplitEnumerator):
         begun = [file for files in self._assigned for file in files.values()]
         begun.sort(key=lambda file: self._order[file.path])
         return FileEnumeratorSnapshot(
-            (*begun, *self._waiting), dict(self._positions), tuple(sorted(self._done))
+            (*begun, *self._waiting),
+            dict(self._positions),
+            tuple(sorted(self._done)),
+            {path: subtask for subtask, files in enumerate(self._assigned) for path in files},
+            len(self._assigned),
         )
+
+    def _assign_again(self, owners: Mapping[str, int]) -> None:
+        """Leave files where they were: how far event time has come is kept for each subtask."""
+        for file in [file for file in self._waiting if file.path in owners]:
+            self._waiting.remove(file)
+            self._assigned[owners[file.path]][file.path] = file
 
     def _poll(self, request: PlanRequest) -> None:
         if self._interval_ms is None or self._drain_polled:

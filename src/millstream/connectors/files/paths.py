@@ -94,7 +94,7 @@ def _list_directory(directory: str) -> list[FoundFile]:
 
 
 def _list_remote(uri: str) -> list[FoundFile]:
-    fs = _arrow_fs()
+    fs = arrow_fs()
     try:
         file_system, root = fs.FileSystem.from_uri(uri)
         info = file_system.get_file_info(root)
@@ -120,11 +120,11 @@ def _hidden(path: str) -> bool:
 
 
 def _open_remote(uri: str) -> BinaryIO:
-    file_system, path = _arrow_fs().FileSystem.from_uri(uri)
+    file_system, path = arrow_fs().FileSystem.from_uri(uri)
     return cast(BinaryIO, io.BufferedReader(file_system.open_input_file(path), _BUFFER_BYTES))
 
 
-def _arrow_fs() -> Any:
+def arrow_fs() -> Any:
     try:
         from pyarrow import fs  # optional: the extra `parquet`
     except ImportError as error:

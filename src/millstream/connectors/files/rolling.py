@@ -16,7 +16,11 @@ __all__ = [
 
 
 class RollingPolicy:
-    """Decides when a part file is finished; whatever it says, a checkpoint finishes all files."""
+    """Decides when a part file is finished; subclass it for a policy of your own.
+
+    Files of bulk formats, and those on file systems where a file is durable only as a whole (object stores), are
+    finished at every checkpoint, whatever the policy says.
+    """
 
     @staticmethod
     def default_rolling_policy(
@@ -52,6 +56,10 @@ class RollingPolicy:
         """Return whether a file of this age, not written to for so long, is finished."""
         return False
 
+    def rolls_at_checkpoint(self, size_bytes: int) -> bool:
+        """Return whether a checkpoint finishes a file of this size; else it goes on beyond the checkpoint."""
+        return False
+
 
 @dataclass(frozen=True)
 class DefaultRollingPolicy(RollingPolicy):
@@ -73,6 +81,10 @@ class DefaultRollingPolicy(RollingPolicy):
 @dataclass(frozen=True)
 class OnCheckpointRollingPolicy(RollingPolicy):
     """At checkpoints only; made by `RollingPolicy.on_checkpoint_rolling_policy`."""
+
+    def rolls_at_checkpoint(self, size_bytes: int) -> bool:
+        """Return True."""
+        return True
 
 
 @dataclass(frozen=True)

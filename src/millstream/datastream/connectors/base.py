@@ -1,4 +1,4 @@
-"""What sources and sinks share (PyFlink's `pyflink.datastream.connectors.base`)."""
+"""What sources and sinks share (PyFlink's `pyflink.datastream.connectors.base`), and what own ones derive from."""
 
 from __future__ import annotations
 
@@ -6,10 +6,43 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import Any
 
-from millstream.spi.sink import Sink
-from millstream.spi.source import Source
+from millstream.connectors.two_phase import SinkContext, TwoPhaseCommitSink
+from millstream.connectors.write_ahead import CheckpointCommitter, WriteAheadSink
+from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.spi.source import (
+    Boundedness,
+    EmitBatch,
+    PlanRequest,
+    RangeEnd,
+    Source,
+    SourcePlan,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
 
-__all__ = ["DeliveryGuarantee", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"]
+__all__ = [
+    "Boundedness",
+    "CheckpointCommitter",
+    "Committer",
+    "DeliveryGuarantee",
+    "EmitBatch",
+    "PlanRequest",
+    "RangeEnd",
+    "Sink",
+    "SinkContext",
+    "SinkWriter",
+    "Source",
+    "SourcePlan",
+    "SourceReader",
+    "SplitEnumerator",
+    "SplitRange",
+    "StreamTransformer",
+    "SupportsPreprocessing",
+    "TwoPhaseCommitSink",
+    "WriteAheadSink",
+    "WriterContext",
+]
 
 
 class DeliveryGuarantee(Enum):

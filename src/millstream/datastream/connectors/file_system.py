@@ -1,7 +1,8 @@
 """Files (PyFlink's `pyflink.datastream.connectors.file_system`)."""
 
 from millstream.common.not_yet import NotYet
-from millstream.connectors.files.buckets import BucketAssigner
+from millstream.connectors.files.buckets import BucketAssigner, BucketAssignerContext
+from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from millstream.connectors.files.rolling import (
     DefaultRollingPolicy,
     OnCheckpointRollingPolicy,
@@ -15,6 +16,7 @@ from millstream.spi.formats import BulkFormat
 
 __all__ = [
     "BucketAssigner",
+    "BucketAssignerContext",
     "BulkFormat",
     "DefaultRollingPolicy",
     "FileCompactStrategy",
@@ -30,18 +32,6 @@ __all__ = [
     "StreamFormat",
     "StreamingFileSink",
 ]
-
-
-class FileCompactStrategy(NotYet):
-    """When small files are merged."""
-
-    _reason = "Compaction of files comes with a later release."
-
-
-class FileCompactor(NotYet):
-    """How small files are merged."""
-
-    _reason = "Compaction of files comes with a later release."
 
 
 class FileEnumeratorProvider(NotYet):

@@ -15,7 +15,6 @@ import logging
 import os
 import pickle
 import tempfile
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +22,9 @@ from millstream.common import options
 from millstream.common import options_checkpointing as keys
 from millstream.common.clock import Clock
 from millstream.common.configuration import Configuration
+from millstream.common.crash_points import reach
 from millstream.common.errors import CheckpointStorageError, ConfigurationError
+from millstream.common.ids import new_id
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.runtime.checkpoint.manifest import (
@@ -33,6 +34,7 @@ from millstream.runtime.checkpoint.manifest import (
     write_manifest,
 )
 from millstream.runtime.checkpoint.orders import CheckpointOrder, WrittenState
+from millstream.runtime.checkpoint.pointer import LostJob, RecoveryPointer
 from millstream.runtime.checkpoint.restore import Saved
 from millstream.runtime.checkpoint.storage import FileStore, open_store
 
@@ -75,7 +77,7 @@ class CheckpointSettings:
             min_pause_ms=get(keys.MIN_PAUSE),
             tolerable_failures=get(keys.TOLERABLE_FAILURES),
             retained=get(keys.RETAINED_CHECKPOINTS),
-            directory=get(keys.CHECKPOINT_DIRECTORY),
+            directory=get(keys.CHECKPOINT_DIRECTORY) or get(keys.HA_DIRECTORY),
             savepoint_directory=get(keys.SAVEPOINT_DIRECTORY),
             keep_on_cancel=get(keys.EXTERNALIZED_RETENTION).upper() == "RETAIN_ON_CANCELLATION",
         )
@@ -90,11 +92,20 @@ class CheckpointCoordinator:
         job_name: Of the job.
         job_graph: Its operators.
         clock: Time.
+        pointer: Told of each checkpoint; None if nobody takes over from a lost driver.
     """
 
     def __init__(
-        self, settings: CheckpointSettings, *, job_id: str, job_name: str, job_graph: JobGraph, clock: Clock
+        self,
+        settings: CheckpointSettings,
+        *,
+        job_id: str,
+        job_name: str,
+        job_graph: JobGraph,
+        clock: Clock,
+        pointer: RecoveryPointer | None = None,
     ) -> None:
+        self._pointer = pointer
         self._settings = settings
         self._job_id = job_id
         self._job_name = job_name
@@ -135,6 +146,11 @@ class CheckpointCoordinator:
         """Number the next checkpoints behind one that the job was restored from."""
         self._next_id = max(self._next_id, checkpoint_id + 1)
 
+    def adopt(self, saved: Saved) -> None:
+        """Take a checkpoint of this very job, made under a driver that was lost, for one of its own."""
+        if not saved.manifest.is_savepoint and saved.store.location == self.store.location:
+            self._completed = [saved.manifest]
+
     def due(self) -> bool:
         """Return whether it is time for a checkpoint."""
         interval_ms = self._settings.interval_ms
@@ -164,7 +180,7 @@ class CheckpointCoordinator:
                 "a savepoint was asked for without a directory",
                 hint=f"Give one, or set {keys.SAVEPOINT_DIRECTORY.key}.",
             )
-        name = f"savepoint-{self._job_id[:6]}-{uuid.uuid4().hex[:12]}"
+        name = f"savepoint-{self._job_id[:6]}-{new_id()[:12]}"
         return CheckpointOrder(
             self._take_id(), f"{location.rstrip('/')}/{name}", "files", "", is_savepoint=True
         )
@@ -199,13 +215,16 @@ class CheckpointCoordinator:
             operators=tuple(self._entry(store, order, node, written, driver_states) for node in self._nodes),
             state=self._state_files(order, written),
         )
+        reach("manifest.write", str(order.checkpoint_id))
         write_manifest(store, order.manifest_directory, manifest)
+        reach("manifest.published", str(order.checkpoint_id))
         self._failures = 0
         self._last_end = self._clock.monotonic()
         if not order.is_savepoint:
             self._completed.append(manifest)
             self._patchable = True
-            self._tidy()
+            if self._pointer is not None:
+                self._pointer.write(LostJob(self._job_id, self.path_of(order)))
         return manifest
 
     def failed(self, order: CheckpointOrder, error: CheckpointStorageError) -> None:
@@ -223,11 +242,16 @@ class CheckpointCoordinator:
 
     def close(self, *, succeeded: bool) -> None:
         """Remove what nobody wants any more: the job has ended."""
+        if self._pointer is not None:
+            self._pointer.clear()
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
         elif self._base is not None and (succeeded or not self._settings.keep_on_cancel):
-            self.store.delete("")
+            try:
+                self.store.delete("")
+            except CheckpointStorageError as error:  # how the job ended is not changed by that
+                log.warning("checkpoints could not be removed: %s", error.message)
         self._completed.clear()
 
     def path_of(self, order: CheckpointOrder) -> str:
@@ -270,7 +294,8 @@ class CheckpointCoordinator:
             states |= each.states.get(node.id, {})
         driver = None
         if node.id in driver_states:
-            name = f"{order.directory}/{order.checkpoint_id}-{node.operator_id}-driver-{uuid.uuid4().hex[:8]}"
+            name = f"{order.directory}/{order.checkpoint_id}-{node.operator_id}-driver-{new_id()[:8]}"
+            reach("state.driver", node.name)
             driver = store.write(name, pickle.dumps(driver_states[node.id], protocol=5))
         return OperatorEntry(
             operator_id=node.operator_id,
@@ -303,12 +328,13 @@ class CheckpointCoordinator:
             self._stores[location] = open_store(location)
         return self._stores[location]
 
-    def _tidy(self) -> None:
+    def tidy(self) -> None:
         """Remove checkpoints that are not retained, then files that belong to none; a failure waits for the next."""
         retained = self._completed[-self._settings.retained :]
         dropped = self._completed[: -self._settings.retained]
         if not dropped:
             return
+        reach("tidy")
         try:
             for manifest in dropped:
                 self.store.delete(_directory(manifest.checkpoint_id))
@@ -320,6 +346,7 @@ class CheckpointCoordinator:
             log.warning("old checkpoints could not be removed: %s", error.message)
             return
         self._completed = retained
+        reach("tidied")
 
 
 def _directory(checkpoint_id: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import posixpath
 import re
@@ -17,11 +18,23 @@ from millstream.common.errors import (
 )
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
-from millstream.runtime.checkpoint.manifest import Manifest, OperatorEntry, read_manifest
+from millstream.runtime.checkpoint.manifest import (
+    MANIFEST,
+    Manifest,
+    OperatorEntry,
+    manifest_path,
+    read_manifest,
+)
 from millstream.runtime.checkpoint.orders import RestoreOrder
+from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader
 from millstream.runtime.checkpoint.storage import FileStore, open_store
 
-__all__ = ["Restored", "Saved", "find_saved", "fit_to_job"]
+__all__ = ["Restored", "Saved", "discard", "find_saved", "fit_to_job"]
+
+log = logging.getLogger(__name__)
+
+_WITHOUT_RECORDS = frozenset({"SourceSpec", "WatermarksSpec"})
+"""Kinds of operators of which, beside positions and declared state, only event time is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,53 +87,122 @@ def find_saved(path: str) -> Saved:
 
     Raises:
         CheckpointStorageError: If there is none.
-        CheckpointDamagedError: If it is damaged; names the damage, and the newest intact checkpoint beside it.
+        CheckpointDamagedError: If it is damaged; names the damage, and the newest intact one beside it.
     """
-    path = re.sub(r"(/_metadata)?/*$", "", path)
+    path = re.sub(rf"(/{MANIFEST})?/*$", "", path)
     store = open_store(path)
-    manifest = read_manifest(store, "")
-    if manifest is not None and manifest.is_savepoint:
-        saved = Saved(store, "", manifest)
-    elif manifest is not None:
-        parent, name = posixpath.split(store.location)
-        saved = Saved(open_store(parent), name, manifest)
-    else:
-        newest = next(_checkpoints(store), None)
-        if newest is None:
-            raise CheckpointStorageError(
-                f'there is no checkpoint or savepoint at "{path}"',
-                detail='A checkpoint is a directory "chk-<number>", a savepoint one "savepoint-…"; both hold a '
-                'file "_metadata".',
-            )
-        saved = newest
+    if store.read_if_there(MANIFEST) is None:
+        return _newest(store, path)
+    parent, name = posixpath.split(store.location)
+    try:
+        manifest = read_manifest(store, "")
+    except CheckpointDamagedError as error:
+        kind = "checkpoint" if _is_checkpoint(name) else "savepoint"
+        raise _damaged(error, kind, store.location, open_store(parent)) from error
+    assert manifest is not None
+    if manifest.is_savepoint:
+        return _checked(Saved(store, "", manifest), open_store(parent))
+    beside = open_store(parent)
+    return _checked(Saved(beside, name, manifest), beside)
+
+
+def discard(saved: Saved) -> None:
+    """Remove a checkpoint or savepoint, its manifest first: it is gone at once, or not at all.
+
+    Of a checkpoint, files stay that others of its job share; all of them do if another's manifest is damaged.
+
+    Raises:
+        CheckpointStorageError: If something cannot be removed.
+    """
+    store = saved.store
+    if saved.manifest.is_savepoint:
+        store.delete(MANIFEST)
+        store.delete("")
+        return
+    store.delete(manifest_path(saved.directory))
+    store.delete(saved.directory)
+    others = [name for name in store.names("") if _is_checkpoint(name)]
+    try:
+        kept = [manifest for name in others if (manifest := read_manifest(store, name)) is not None]
+    except CheckpointDamagedError as error:
+        log.warning("state files of %s stay: %s", saved.path, error.message)
+        return
+    if not kept:
+        store.delete("")
+        return
+    wanted = {ref.path for manifest in kept for ref in manifest.files()}
+    for ref in saved.manifest.files():
+        if ref.path not in wanted:
+            store.delete(ref.path)
+
+
+def _newest(store: FileStore, path: str) -> Saved:
+    names = _by_number(store)
+    for name in names:
+        try:
+            manifest = read_manifest(store, name)
+        except CheckpointDamagedError as error:
+            raise _damaged(error, "checkpoint", store.describe(name), store) from error
+        if manifest is not None:
+            return _checked(Saved(store, name, manifest), store)
+    raise CheckpointStorageError(
+        f'there is no checkpoint or savepoint at "{path}"',
+        detail='A checkpoint is a directory "chk-<number>", a savepoint one "savepoint-…"; both hold a '
+        f'file "{MANIFEST}".',
+    )
+
+
+def _checked(saved: Saved, beside: FileStore) -> Saved:
+    """Return what is whole; `beside` is where others like it may be."""
     try:
         saved.check()
     except CheckpointDamagedError as error:
-        raise _with_intact(error, saved) from error
+        raise _damaged(error, saved.manifest.kind, saved.path, beside) from error
     return saved
 
 
-def _checkpoints(store: FileStore) -> Iterator[Saved]:
-    """Yield the checkpoints in a job's store, the newest first."""
-    numbers = [int(found[1]) for name in store.names("") if (found := re.fullmatch(r"chk-(\d+)", name))]
-    for number in sorted(numbers, reverse=True):
-        manifest = read_manifest(store, f"chk-{number}")
-        if manifest is not None:
-            yield Saved(store, f"chk-{number}", manifest)
+def _damaged(
+    error: CheckpointDamagedError, kind: str, path: str, beside: FileStore
+) -> CheckpointDamagedError:
+    intact = next((other for other in _beside(beside, kind) if other.path != path and _is_whole(other)), None)
+    hint = f"No intact {kind} lies beside it."
+    if intact is not None:
+        hint = f"The newest intact {kind} beside it is {intact.path}"
+    details = [error.message, error.detail] if error.detail else [error.message]
+    return CheckpointDamagedError(f'{kind} "{path}" is damaged', detail=" ".join(details), hint=hint)
 
 
-def _with_intact(error: CheckpointDamagedError, damaged: Saved) -> CheckpointDamagedError:
-    hint = "No intact checkpoint lies beside it."
-    if not damaged.manifest.is_savepoint:
-        for other in _checkpoints(damaged.store):
-            try:
-                other.check()
-            except MillstreamError:
-                continue
-            hint = f"The newest intact checkpoint beside it is {other.path}"
-            break
-    kind = damaged.manifest.kind
-    return CheckpointDamagedError(f'{kind} "{damaged.path}" is damaged', detail=error.message, hint=hint)
+def _beside(store: FileStore, kind: str) -> Iterator[Saved]:
+    """Yield the checkpoints of a job, or the savepoints in a directory, the newest first; leave out damaged ones."""
+    found = []
+    for name in _by_number(store) if kind == "checkpoint" else store.names(""):
+        try:
+            manifest = read_manifest(store, name)
+        except MillstreamError:
+            continue
+        if manifest is not None and manifest.kind == kind:
+            place = Saved(open_store(store.describe(name)), "", manifest) if manifest.is_savepoint else None
+            found.append(place or Saved(store, name, manifest))
+    if kind == "savepoint":
+        found.sort(key=lambda saved: saved.manifest.created_ms, reverse=True)
+    yield from found
+
+
+def _is_whole(saved: Saved) -> bool:
+    try:
+        saved.check()
+    except MillstreamError:
+        return False
+    return True
+
+
+def _is_checkpoint(name: str) -> bool:
+    return re.fullmatch(r"chk-\d+", name) is not None
+
+
+def _by_number(store: FileStore) -> list[str]:
+    names = [name for name in store.names("") if _is_checkpoint(name)]
+    return sorted(names, key=lambda name: int(name[4:]), reverse=True)
 
 
 def fit_to_job(saved: Saved, job_graph: JobGraph, *, allow_non_restored: bool) -> Restored:
@@ -150,25 +232,40 @@ def fit_to_job(saved: Saved, job_graph: JobGraph, *, allow_non_restored: bool) -
 
 
 def _check_nothing_lost(entry: OperatorEntry, saved: Saved) -> None:
-    if not entry.states and entry.driver is None:
+    holds = [f'{kind} "{name}"' for name, kind in sorted(entry.states.items())]
+    if entry.driver is not None:
+        holds.append("what its source or sink keeps")
+    if not holds and _holds_records(entry, saved):
+        holds.append("records")
+    if not holds:
         return
-    what = ", ".join(sorted(entry.states)) or "its position"
     raise StateIncompatibleError(
         f'operator {_describe(entry)} of {saved.manifest.kind} "{saved.path}" is not in the program',
-        detail=f"It holds state: {what}.",
+        detail=f"It holds {', '.join(holds)}.",
         hint="Give operators with state a uid(...) and keep it, or drop the state: --allow-non-restored-state.",
     )
 
 
+def _holds_records(entry: OperatorEntry, saved: Saved) -> bool:
+    """Whether an operator without declared state keeps records of its own, as windows do."""
+    if entry.kind in _WITHOUT_RECORDS:
+        return False
+    return any(
+        chunk.operator_id == entry.operator_id and chunk.kind is ChunkKind.OWN
+        for each in saved.manifest.state
+        for chunk in StateFileReader(saved.store.read(each.file), saved.store.describe(each.file.path)).chunks
+    )
+
+
 def _check_fits(entry: OperatorEntry, node: StreamNode, saved: Saved) -> None:
-    if entry.max_parallelism != node.max_parallelism and entry.states:
+    if entry.max_parallelism != node.max_parallelism and node.spec.is_keyed:
         raise StateIncompatibleError(
             f"operator {_describe(entry)} has {node.max_parallelism} key groups, its state in "
             f'{saved.manifest.kind} "{saved.path}" has {entry.max_parallelism}',
             hint=f"Set its maximum parallelism to {entry.max_parallelism}: it is fixed for the life of the state.",
         )
     kind = type(node.spec).__name__
-    if entry.kind != kind and (entry.states or entry.driver is not None):
+    if entry.kind != kind and (entry.states or entry.driver is not None or _holds_records(entry, saved)):
         raise StateIncompatibleError(
             f"operator {_describe(entry)} is a {kind}, its state in "
             f'{saved.manifest.kind} "{saved.path}" is of a {entry.kind}',

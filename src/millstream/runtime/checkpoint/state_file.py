@@ -23,6 +23,7 @@ from typing import Any
 import cloudpickle
 
 from millstream.common.errors import CheckpointDamagedError, NotSerializableError, shorten
+from millstream.runtime.checkpoint.main_classes import load_state
 
 __all__ = ["Chunk", "ChunkKind", "StateFileReader", "StateFileWriter"]
 
@@ -157,4 +158,4 @@ class StateFileReader:
                 f'state file "{self._where}" was altered in its part "{chunk.kind.value}" '
                 f"of key group {chunk.key_group}"
             )
-        return pickle.loads(data)
+        return load_state(data)

@@ -11,13 +11,14 @@ import hashlib
 import os
 import re
 import shutil
-import uuid
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from millstream.common.crash_points import around, reach
 from millstream.common.errors import CheckpointDamagedError, CheckpointStorageError
+from millstream.common.ids import new_id
 
 __all__ = ["FileRef", "FileStore", "open_store"]
 
@@ -75,7 +76,7 @@ class FileStore(ABC):
             CheckpointStorageError: If it cannot be written.
         """
         try:
-            self._put(path, data)
+            around("storage.write", self.describe(path), lambda: self._put(path, data))
         except OSError as error:
             raise self._failed("written", path, error) from error
         return FileRef(path, len(data), checksum(data))
@@ -88,7 +89,7 @@ class FileStore(ABC):
         """
         where = self.describe(ref.path)
         try:
-            data = self._get(ref.path)
+            data = around("storage.read", where, lambda: self._get(ref.path))
         except FileNotFoundError:
             raise CheckpointDamagedError(f'file "{where}" is missing') from None
         except OSError as error:
@@ -120,13 +121,35 @@ class FileStore(ABC):
     @abstractmethod
     def _get(self, path: str) -> bytes: ...
 
-    @abstractmethod
     def names(self, directory: str) -> list[str]:
-        """Return the names in a directory, sorted; empty if there is none."""
+        """Return the names in a directory, sorted; empty if there is none.
+
+        Raises:
+            CheckpointStorageError: If they cannot be read.
+        """
+        try:
+            return self._names(directory)
+        except OSError as error:
+            raise self._failed("listed", directory, error) from error
 
     @abstractmethod
+    def _names(self, directory: str) -> list[str]: ...
+
     def delete(self, path: str) -> None:
-        """Remove a file or directory with all in it; nothing happens if there is none."""
+        """Remove a file or directory with all in it; nothing happens if there is none.
+
+        Raises:
+            CheckpointStorageError: If it cannot be removed.
+        """
+        try:
+            around("storage.delete", self.describe(path), lambda: self._remove(path))
+        except FileNotFoundError:
+            return  # somebody else removed it meanwhile
+        except OSError as error:
+            raise self._failed("removed", path, error) from error
+
+    @abstractmethod
+    def _remove(self, path: str) -> None: ...
 
 
 def open_store(location: str) -> FileStore:
@@ -152,12 +175,13 @@ class _LocalStore(FileStore):
         target = self._path(path)
         directory = os.path.dirname(target)
         os.makedirs(directory, exist_ok=True)
-        staged = f"{target}.{uuid.uuid4().hex[:8]}.staged"
+        staged = f"{target}.{new_id()[:8]}.staged"
         try:
             with open(staged, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+            reach("storage.staged", staged)
             os.replace(staged, target)
         except BaseException:
             Path(staged).unlink(missing_ok=True)
@@ -168,23 +192,18 @@ class _LocalStore(FileStore):
         with open(self._path(path), "rb") as file:
             return file.read()
 
-    def names(self, directory: str) -> list[str]:
+    def _names(self, directory: str) -> list[str]:
         try:
             return sorted(name for name in os.listdir(self._path(directory)) if not name.endswith(".staged"))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def delete(self, path: str) -> None:
+    def _remove(self, path: str) -> None:
         target = self._path(path)
-        try:
-            if os.path.isdir(target):
-                shutil.rmtree(target)
-            else:
-                Path(target).unlink(missing_ok=True)
-        except FileNotFoundError:
-            return  # somebody else removed it meanwhile
-        except OSError as error:
-            raise self._failed("removed", path, error) from error
+        if os.path.isdir(target):
+            shutil.rmtree(target)
+        else:
+            Path(target).unlink(missing_ok=True)
 
 
 def _sync_directory(directory: str) -> None:
@@ -231,14 +250,14 @@ class _ArrowStore(FileStore):
         with filesystem.open_input_stream(f"{root}/{path}") as stream:
             return bytes(stream.read())
 
-    def names(self, directory: str) -> list[str]:
+    def _names(self, directory: str) -> list[str]:
         from pyarrow.fs import FileSelector
 
         filesystem, root = self._filesystem
         found = filesystem.get_file_info(FileSelector(f"{root}/{directory}", allow_not_found=True))
         return sorted(info.base_name for info in found)
 
-    def delete(self, path: str) -> None:
+    def _remove(self, path: str) -> None:
         from pyarrow.fs import FileType
 
         filesystem, root = self._filesystem

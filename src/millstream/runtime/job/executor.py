@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from millstream.common.errors import NotSupportedError
+from millstream.runtime.job.queryable import SlotQuestion
 from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.report import EpochHeader, SlotReport
 
@@ -13,6 +15,15 @@ __all__ = ["Executor"]
 
 class Executor(ABC):
     """Runs the slots of one attempt; the job master's thread calls it."""
+
+    _is_cancelled: Callable[[], bool] = staticmethod(lambda: False)
+
+    def watch_cancel(self, is_cancelled: Callable[[], bool]) -> None:
+        """Be told how to see that the job is being cancelled; called before `deploy`.
+
+        A function may never return, so `run_epoch` must not wait for it then.
+        """
+        self._is_cancelled = is_cancelled
 
     @abstractmethod
     def deploy(self, deployment: Deployment) -> None:
@@ -51,6 +62,16 @@ class Executor(ABC):
     @abstractmethod
     def keep_alive(self) -> None:
         """Renew the slots' lease; called at least every third of it while no epoch runs."""
+
+    def query(self, slot: int, question: SlotQuestion) -> bytes:
+        """Return what a key has in a state of a slot, pickled; called between two epochs.
+
+        Raises:
+            StateAccessError: If there is no such state, or the key has nothing in it.
+            SlotLostError: If the slot is gone or does not answer.
+            NotSupportedError: If the executor has no way to ask.
+        """
+        raise NotSupportedError(f"state cannot be queried with a {type(self).__name__}")
 
     @abstractmethod
     def release(self) -> None:

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.common.clock import Clock
+from millstream.common.crash_points import reach
 from millstream.common.errors import CheckpointStorageError, JobExecutionError, MillstreamError
 from millstream.graph.launcher import EpochProgress
 from millstream.operators.base import OperatorReport
@@ -38,6 +39,7 @@ from millstream.runtime.job.console import JobOutput
 from millstream.runtime.job.executor import Executor
 from millstream.runtime.job.metrics import JobMetrics
 from millstream.runtime.job.pacing import EpochSizer
+from millstream.runtime.job.queryable import StateQuery, answer_queries
 from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.job.sinks import SinkCoordinator
 from millstream.runtime.job.sources import EpochWork, SourceCoordinator
@@ -79,12 +81,14 @@ class JobControl:
         stop: Read no more, finish what is there.
         wake: Set with any of the others, to end a wait.
         savepoints: Those that are asked for.
+        queries: What is asked of the state.
     """
 
     cancel: threading.Event = field(default_factory=threading.Event)
     stop: threading.Event = field(default_factory=threading.Event)
     wake: threading.Event = field(default_factory=threading.Event)
     savepoints: deque[SavepointRequest] = field(default_factory=deque)
+    queries: deque[StateQuery] = field(default_factory=deque)
 
 
 class StoppedWithSavepoint(Exception):
@@ -132,6 +136,7 @@ class JobMaster:
         self._deployment = deployment
         self._settings = settings
         self._executor = executor
+        executor.watch_cancel(control.cancel.is_set)
         self._clock = clock
         self._output = output
         self._control = control
@@ -185,6 +190,7 @@ class JobMaster:
             JobExecutionError: If it was cancelled.
         """
         try:
+            reach("attempt.start", str(self._deployment.attempt))
             self._sinks.commit()  # what a checkpoint holds and the attempt before may not have committed
             self._executor.deploy(self._deployment)
             self._started = self._clock.monotonic()
@@ -195,9 +201,10 @@ class JobMaster:
                 log.info("job ends behind its savepoint", extra={"job": self._deployment.job_id})
             self._executor.finish()
             self.runtime_ms = round((self._clock.monotonic() - self._started) * 1000)
-        except BaseException:
-            self._executor.abort()
-            self._sinks.abort()
+        except BaseException as error:
+            self._abort()
+            if self._control.cancel.is_set() and isinstance(error, Exception):
+                raise _cancelled() from error
             raise
         finally:
             for request in self._control.savepoints:
@@ -207,6 +214,18 @@ class JobMaster:
             self._sources.close()
             self._sinks.close()
 
+    def _abort(self) -> None:
+        """End the failed attempt; what goes wrong by that is logged: the attempt's own failure is what counts."""
+        for undo in (self._executor.abort, self._sinks.abort):
+            try:
+                undo()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the failure before it is raised
+                log.warning(
+                    "another error while the failed attempt was ended: %s",
+                    error,
+                    extra={"job": self._deployment.job_id},
+                )
+
     def release(self) -> None:
         """Give back what the executor holds; called once, after `run`."""
         self._executor.release()
@@ -214,9 +233,12 @@ class JobMaster:
     def _turn(self) -> bool:
         """Run an epoch if there is anything to do, else wait; return whether the job has ended."""
         if self._control.cancel.is_set():
-            raise JobExecutionError("the job was cancelled")
+            raise _cancelled()
+        if self._control.queries:
+            answer_queries(self._control.queries, self._deployment.plan.job_graph, self._executor.query)
         self._watermarks.publish()
         now_ms = self._clock.now_ms()
+        reach("plan")
         work = self._sources.plan(max_records=self._sizer.budget, now_ms=now_ms, drain=self._draining())
         timer_due = self._next_timer_ms is not None and self._next_timer_ms <= now_ms
         last = work.all_finished and not self._going_round
@@ -271,16 +293,20 @@ class JobMaster:
             for slot in range(self._deployment.plan.slots)
         }
         reports = self._executor.run_epoch(headers)
+        reach("epoch.report", str(self._epoch))
         self._record(reports)
         self._watermarks.record(reports, now_ms)
         # What goes round in the epoch in which the sources end is known only behind it.
         self._going_round = self._iterates and (not work.all_finished or any(r.going_round for r in reports))
-        recorded = order is not None and self._complete(order, reports, request)
+        recorded = order is not None and self._complete(order, reports, request, last=last)
         # Without checkpoints each epoch is its own record. Batch mode has none and gives its results once.
         if recorded or last or not (self._checkpoints.enabled or self._deployment.batch):
+            self._hand_on_collected()
+            reach("seal")
             self._sinks.seal()
             self._sinks.commit()
-            self._hand_on_collected()
+            reach("commit.done")
+            self._checkpoints.tidy()
         if request is not None and request.stop and request.done.exception(0) is None:
             raise StoppedWithSavepoint
 
@@ -311,13 +337,24 @@ class JobMaster:
         return self._checkpoints.begin() if last or self._checkpoints.due() else None
 
     def _complete(
-        self, order: CheckpointOrder, reports: Sequence[SlotReport], request: SavepointRequest | None
+        self,
+        order: CheckpointOrder,
+        reports: Sequence[SlotReport],
+        request: SavepointRequest | None,
+        *,
+        last: bool,
     ) -> bool:
-        """Publish a checkpoint or savepoint; return whether it is there and later attempts begin from it."""
+        """Publish a checkpoint or savepoint; return whether it is there and later attempts begin from it.
+
+        Raises:
+            CheckpointStorageError: If it cannot be written, and more failed than are tolerated, or it is the last:
+                what is committed behind it has to be recorded.
+        """
         try:
             for report in reports:
                 if report.checkpoint_error is not None:
                     raise report.checkpoint_error
+            self._sinks.offer()
             manifest = self._checkpoints.complete(
                 order,
                 epoch=self._epoch,
@@ -329,6 +366,8 @@ class JobMaster:
                 request.done.set_exception(error)
                 return False
             self._checkpoints.failed(order, error)
+            if last:
+                raise
             return False
         if request is not None:
             request.done.set_result(self._checkpoints.path_of(order))
@@ -381,6 +420,10 @@ class JobMaster:
         )
         if self._on_progress is not None:
             self._on_progress(self.progress)
+
+
+def _cancelled() -> JobExecutionError:
+    return JobExecutionError("the job was cancelled")
 
 
 @dataclass(slots=True)

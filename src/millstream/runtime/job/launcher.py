@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-import uuid
-from collections.abc import Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -14,10 +16,17 @@ from millstream.common import options
 from millstream.common import options_checkpointing as keys
 from millstream.common.clock import Clock, SystemClock
 from millstream.common.configuration import Configuration
-from millstream.common.errors import JobDefinitionError, JobExecutionError, MillstreamError
+from millstream.common.errors import (
+    ConfigurationError,
+    JobDefinitionError,
+    JobExecutionError,
+    MillstreamError,
+)
+from millstream.common.ids import new_id
 from millstream.graph.epoch_plan import EpochPlan, build_epoch_plan
 from millstream.graph.job_graph import build_job_graph
 from millstream.graph.launcher import (
+    EpochProgress,
     JobLauncher,
     JobResult,
     JobSubmission,
@@ -26,13 +35,16 @@ from millstream.graph.launcher import (
 from millstream.graph.stream_graph import build_stream_graph
 from millstream.operators.sink import CollectSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator, CheckpointSettings
+from millstream.runtime.checkpoint.pointer import LostJob, RecoveryPointer
 from millstream.runtime.checkpoint.restore import Restored
 from millstream.runtime.job.console import JobOutput
+from millstream.runtime.job.control_channel import ControlChannel, ControlledJob
 from millstream.runtime.job.executor import Executor
 from millstream.runtime.job.job_master import JobControl, JobMaster, SavepointRequest
+from millstream.runtime.job.queryable import StateQuery, answer_request, fail_queries
 from millstream.runtime.job.restart import restart_strategy
 from millstream.runtime.job.settings import JobSettings, is_batch
-from millstream.runtime.job.supervisor import JobSupervisor
+from millstream.runtime.job.supervisor import JobSupervisor, describe_briefly
 from millstream.runtime.local.executor import LocalExecutor
 from millstream.runtime.task.dependencies import collect_dependencies
 from millstream.runtime.task.deployment import Deployment
@@ -40,18 +52,34 @@ from millstream.state.backends import KeyedStateSettings
 
 __all__ = ["DefaultLauncher"]
 
+log = logging.getLogger(__name__)
+
 
 class DefaultLauncher(JobLauncher):
-    """Runs jobs in this process (`execution.target` "local") or on Spark (any Spark master)."""
+    """Runs jobs in this process (`execution.target` "local") or on Spark (any Spark master).
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    Args:
+        clock: Time; by default the machine's.
+        build_executor: Makes the executor of an attempt; by default the one that the options name.
+        build_output: Makes what takes a job's lines and collected records, given collect ids by node id.
+    """
+
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        *,
+        build_executor: Callable[[Configuration, JobOutput], Executor] | None = None,
+        build_output: Callable[[Mapping[int, str]], JobOutput] = JobOutput,
+    ) -> None:
         self._clock = clock or SystemClock()
+        self._build_executor = build_executor or _build_executor
+        self._build_output = build_output
 
     def launch(self, submission: JobSubmission) -> RunningJob:
         """Check the job and start it."""
         configuration = submission.configuration
         plan = _build_plan(submission)
-        job = _Job(submission, plan, self._clock)
+        job = _Job(submission, plan, self._clock, self._build_executor, self._build_output)
         if configuration.get(options.DEBUG):
             job.run()
         else:
@@ -82,11 +110,37 @@ def _build_executor(configuration: Configuration, output: JobOutput) -> Executor
     return executor
 
 
+def _find_lost(submission: JobSubmission) -> tuple[RecoveryPointer | None, LostJob | None]:
+    """Return where the job notes its checkpoints, and the job of that name whose driver was lost."""
+    get = submission.configuration.get
+    directory = get(keys.HA_DIRECTORY)
+    if directory is None:
+        if get(keys.RECOVER):
+            raise ConfigurationError(
+                "a job is to recover, but there is no directory that outlived its driver",
+                hint=f"Set {keys.HA_DIRECTORY.key}, in the run that is lost and in this one.",
+            )
+        return None, None
+    pointer = RecoveryPointer(directory, get(keys.HA_CLUSTER_ID) or submission.name)
+    lost = pointer.read() if get(keys.RECOVER) else None
+    if lost is not None:
+        log.info("job goes on from a lost driver's checkpoint: %s", lost.checkpoint)
+    return pointer, lost
+
+
 class _Job(RunningJob):
     """A job on a thread of its own."""
 
-    def __init__(self, submission: JobSubmission, plan: EpochPlan, clock: Clock) -> None:
-        self.job_id = uuid.uuid4().hex
+    def __init__(
+        self,
+        submission: JobSubmission,
+        plan: EpochPlan,
+        clock: Clock,
+        build_executor: Callable[[Configuration, JobOutput], Executor],
+        build_output: Callable[[Mapping[int, str]], JobOutput],
+    ) -> None:
+        pointer, lost = _find_lost(submission)
+        self.job_id = new_id() if lost is None else lost.job_id
         self._submission = submission
         self._clock = clock
         self._control = JobControl()
@@ -97,7 +151,8 @@ class _Job(RunningJob):
             for node in vertex.nodes
             if isinstance(node.spec, CollectSpec)
         }
-        self._output = JobOutput(collectors)
+        self._output = build_output(collectors)
+        self._build_executor = build_executor
         self._plan = plan
         configuration = submission.configuration
         self._deployment = Deployment(
@@ -116,18 +171,31 @@ class _Job(RunningJob):
             job_name=submission.name,
             job_graph=plan.job_graph,
             clock=clock,
+            pointer=pointer,
         )
         self._supervisor = JobSupervisor(
             self._build_master,
             job_graph=plan.job_graph,
             checkpoints=self._checkpoints,
             strategy=restart_strategy(configuration),
-            restore_path=configuration.get(keys.RECOVERY_PATH),
+            restore_path=configuration.get(keys.RECOVERY_PATH) if lost is None else lost.checkpoint,
             allow_non_restored=configuration.get(keys.IGNORE_UNCLAIMED_STATE),
             clock=clock,
             control=self._control,
+            claim_behind=_claim_behind(configuration),
         )
         self._supervisor.prepare()
+        self._channel = ControlChannel(
+            ControlledJob(
+                job_id=self.job_id,
+                name=submission.name,
+                started_ms=clock.now_ms(),
+                status=self._describe,
+                savepoint=lambda directory, stop, drain: self.savepoint(directory, stop=stop, drain=drain),
+                cancel=self.cancel,
+                query=partial(answer_request, self.query_state),
+            )
+        )
         self._thread = threading.Thread(target=self.run, name=f"job-{self.job_id[:8]}", daemon=True)
 
     def _build_master(self, attempt: int, restored: Restored | None) -> JobMaster:
@@ -141,15 +209,34 @@ class _Job(RunningJob):
         return JobMaster(
             deployment,
             JobSettings.of(configuration),
-            executor=_build_executor(configuration, self._output),
+            executor=self._build_executor(configuration, self._output),
             clock=self._clock,
             output=self._output,
             control=self._control,
-            on_progress=self._submission.on_progress,
+            on_progress=self._on_progress,
             checkpoints=self._checkpoints,
             restored=None if restored is None else restored.driver_states,
             job_name=self._submission.name,
         )
+
+    def _on_progress(self, progress: EpochProgress) -> None:
+        self._supervisor.epoch_ended()
+        if self._submission.on_progress is not None:
+            self._submission.on_progress(progress)
+
+    def _describe(self) -> dict[str, Any]:
+        """Return what other processes are told, as plain data."""
+        failures = self._supervisor.failures
+        progress = None if self._supervisor.master is None else self._supervisor.master.progress
+        return {
+            "job_id": self.job_id,
+            "name": self._submission.name,
+            "status": self.status(),
+            "restarts": sum(status == "RESTARTING" for status, _ in self._supervisor.history),
+            "failure": describe_briefly(failures[-1].error) if failures else None,
+            "epoch": 0 if progress is None else progress.epoch,
+            "records_in": 0 if progress is None else progress.records_in,
+        }
 
     @property
     def _master(self) -> JobMaster:
@@ -157,7 +244,8 @@ class _Job(RunningJob):
         return self._supervisor.master
 
     def start(self) -> None:
-        """Run on the job's own thread."""
+        """Run on the job's own thread; other processes of this user may steer it."""
+        self._channel.start()
         self._thread.start()
 
     def run(self) -> None:
@@ -168,6 +256,9 @@ class _Job(RunningJob):
             self._failure = error
         finally:
             self._output.end()
+            self._fail_queries()
+            self._fail_savepoints()
+            self._channel.close()
 
     def wait(self, timeout_s: float | None = None) -> JobResult:
         """Wait for the end."""
@@ -205,7 +296,29 @@ class _Job(RunningJob):
             return request.done
         self._control.savepoints.append(request)
         self._control.wake.set()
+        if self.status() in {"FINISHED", "FAILED", "CANCELED"}:
+            self._fail_savepoints()
         return request.done
+
+    def _fail_savepoints(self) -> None:
+        """Tell those that asked too late for the job master to see it."""
+        while self._control.savepoints:
+            with suppress(IndexError, InvalidStateError):  # another thread was faster
+                self._control.savepoints.popleft().done.set_exception(
+                    JobExecutionError("the job ended before the savepoint was made")
+                )
+
+    def query_state(self, uid: str, state: str, key: Any, namespace: Any = None) -> Future[bytes]:
+        """Ask for what a key has in a keyed state."""
+        query = StateQuery(uid, state, key, namespace)
+        self._control.queries.append(query)
+        self._control.wake.set()
+        if self.status() in {"FINISHED", "FAILED", "CANCELED"}:
+            self._fail_queries()
+        return query.done
+
+    def _fail_queries(self) -> None:
+        fail_queries(self._control.queries, f"the job has ended: {self.status()}")
 
     def collected(self, collect_id: str) -> Iterator[Any]:
         """Iterate over collected records."""
@@ -219,6 +332,13 @@ class _Job(RunningJob):
     def accumulators(self) -> dict[str, Any]:
         """Return the accumulators as of the last epoch."""
         return self._master.accumulators.results()
+
+
+def _claim_behind(configuration: Configuration) -> int | None:
+    """Return after how many of its own checkpoints the job removes what it was restored from; None for never."""
+    claims = configuration.get(keys.CLAIM_MODE).upper() == "CLAIM"
+    retained: int = configuration.get(keys.RETAINED_CHECKPOINTS)
+    return retained if claims else None
 
 
 def _job_failed(name: str, cause: BaseException) -> JobExecutionError:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+from millstream.common.crash_points import around, reach
 from millstream.graph.job_graph import JobGraph
 from millstream.operators.sink import SinkSpec
 from millstream.spi.sink import Committer
@@ -18,8 +20,11 @@ class SinkCoordinator:
     What writers staged is pending until it is part of a checkpoint; then it is sealed - it will be committed,
     by this attempt or a later one - and committed::
 
-        stage ─► pending ─► seal ─► sealed ─► commit
+        stage ─► pending ─► offer ─► offered ─► seal ─► sealed ─► commit
                     └─► abort: removed
+
+    From the moment on that a checkpoint is about to be published nobody can be sure that it is not: its answer may
+    be lost, and a later driver find it. What it holds is offered, and never removed.
 
     Raises:
         SinkError: From the constructor, if a target cannot be written.
@@ -35,38 +40,56 @@ class SinkCoordinator:
                     if committer is not None:
                         self._committers[node.id] = committer
         self._pending: dict[int, list[Any]] = {}
+        self._offered: dict[int, list[Any]] = {}
         self._sealed: dict[int, list[Any]] = {}
+        self._restored: dict[int, list[Any]] = {}
 
     def pending(self) -> dict[int, list[Any]]:
         """Return what is to be committed with the next checkpoint, by node id."""
-        merged = {node_id: list(sealed) for node_id, sealed in self._sealed.items()}
-        for node_id, committables in self._pending.items():
-            merged.setdefault(node_id, []).extend(committables)
+        merged: dict[int, list[Any]] = {}
+        for part in (self._restored, self._sealed, self._offered, self._pending):
+            for node_id, committables in part.items():
+                merged.setdefault(node_id, []).extend(committables)
         return merged
 
     def restore(self, node_id: int, committables: Sequence[Any]) -> None:
         """Take what a checkpoint holds; it may have been committed already."""
         if committables:
-            self._sealed.setdefault(node_id, []).extend(committables)
+            self._restored.setdefault(node_id, []).extend(committables)
 
     def stage(self, node_id: int, committables: Sequence[Any]) -> None:
         """Take what a writer returned for the epoch."""
         self._pending.setdefault(node_id, []).extend(committables)
 
-    def seal(self) -> None:
-        """Learn that what is pending will be committed, whatever happens: it is recorded."""
-        self._sealed = self.pending()
+    def offer(self) -> None:
+        """Learn that what is pending is about to be recorded, and may be even if that seems to fail."""
+        for node_id, committables in self._pending.items():
+            self._offered.setdefault(node_id, []).extend(committables)
         self._pending = {}
 
+    def seal(self) -> None:
+        """Learn that what is pending will be committed, whatever happens: it is recorded."""
+        self.offer()
+        for node_id, committables in self._offered.items():
+            self._sealed.setdefault(node_id, []).extend(committables)
+        self._offered = {}
+
     def commit(self) -> None:
-        """Publish what is sealed.
+        """Publish what is sealed, first what was restored.
 
         Raises:
             SinkError: If it cannot be published; it stays sealed.
         """
+        for node_id in list(self._restored):
+            committer, committables = self._committers[node_id], self._restored[node_id]
+            around("sink.commit", str(node_id), partial(committer.recover, committables))
+            del self._restored[node_id]
+            reach("sink.committed", str(node_id))
         for node_id in list(self._sealed):
-            self._committers[node_id].commit(self._sealed[node_id])
+            committer, committables = self._committers[node_id], self._sealed[node_id]
+            around("sink.commit", str(node_id), partial(committer.commit, committables))
             del self._sealed[node_id]
+            reach("sink.committed", str(node_id))
 
     def abort(self) -> None:
         """Remove what was staged and will never be published: what is pending."""

@@ -18,7 +18,16 @@ from typing import Any
 from millstream.common.clock import Clock
 from millstream.common.errors import MillstreamError
 
-__all__ = ["StatusDirectoryError", "StatusFile", "read_running_jobs", "status_directory"]
+__all__ = [
+    "StatusDirectoryError",
+    "StatusFile",
+    "check_private",
+    "is_alive",
+    "make_private",
+    "process_start",
+    "read_running_jobs",
+    "status_directory",
+]
 
 _LOG = logging.getLogger("millstream")
 _INTERVAL_S = 1.0
@@ -62,8 +71,8 @@ class StatusFile:
         self._next_s = self._clock.monotonic() + _INTERVAL_S
         partial = self._path.with_suffix(".partial")
         try:
-            _make_private(self._path.parent)
-            process = {"pid": os.getpid(), "process_start": _process_start(os.getpid())}
+            make_private(self._path.parent)
+            process = {"pid": os.getpid(), "process_start": process_start(os.getpid())}
             partial.write_text(json.dumps({**document, **process}), encoding="utf-8")
             os.replace(partial, self._path)
             self._written = True
@@ -86,13 +95,13 @@ def read_running_jobs() -> list[dict[str, Any]]:
     directory = status_directory()
     if not directory.is_dir():
         return []
-    _check_private(directory)
+    check_private(directory)
     documents = []
     for path in directory.glob("*.json"):
         document = _read(path)
         if document is None:
             continue
-        if _is_alive(document["pid"], document.get("process_start")):
+        if is_alive(document["pid"], document.get("process_start")):
             documents.append(document)
         else:
             path.unlink(missing_ok=True)
@@ -110,17 +119,18 @@ def _read(path: Path) -> dict[str, Any] | None:
     return document if isinstance(document, dict) and isinstance(document.get("pid"), int) else None
 
 
-def _is_alive(pid: int, process_start: str | None) -> bool:
+def is_alive(pid: int, started: str | None) -> bool:
+    """Return whether a process still runs that had that number and that `process_start`."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:  # the number belongs to somebody else by now
         return False
-    return process_start == _process_start(pid)
+    return started == process_start(pid)
 
 
-def _process_start(pid: int) -> str | None:
+def process_start(pid: int) -> str | None:
     """Return what tells a process from another that has its number later; None where that is not known.
 
     A process that has ended and that nobody has waited for has no start either.
@@ -134,14 +144,24 @@ def _process_start(pid: int) -> str | None:
     return None if state in "ZX" else rest[18]
 
 
-def _make_private(directory: Path) -> None:
+def make_private(directory: Path) -> None:
+    """Make a directory, and the one it is in, for this user only.
+
+    Raises:
+        StatusDirectoryError: If one is there and is not for this user only.
+    """
     directory.parent.mkdir(mode=0o700, exist_ok=True)
-    _check_private(directory.parent)
+    check_private(directory.parent)
     directory.mkdir(mode=0o700, exist_ok=True)
-    _check_private(directory)
+    check_private(directory)
 
 
-def _check_private(directory: Path) -> None:
+def check_private(directory: Path) -> None:
+    """Check that a directory is for this user only.
+
+    Raises:
+        StatusDirectoryError: If it is not.
+    """
     found = directory.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise StatusDirectoryError(

@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 
 from millstream.common.errors import NotSupportedError
 from millstream.runtime.job.executor import Executor
+from millstream.runtime.job.queryable import SlotQuestion
 from millstream.runtime.slot.tasks import SlotTasks
 from millstream.runtime.slot.workspace import Workspace, open_workspace, workspace_name
 from millstream.runtime.task.blocks import Block
+from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.deployment import Deployment, dump_deployment, load_deployment
 from millstream.runtime.task.report import EpochHeader, SlotReport
 
@@ -32,7 +34,7 @@ class LocalExecutor(Executor):
         payload = dump_deployment(deployment)
         cached_files = self._enter_workspace(deployment)
         for slot in range(deployment.plan.slots):
-            self._slots.append(SlotTasks(load_deployment(payload, cached_files), slot))
+            self._slots.append(SlotTasks(load_deployment(payload, cached_files), slot, self._is_cancelled))
         for tasks in self._slots:
             tasks.open()
 
@@ -50,19 +52,20 @@ class LocalExecutor(Executor):
         """Close the operators."""
         slots, self._slots = self._slots, []
         try:
-            for tasks in slots:
-                tasks.close()
+            call_all(tasks.close for tasks in slots)
         finally:
             self._leave_workspace()
 
     def abort(self) -> None:
         """Remove what was staged and close the operators."""
-        for tasks in self._slots:
-            tasks.abort()
-        self.finish()
+        call_all([*(tasks.abort for tasks in self._slots), self.finish])
 
     def keep_alive(self) -> None:
         """Nothing to do: the slots live in this process."""
+
+    def query(self, slot: int, question: SlotQuestion) -> bytes:
+        """Ask a slot."""
+        return self._slots[slot].query(question)
 
     def release(self) -> None:
         """Nothing to do."""

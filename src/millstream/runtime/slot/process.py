@@ -1,8 +1,8 @@
 """The resident process of a slot: started beside a Spark executor, lives as long as the attempt.
 
 Threads: the main thread runs the operators and nothing else does; one thread accepts connections; one thread for
-each open connection reads a request, has the main thread run it or answers it itself (ping, stack, kill), and sends
-the answer; the watch thread ends the process when the executor's JVM is gone or the lease has run out.
+each open connection reads a request, has the main thread run it or answers it itself (ping, stack, cancel, kill),
+and sends the answer; the watch thread ends the process when the executor's JVM is gone or the lease has run out.
 
 The process is started with its `SlotBoot` pickled on standard input and answers with one line on standard output:
 its address, pickled and in hexadecimal digits, or what went wrong.
@@ -32,6 +32,7 @@ from millstream.runtime.slot.core import SlotCore
 from millstream.runtime.slot.tasks import SlotTasks
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, receive, send
 from millstream.runtime.slot.workspace import Workspace, open_workspace
+from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.deployment import load_dependencies, load_deployment
 from millstream.runtime.task.failures import describe_failure
 from millstream.runtime.task.report import LogLine
@@ -88,6 +89,7 @@ class _Process:
         self._last_asked = self._clock.monotonic()
         self._busy = False
         self._logs: list[LogLine] = []
+        self._cancelled = threading.Event()
 
     def start(self) -> SlotAddress:
         """Listen; the operators are built later, by the first request."""
@@ -108,7 +110,7 @@ class _Process:
         work = self._work.get()
         try:
             deployment = load_deployment(self._boot.deployment, self._workspace.cached_files)
-            tasks = SlotTasks(deployment, self._boot.slot)
+            tasks = SlotTasks(deployment, self._boot.slot, self._cancelled.is_set)
             core = SlotCore(tasks, self._boot.attempt)
             tasks.open()
         except Exception as error:  # noqa: BLE001 - whatever it is, the driver is told
@@ -132,9 +134,11 @@ class _Process:
                     assert work.request.header is not None
                     output = core.run_level(work.request.header, work.request.level, work.bundles, self._logs)
                     answer = Answer(output=output)
+                elif kind == "query":
+                    assert work.request.question is not None
+                    answer = Answer(value=tasks.query(work.request.question))
                 elif kind == "abort":
-                    tasks.abort()
-                    tasks.close()
+                    call_all([tasks.abort, tasks.close])
                     answer = Answer(logs=self._take_logs())
                 else:
                     tasks.close()
@@ -142,17 +146,18 @@ class _Process:
             except Exception as error:  # noqa: BLE001 - whatever it is, the driver is told
                 answer = self._failed(error)
             self._busy = False
-            if kind != "level":
+            ends = kind not in ("level", "query")
+            if ends:
                 self._workspace.close()
             work.done.put(answer)
-            if kind != "level":
+            if ends:
                 return
 
     def _serve_end_only(self) -> None:
         while True:
             work = self._work.get()
             work.done.put(Answer())
-            if work.request.kind != "level":
+            if work.request.kind not in ("level", "query"):
                 return
 
     def _failed(self, error: Exception) -> Answer:
@@ -189,6 +194,9 @@ class _Process:
     def _answer(self, request: Request, bundles: list[bytes]) -> Answer:
         if request.kind == "ping":
             return Answer(text="pong")
+        if request.kind == "cancel":
+            self._cancelled.set()
+            return Answer()
         if request.kind == "stack":
             return Answer(text=_stacks())
         if request.kind == "kill":

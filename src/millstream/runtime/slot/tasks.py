@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import uuid
 from collections import defaultdict
+from collections.abc import Callable
 
-from millstream.common.errors import CheckpointStorageError
+from millstream.common.crash_points import reach
+from millstream.common.errors import CheckpointStorageError, StateAccessError
+from millstream.common.ids import new_id
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.operators.base import EpochTime, OperatorReport
 from millstream.operators.iteration import IterationHead, IterationTail, IterationTailSpec
 from millstream.runtime.checkpoint.orders import CheckpointOrder, WrittenState
 from millstream.runtime.checkpoint.state_file import StateFileWriter
 from millstream.runtime.checkpoint.storage import open_store
+from millstream.runtime.job.queryable import SlotQuestion, read_state
 from millstream.runtime.task.blocks import Block
 from millstream.runtime.task.checkpoint import Changes, SavedState
+from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.report import EpochHeader, SlotReport
 from millstream.runtime.task.subtask import Subtask
@@ -27,11 +31,16 @@ class SlotTasks:
     Args:
         deployment: The attempt.
         slot: The slot's index.
+        is_cancelled: Tells whether the job is being cancelled; None if nobody would say so.
     """
 
-    def __init__(self, deployment: Deployment, slot: int) -> None:
+    def __init__(
+        self, deployment: Deployment, slot: int, is_cancelled: Callable[[], bool] | None = None
+    ) -> None:
         self.slot = slot
         self._time = EpochTime(deployment.now_ms)
+        if is_cancelled is not None:
+            self._time.is_cancelled = is_cancelled
         self._restore = deployment.restore
         self._changes = Changes()
         job_graph = deployment.plan.job_graph
@@ -105,6 +114,7 @@ class SlotTasks:
         self._deliver(blocks)
         leaving: list[Block] = []
         for subtask in self._levels[level]:
+            reach("level", subtask.vertex.name)
             subtask.run(header, self._inbox.pop(subtask.vertex.id, []))
             sent, reports = subtask.end_epoch(header)
             self._reports += reports
@@ -119,6 +129,7 @@ class SlotTasks:
         going_round = [head.accept(tail.take()) for tail, head in self._loops]
         timers = [subtask.next_processing_time() for subtask in subtasks]
         written, error = self._write_state(header.order)
+        reach("report")
         return SlotReport(
             slot=self.slot,
             epoch=header.epoch,
@@ -131,17 +142,30 @@ class SlotTasks:
             checkpoint_error=error,
         )
 
+    def query(self, question: SlotQuestion) -> bytes:
+        """Return what a key has in a state as of the last epoch, pickled.
+
+        Raises:
+            StateAccessError: If there is no such state, or the key has nothing in it.
+        """
+        for subtask in self._subtasks():
+            for node, operator in subtask.operators:
+                if node.id == question.node_id and operator.context.keyed_state is not None:
+                    return read_state(operator.context.keyed_state, question)
+        raise StateAccessError(f"slot {self.slot} has no keyed operator {question.node_id}")
+
     def _write_state(
         self, order: CheckpointOrder | None
     ) -> tuple[WrittenState | None, CheckpointStorageError | None]:
         """Write the state of all operators; storage that fails fails the checkpoint, not the attempt."""
         if order is None:
             return None, None
+        reach("state.write", str(order.checkpoint_id))
         writer = StateFileWriter()
         states: dict[int, dict[str, str]] = {}
         for subtask in self._subtasks():
             states |= subtask.add_state(writer, self._changes, order)
-        name = f"{order.directory}/{order.checkpoint_id}-{self.slot}-{uuid.uuid4().hex[:8]}"
+        name = f"{order.directory}/{order.checkpoint_id}-{self.slot}-{new_id()[:8]}"
         try:
             file = open_store(order.location).write(name, writer.finish())
         except CheckpointStorageError as error:
@@ -155,15 +179,11 @@ class SlotTasks:
 
     def abort(self) -> None:
         """Remove what was staged outside; the attempt failed."""
-        for level in self._levels:
-            for subtask in level:
-                subtask.abort()
+        call_all(subtask.abort for subtask in self._subtasks())
 
     def close(self) -> None:
         """Close every subtask, the first level first."""
-        for level in self._levels:
-            for subtask in level:
-                subtask.close()
+        call_all(subtask.close for subtask in self._subtasks())
 
     def _deliver(self, blocks: list[Block]) -> None:
         for block in blocks:

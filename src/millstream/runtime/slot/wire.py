@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection, answer_challenge, deliver_cha
 from typing import Any
 
 from millstream.common.errors import MillstreamError, SlotLostError
+from millstream.runtime.job.queryable import SlotQuestion
 from millstream.runtime.slot.core import LevelOutput
 from millstream.runtime.task.report import EpochHeader, LogLine
 
@@ -46,14 +47,17 @@ class Request:
     """What a slot is asked.
 
     Attributes:
-        kind: "open" first, then "level", at last "close" or "abort"; at any time "ping", "stack", "kill".
+        kind: "open" first, then "level" and, between epochs, "query", at last "close" or "abort"; at any time "ping",
+            "stack", "kill", and "cancel", by which operators that wait give up.
         header: The epoch, for a level.
         level: The level.
+        question: What is asked of the state, for a query.
     """
 
     kind: str
     header: EpochHeader | None = None
     level: int = 0
+    question: SlotQuestion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +69,14 @@ class Answer:
         text: Of a control request.
         error: What went wrong.
         logs: What user code printed and logged, when it is not in a report.
+        value: Of a query, pickled.
     """
 
     output: LevelOutput | None = None
     text: str = ""
     error: MillstreamError | None = None
     logs: list[LogLine] = field(default_factory=list)
+    value: bytes = b""
 
 
 def send(connection: Connection, message: Any, bundles: Sequence[bytes] = ()) -> None:

@@ -26,9 +26,11 @@ from millstream.common import options
 from millstream.common.configuration import Configuration
 from millstream.common.errors import MillstreamError, SlotLostError
 from millstream.runtime.job.executor import Executor
+from millstream.runtime.job.queryable import SlotQuestion
 from millstream.runtime.slot.process import host_name
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, ask
 from millstream.runtime.slot.workspace import workspace_name
+from millstream.runtime.spark.cancel import CancelWatch
 from millstream.runtime.spark.session import SessionConfig, SessionHandle, shared_session
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
 from millstream.runtime.task.deployment import Deployment, dump_deployment
@@ -57,6 +59,7 @@ class SparkExecutor(Executor):
         self._addresses: dict[int, SlotAddress] = {}
         self._handle: SessionHandle | None = None
         self._broadcast: Any = None
+        self._watch: CancelWatch | None = None
 
     def deploy(self, deployment: Deployment) -> None:
         """Start the slots by a Spark job, then have all of them open their operators."""
@@ -82,6 +85,7 @@ class SparkExecutor(Executor):
         for failure in found:
             if isinstance(failure, MillstreamError):
                 raise failure
+        self._begin_watch()
         self._ask_all(Request("open"))
 
     def run_epoch(self, headers: Mapping[int, EpochHeader]) -> Sequence[SlotReport]:
@@ -120,15 +124,23 @@ class SparkExecutor(Executor):
         try:
             self._ask_all(Request("close"))
         finally:
+            self._end_watch()
             self._addresses = {}
 
     def abort(self) -> None:
         """Have slots remove what they staged and end; kill those that do not answer."""
+        self._end_watch()
         addresses, self._addresses = self._addresses, {}
         for address in addresses.values():
             try:
                 answer = self._ask(address, Request("abort"), timeout_s=_ABORT_S)
                 self._on_logs(answer.logs)
+                if answer.error is not None:
+                    _log.warning(
+                        "another error while slot %d of a failed attempt was ended: %s",
+                        address.slot,
+                        answer.error,
+                    )
             except SlotLostError:
                 self._kill(address)
 
@@ -140,6 +152,16 @@ class SparkExecutor(Executor):
         """
         for address in self._addresses.values():
             self._ask(address, Request("ping"), timeout_s=self._timeout_s)
+
+    def query(self, slot: int, question: SlotQuestion) -> bytes:
+        """Ask a slot."""
+        answer = self._ask(
+            self._addresses[slot], Request("query", question=question), timeout_s=self._timeout_s
+        )
+        self._on_logs(answer.logs)
+        if answer.error is not None:
+            raise answer.error
+        return answer.value
 
     def release(self) -> None:
         """Give back the broadcast; the session stays for the process's next job."""
@@ -196,6 +218,29 @@ class SparkExecutor(Executor):
 
     def _ask(self, address: SlotAddress, request: Request, *, timeout_s: float) -> Answer:
         return ask(address, self._secret, request, here=host_name(), timeout_s=timeout_s)
+
+    def _begin_watch(self) -> None:
+        self._watch = CancelWatch(
+            self._is_cancelled, tell=self._tell_cancelled, kill=self._kill_all, grace_s=self._timeout_s
+        )
+        self._watch.start()
+
+    def _end_watch(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.stop()
+
+    def _tell_cancelled(self) -> None:
+        for address in tuple(self._addresses.values()):
+            try:
+                self._ask(address, Request("cancel"), timeout_s=_ABORT_S)
+            except SlotLostError:
+                _log.debug("slot %d is gone and cannot be told that its job is cancelled", address.slot)
+
+    def _kill_all(self) -> None:
+        for address in tuple(self._addresses.values()):
+            _log.warning("slot %d has not ended its epoch since the job was cancelled: killed", address.slot)
+            self._kill(address)
 
     def _kill(self, address: SlotAddress) -> None:
         """End a slot that does not answer; one on another host that cannot be reached ends by its lease."""

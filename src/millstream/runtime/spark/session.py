@@ -216,6 +216,9 @@ def _create_session(config: SessionConfig) -> SessionHandle:
     settings = _compose_settings(config)
     interrupt_handler = signal.getsignal(signal.SIGINT)
     jvm = None
+    if not config.verbose:
+        # A program that logs at INFO does not want to read of each connection to the JVM.
+        logging.getLogger("py4j").setLevel(logging.WARNING)
     if SparkContext._gateway is None:
         jvm = start_jvm(find_java(), settings, verbose=config.verbose)
     try:

@@ -125,7 +125,8 @@ class ChannelMerger:
     def restore(self, watermark_ms: int) -> None:
         """Go on with the subtask's watermark of a checkpoint: what the channels had is not known any more.
 
-        None has anything to say until it has caught up, so the watermark does not turn back.
+        Each tells its own with the first epoch; one that is behind has nothing to say until it has caught up, so
+        the watermark does not turn back.
         """
         self._combined = watermark_ms
         for source in self._inputs:

@@ -12,6 +12,7 @@ import cloudpickle
 
 from millstream.common.errors import NotSerializableError
 from millstream.graph.epoch_plan import EpochPlan
+from millstream.runtime.checkpoint.main_classes import dump_with_main_classes, register_main_classes
 from millstream.runtime.checkpoint.orders import RestoreOrder
 from millstream.runtime.task.dependencies import Dependencies
 from millstream.state.backends import KeyedStateSettings
@@ -56,7 +57,7 @@ def dump_deployment(deployment: Deployment) -> bytes:
     """
     try:
         rest = replace(deployment, dependencies=Dependencies())
-        return pickle.dumps(deployment.dependencies, protocol=5) + bytes(cloudpickle.dumps(rest, protocol=5))
+        return pickle.dumps(deployment.dependencies, protocol=5) + dump_with_main_classes(rest)
     except Exception as error:
         raise _not_serializable(deployment, error) from error
 
@@ -76,7 +77,9 @@ def load_deployment(payload: bytes, cached_files: Mapping[str, str] | None = Non
     """
     stream = io.BytesIO(payload)
     pickle.load(stream)
-    deployment: Deployment = pickle.load(stream)
+    deployment: Deployment
+    deployment, main_classes = pickle.load(stream)
+    register_main_classes(main_classes)
     return replace(deployment, cached_files=cached_files or {})
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from millstream.common.batch import Element
+from millstream.common.crash_points import reach
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.graph.job_graph import JobEdge, JobGraph, JobVertex
 from millstream.graph.stream_graph import StreamEdge, StreamNode
@@ -19,6 +20,7 @@ from millstream.runtime.task.batch_mode import fire_processing_timers, input_wai
 from millstream.runtime.task.blocks import Block
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
 from millstream.runtime.task.checkpoint import Changes, SavedState, add_operator_state, restore_operator
+from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.failures import describing, guarded
 from millstream.runtime.task.measures import OperatorMeasures, counted
@@ -53,6 +55,7 @@ class Subtask:
         self.operators: list[tuple[StreamNode, Operator]] = []
         self._opened: list[tuple[StreamNode, Operator]] = []
         self._exchanges: list[ExchangeWriter] = []
+        self._senders_of_exchanges: list[int] = []
         self._build(deployment.plan.job_graph)
         # In batch mode processing time stands still: timers of keys fire at the end of the input.
         self._timed = [
@@ -81,6 +84,7 @@ class Subtask:
             if exchange.source_vertex == self.vertex.id:
                 writer = ExchangeWriter(exchange, self.index)
                 self._exchanges.append(writer)
+                self._senders_of_exchanges.append(exchange.edge.source)
                 outputs[exchange.edge.source].add_exchange(writer, exchange.edge.side_output)
                 if exchange.edge.side_output is not None:
                     sides[exchange.edge.source].add(exchange.edge.side_output)
@@ -175,6 +179,11 @@ class Subtask:
             restore_operator(saved, node, self.index, operator)
         if self._merger is not None:
             self._merger.restore(self.watermark_ms)
+        # Those who read know no watermark of this subtask any more, and it may never advance: its source has ended.
+        marks = {node.id: operator.watermark_ms for node, operator in self.operators}
+        for source, exchange in zip(self._senders_of_exchanges, self._exchanges, strict=True):
+            if marks[source] != MIN_TIMESTAMP:
+                exchange.watermark(marks[source])
 
     def add_state(
         self, writer: StateFileWriter, changes: Changes, order: CheckpointOrder
@@ -214,6 +223,7 @@ class Subtask:
         """
         with describing(self.index):
             if header.completed_checkpoint is not None:
+                reach("notify", str(header.completed_checkpoint))
                 self._notify(header.completed_checkpoint)
             for node, operator in self._timed:
                 guarded(operator.on_processing_time, node.name)()
@@ -258,8 +268,7 @@ class Subtask:
 
     def abort(self) -> None:
         """Remove what was staged outside; the attempt failed."""
-        for _, operator in self._opened:
-            operator.abort()
+        call_all(operator.abort for _, operator in self._opened)
 
     def close(self) -> None:
         """Close every operator that was opened, first to last; the first error is raised when all are closed.

@@ -13,6 +13,8 @@ from millstream.formats.parquet import ParquetBulkWriters
 from millstream.spi.sink import WriterContext
 from millstream.table import DataTypes
 
+AT_CHECKPOINTS = RollingPolicy.on_checkpoint_rolling_policy()
+
 
 class ByEvenness(BucketAssigner):
     def get_bucket_id(self, element, context):
@@ -49,7 +51,7 @@ def everything(path):
 
 
 def test_nothing_is_visible_before_the_commit_and_all_of_it_after(tmp_path):
-    sink = builder(tmp_path).build()
+    sink = builder(tmp_path, AT_CHECKPOINTS).build()
     writer = writer_of(sink)
     write(writer, ["a", "b"])
     committables = pickle.loads(pickle.dumps(end(writer, checkpoint=True)))
@@ -72,7 +74,7 @@ def test_commit_twice_is_the_same_as_once(tmp_path):
 
 
 def test_staged_file_that_is_gone_is_an_error(tmp_path):
-    sink = builder(tmp_path).build()
+    sink = builder(tmp_path, AT_CHECKPOINTS).build()
     writer = writer_of(sink)
     write(writer, [1])
     (committable,) = end(writer, checkpoint=True)
@@ -82,7 +84,7 @@ def test_staged_file_that_is_gone_is_an_error(tmp_path):
 
 
 def test_abort_removes_what_was_not_handed_over_and_empty_buckets(tmp_path):
-    writer = writer_of(builder(tmp_path, assigner=ByEvenness()).build())
+    writer = writer_of(builder(tmp_path, AT_CHECKPOINTS, ByEvenness()).build())
     write(writer, [1, 2, 3], [7, 7, 7])
     kept = end(writer, checkpoint=True)
     write(writer, [5], [8])
@@ -93,7 +95,7 @@ def test_abort_removes_what_was_not_handed_over_and_empty_buckets(tmp_path):
 
 def test_committer_abort_removes_staged_files_but_not_the_base_path(tmp_path):
     base = tmp_path / "base"
-    sink = builder(base, assigner=ByEvenness()).build()
+    sink = builder(base, AT_CHECKPOINTS, ByEvenness()).build()
     writer = writer_of(sink)
     write(writer, [1], [7])
     sink.build_committer().abort(end(writer, checkpoint=True))
@@ -120,7 +122,7 @@ def test_bucket_outside_of_the_base_path_is_refused(tmp_path):
         write(writer, [1])
 
 
-def test_file_rolls_by_size_age_or_inactivity_and_at_a_checkpoint(tmp_path):
+def test_file_rolls_by_size_age_or_inactivity(tmp_path):
     policy = RollingPolicy.default_rolling_policy(
         part_size=6, rollover_interval=1_000, inactivity_interval=300
     )
@@ -137,7 +139,8 @@ def test_file_rolls_by_size_age_or_inactivity_and_at_a_checkpoint(tmp_path):
         write(writer, ["" if now_ms > 700 else "d"], now_ms=now_ms)
         assert bool(end(writer, now_ms=now_ms)) == (now_ms == 1_400)  # "d\n" and four newlines: size
     write(writer, ["f"], now_ms=1_700)
-    assert len(end(writer, now_ms=1_701, checkpoint=True)) == 1
+    assert end(writer, now_ms=1_701, checkpoint=True) == []
+    assert len(end(writer, now_ms=1_702, end_of_input=True)) == 1
 
 
 def test_file_that_is_written_to_all_the_time_rolls_by_its_age(tmp_path):

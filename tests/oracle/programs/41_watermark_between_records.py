@@ -1,4 +1,4 @@
-"""The watermark between records: a stream's own, the lower of two connected ones; timers fire in between.
+"""The watermark between records: what process functions see of it, and timers that fire in between.
 
 oracle: watermark after each record
 """
@@ -40,18 +40,21 @@ class Count(KeyedProcessFunction):
 
 
 def pace(value):
-    time.sleep(PACE_S)
+    """Ticks give the watermark time to follow the record before them; they are taken out behind it."""
+    time.sleep(PACE_S if value == TICK else 0)
     return value
 
 
+TICK = -1
+ticking = [each for value in (10, 20, 100, 60, 80, 200, 150) for each in (value, TICK, TICK, TICK)]
 configuration = Configuration()
 configuration.set_string("pipeline.auto-watermark-interval", "10 ms")
 configuration.set_string("python.fn-execution.bundle.size", "1")
 env = StreamExecutionEnvironment.get_execution_environment(configuration)
 env.set_parallelism(1)
 strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Stamp())
-numbers = env.from_collection([10, 20, 100, 60, 80, 200, 150], Types.LONG()).map(pace, Types.LONG())
-stamped = numbers.assign_timestamps_and_watermarks(strategy)
+numbers = env.from_collection(ticking, Types.LONG()).map(pace, Types.LONG())
+stamped = numbers.assign_timestamps_and_watermarks(strategy).filter(lambda value: value >= 0)
 stamped.process(Watermarks(), Types.STRING()).print("watermark")
 stamped.key_by(lambda value: value > 90, Types.BOOLEAN()).process(Count(), Types.STRING()).print("timer")
 env.execute()

@@ -1,0 +1,125 @@
+"""`millstream list`, `stop` and `cancel`: see and steer the jobs of this user that run on this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from millstream.runtime.job.control_channel import JobHandle
+
+__all__ = ["absolute", "cancel_command", "choose_job", "list_command", "reporting_errors", "stop_command"]
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+job_argument: Callable[..., Any] = click.argument("job", required=False, metavar="[JOB]")
+
+
+@contextmanager
+def reporting_errors() -> Iterator[None]:
+    """End the command with a message, not a traceback, if millstream raises an error."""
+    # Not needed to print help.
+    from millstream.common.errors import MillstreamError
+
+    try:
+        yield
+    except MillstreamError as error:
+        click.echo(str(error), err=True)
+        sys.exit(EXIT_FAILED)
+
+
+def choose_job(job: str | None) -> JobHandle:
+    """Return the running job of a name, an id or the beginning of one; the only one that runs for None.
+
+    Ends the command if there is none, or several.
+    """
+    from millstream.runtime.job.control_channel import find_jobs
+
+    running = find_jobs()
+    if not running:
+        click.echo("no job runs on this machine for this user", err=True)
+        sys.exit(EXIT_FAILED)
+    named = [each for each in running if job is None or each.name == job or each.job_id.startswith(job)]
+    if len(named) == 1:
+        return named[0]
+    said = f'no running job is called "{job}"' if not named else f"{len(named)} jobs run: say which one"
+    lines = [said, *(f"  {each.job_id}  {each.name}" for each in named or running)]
+    click.echo("\n".join(lines), err=True)
+    sys.exit(EXIT_USAGE if named else EXIT_FAILED)
+
+
+def absolute(directory: str | None) -> str | None:
+    """Return a directory as the job's process, which may run elsewhere, is to find it."""
+    return directory if directory is None or "://" in directory else os.path.abspath(directory)
+
+
+@click.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print what is known as JSON.")
+def list_command(as_json: bool) -> None:
+    """List the jobs that run on this machine for this user."""
+    import json
+
+    from millstream.common.errors import JobExecutionError
+    from millstream.runtime.job.control_channel import find_jobs
+
+    found = []
+    with reporting_errors():
+        for job in find_jobs():
+            try:
+                found.append(
+                    {**job.ask("status"), "job_id": job.job_id, "pid": job.pid, "started_ms": job.started_ms}
+                )
+            except JobExecutionError:
+                continue  # it has just ended
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    if not found:
+        click.echo("no job runs on this machine for this user")
+    for each in found:
+        restarts = f", {each['restarts']} restarts, last after: {each['failure']}" if each["restarts"] else ""
+        click.echo(
+            f"{each['job_id']}  {each['status']:<10}  {each['name']}  "
+            f"(process {each['pid']}, epoch {each['epoch']:,}, {each['records_in']:,} records read{restarts})"
+        )
+
+
+@click.command("cancel")
+@job_argument
+def cancel_command(job: str | None) -> None:
+    """Cancel a running job at once; what it has not committed is removed.
+
+    JOB is the job's name, or its id or the beginning of it; it may be left out if one job runs.
+    """
+    with reporting_errors():
+        chosen = choose_job(job)
+        ended = chosen.ask("cancel")
+    click.echo(f'job {chosen.job_id} "{chosen.name}" has ended: {ended["status"]}')
+
+
+@click.command("stop")
+@click.option(
+    "-p",
+    "--savepoint-path",
+    "directory",
+    metavar="DIR",
+    help="Directory of the savepoint; the configured one.",
+)
+@click.option(
+    "-d", "--drain", is_flag=True, help="Bring the job to its end before: windows and timers fire, for good."
+)
+@job_argument
+def stop_command(job: str | None, directory: str | None, drain: bool) -> None:
+    """Make a savepoint of a running job, end the job behind it, and print the savepoint's path.
+
+    JOB is the job's name, or its id or the beginning of it; it may be left out if one job runs.
+    """
+    with reporting_errors():
+        path = choose_job(job).ask("stop", directory=absolute(directory), drain=drain)
+    click.echo(path)

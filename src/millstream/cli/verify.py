@@ -1,0 +1,174 @@
+"""`millstream verify`: run a bounded job again and again under a deterministic simulation of failures."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from millstream.verify.scenario import Variation
+    from millstream.verify.session import VerifiedJob
+    from millstream.verify.verifier import SeedResult
+
+__all__ = ["command"]
+
+EXIT_FAILED = 1
+_SHOWN_FAILURES = 10
+_NOTICE_EVERY = 500
+
+
+@click.command("verify", context_settings={"allow_interspersed_args": True, "ignore_unknown_options": False})
+@click.option("--seeds", default=100, show_default=True, type=click.IntRange(min=1), help="How many runs.")
+@click.option("--first", default=0, show_default=True, help="The first seed.")
+@click.option("--seed", type=int, help="Run this seed only: replays a failure.")
+@click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Processes to use.")
+@click.option(
+    "--vary",
+    help="What seeds vary, of epochs, parallelism, order and faults. "
+    "By default all that the undisturbed results are seen not to depend on.",
+)
+@click.option(
+    "--trace",
+    type=click.Path(dir_okay=False, writable=True),
+    help="Write what happens in each run to this file; the same seed gives the same bytes.",
+)
+@click.option(
+    "--pyflink", is_flag=True, help="JOB.PY is written against PyFlink: import millstream as pyflink."
+)
+@click.argument("program", type=click.Path(exists=True, dir_okay=False, readable=True), metavar="JOB.PY")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
+def command(
+    program: str,
+    arguments: tuple[str, ...],
+    *,
+    seeds: int,
+    first: int,
+    seed: int | None,
+    jobs: int,
+    vary: str | None,
+    trace: str | None,
+    pyflink: bool,
+) -> None:
+    """Prove that the jobs of JOB.PY lose and repeat nothing, whatever fails.
+
+    Each seed runs the job once, in this process: with other cuts between epochs, another parallelism and another
+    order of arrival, while slots and the driver crash or hang and storage fails. What its sinks got is compared
+    with an undisturbed run. Nothing is written outside a scratch directory.
+
+    The exit code is 1 if a seed found something. ARGS of the program that look like options stand behind "--".
+    """
+    # Not needed to print help.
+    from millstream.cli.script import describe_error, launching_with, run_as_main
+    from millstream.verify.session import VerifyingLauncher, VerifyOptions
+
+    if pyflink:
+        from millstream.common.pyflink_names import install
+
+        install()
+    if trace is not None:
+        Path(trace).write_text("", encoding="utf-8")
+    chosen = _variation(vary)
+    launcher = VerifyingLauncher(
+        VerifyOptions(
+            seeds=[seed] if seed is not None else range(first, first + seeds),
+            processes=jobs,
+            vary=chosen,
+            trace=None if trace is None else Path(trace),
+        ),
+        on_begin=_tell_job,
+        on_result=lambda job, result: _tell_result(job, result, _replay(program, arguments, vary, pyflink)),
+    )
+    try:
+        with launching_with(launcher):
+            run_as_main(program, arguments)
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except Exception as error:  # noqa: BLE001 - a program may raise anything
+        click.echo(describe_error(error, program), err=True)
+        sys.exit(EXIT_FAILED)
+    if not launcher.jobs:
+        click.echo(f'program "{program}" ended without running a job', err=True)
+        sys.exit(EXIT_FAILED)
+    for job in launcher.jobs:
+        _tell_summary(job)
+    sys.exit(EXIT_FAILED if any(job.summary.failures for job in launcher.jobs) else 0)
+
+
+def _variation(names: str | None) -> Variation | None:
+    from millstream.verify.scenario import Variation
+
+    if names is None:
+        return None
+    try:
+        return Variation.of(names)
+    except ValueError as error:
+        raise click.UsageError(
+            f'"{error}" cannot be varied; epochs, parallelism, order and faults can'
+        ) from error
+
+
+def _replay(program: str, arguments: tuple[str, ...], vary: str | None, pyflink: bool) -> str:
+    """Return the command that replays a seed, up to the seed."""
+    parts = ["millstream", "verify"]
+    if vary is not None:
+        parts += ["--vary", vary]
+    if pyflink:
+        parts.append("--pyflink")
+    parts += [program, *(["--", *arguments] if arguments else [])]
+    return shlex.join(parts)
+
+
+def _tell_job(job: VerifiedJob) -> None:
+    click.echo(f'job "{job.name}": {job.records:,} records; varying {job.vary}')
+    for sink, guarantee in job.sinks.items():
+        click.echo(f"  sink {sink}: {guarantee.value}")
+    for dependency in job.dependencies:
+        click.echo(f"  left alone, as its results depend on it: {dependency}")
+
+
+def _tell_result(job: VerifiedJob, result: SeedResult, replay: str) -> None:
+    summary = job.summary
+    if result.failed and len(summary.failures) <= _SHOWN_FAILURES:
+        click.echo(f"seed {result.seed} found something wrong")
+        for difference in result.differences:
+            click.echo(f"  {difference}")
+        if result.error is not None:
+            click.echo(f"  the job failed for good: {result.error}")
+        for point, kind in result.faults:
+            click.echo(f"  fault: {kind} at {point}")
+        if result.also_without_faults:
+            click.echo(
+                "  It is wrong without the faults as well: look at parallelism, epochs and order first."
+            )
+        click.echo(f"  Replay: {_with_seed(replay, result.seed)}")
+    elif summary.seeds % _NOTICE_EVERY == 0:
+        click.echo(f"  {summary.seeds:,} seeds, {len(summary.failures)} failures")
+
+
+def _with_seed(replay: str, seed: int) -> str:
+    return replay.replace("millstream verify", f"millstream verify --seed {seed}", 1)
+
+
+def _tell_summary(job: VerifiedJob) -> None:
+    summary = job.summary
+    kinds: Counter[str] = Counter()
+    for (_, kind), count in summary.faults.items():
+        kinds[kind] += count
+    click.echo(
+        f'job "{job.name}": {summary.seeds:,} seeds, {len(summary.failures):,} failed; '
+        f"{sum(kinds.values()):,} faults at {len({point for point, _ in summary.faults})} places, "
+        f"{summary.restarts:,} restarts"
+    )
+    if kinds:
+        click.echo("  " + ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common()))
+    if not summary.failures:
+        click.echo("  0 lost, 0 duplicated")

@@ -1,0 +1,90 @@
+"""Named places in the protocols where a simulation may let a job fail (`millstream verify`).
+
+Nothing happens there unless a hook is set: one check of a global. A hook belongs to one process and one job, so only
+entry points that run jobs in their own process set one::
+
+    driver   attempt.start ─► restore ─► commit … ─► plan ─► [slots] ─► epoch.report ─► state.driver ─► manifest.write
+             ─► manifest.published ─► seal ─► sink.commit (sink.publish for each file) ─► sink.committed
+             ─► commit.done ─► tidy ─► tidied (older checkpoints go) ─► plan …
+    slot     notify ─► level ─► read ─► user.function ─► sink.precommit ─► state.write ─► report
+    storage  storage.write, storage.staged, storage.read, storage.delete: around each call, on either side
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeVar
+
+__all__ = [
+    "DRIVER_POINTS",
+    "GUARDED_POINTS",
+    "SLOT_POINTS",
+    "STORAGE_POINTS",
+    "CrashHook",
+    "around",
+    "reach",
+    "set_crash_hook",
+]
+
+DRIVER_POINTS: Final = (
+    "attempt.start",
+    "restore",
+    "plan",
+    "epoch.report",
+    "state.driver",
+    "manifest.write",
+    "manifest.published",
+    "seal",
+    "sink.commit",
+    "sink.publish",
+    "sink.committed",
+    "commit.done",
+    "tidy",
+    "tidied",
+)
+SLOT_POINTS: Final = ("notify", "level", "read", "user.function", "sink.precommit", "state.write", "report")
+"""A slot's own; `read` and `user.function` lie in the sources that a simulation puts in the place of the job's."""
+STORAGE_POINTS: Final = ("storage.write", "storage.staged", "storage.read", "storage.delete")
+GUARDED_POINTS: Final = ("sink.commit", "storage.write", "storage.read", "storage.delete")
+"""Those that stand around a call (`around`): it may be left out, come late, or come twice."""
+
+Result = TypeVar("Result")
+
+
+class CrashHook(Protocol):
+    """What is told of the places; may raise whatever is to go wrong there."""
+
+    def reach(self, name: str, detail: str) -> None:
+        """Learn that a place is reached."""
+
+    def around(self, name: str, detail: str, action: Callable[[], Any]) -> Any:
+        """Perform an action with side effects, or let it go wrong; return what it gives."""
+
+
+_hook: CrashHook | None = None
+
+
+def reach(name: str, detail: str = "") -> None:
+    """Tell the hook, if there is one, that a place is reached.
+
+    Args:
+        name: The place.
+        detail: What it is about there: a path, a number.
+    """
+    if _hook is not None:
+        _hook.reach(name, detail)
+
+
+def around(name: str, detail: str, action: Callable[[], Result]) -> Result:
+    """Perform an action; a hook decides whether and how."""
+    if _hook is None:
+        return action()
+    result: Result = _hook.around(name, detail, action)
+    return result
+
+
+def set_crash_hook(hook: CrashHook | None) -> CrashHook | None:
+    """Set this process's hook, None for none; return the one that was there before."""
+    global _hook
+    before, _hook = _hook, hook
+    return before

@@ -1,0 +1,84 @@
+"""Sources as a function that runs (Java's `SourceFunction`); in PyFlink such functions only wrap Java classes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from typing import Any
+
+from millstream.common.errors import NotSupportedError
+from millstream.common.functions import Function
+
+__all__ = ["ParallelSourceFunction", "SourceContext", "SourceFunction"]
+
+
+class SourceContext(ABC):
+    """What a source function emits into; for the thread that `run` is called on.
+
+    Once the source is cancelled its methods raise `SystemExit`, which ends a `run` that does not look at `cancel`.
+    """
+
+    @abstractmethod
+    def collect(self, value: Any) -> None:
+        """Emit a record without a timestamp; waits while too many were not processed yet."""
+
+    @abstractmethod
+    def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
+        """Emit a record with its event time in epoch milliseconds; waits as `collect` does."""
+
+    @abstractmethod
+    def emit_watermark(self, timestamp: int) -> None:
+        """Promise that no record with this event time, in epoch milliseconds, or an earlier one will follow."""
+
+    @abstractmethod
+    def mark_as_temporarily_idle(self) -> None:
+        """Have nobody wait for this source's watermarks until it emits the next record."""
+
+    @abstractmethod
+    def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
+        """Return the lock under which a CheckpointedFunction emits a record and notes that it did::
+
+        with ctx.get_checkpoint_lock():
+            ctx.collect(value)
+            self.offset += 1
+        """
+
+
+class SourceFunction(Function):
+    """Emits records as long as its `run` runs; derive from it, and give it to `add_source`.
+
+    One instance runs, on a thread of its own in the slot. Java's class of that name, which PyFlink wraps, is named by
+    a string or a Java object; that is not supported.
+
+    Raises:
+        NotSupportedError: If the class of a Java function is given.
+
+    Example::
+
+        class Ticks(SourceFunction):
+            def run(self, ctx):
+                self.running = True
+                while self.running:
+                    ctx.collect_with_timestamp(*self.queue.get())
+
+            def cancel(self):
+                self.running = False
+    """
+
+    def __init__(self, source_func: Any = None) -> None:
+        if source_func is not None:
+            raise NotSupportedError(
+                f"a source function written in Java was given: {source_func!r}",
+                hint="Derive from SourceFunction, or use from_source(...) with a Source.",
+            )
+
+    def run(self, ctx: SourceContext) -> None:
+        """Emit records; the source ends when this returns. Called after `open`, once in each attempt."""
+        raise NotImplementedError(f"{type(self).__name__} does not override run(ctx)")
+
+    def cancel(self) -> None:
+        """Make `run` return soon; called on another thread, also after `run` has returned."""
+
+
+class ParallelSourceFunction(SourceFunction):
+    """A source function of which every subtask runs an instance of its own."""

@@ -1,0 +1,411 @@
+"""A source function as a source: received on a thread in the slot, read from there epoch by epoch.
+
+::
+
+    function's thread   run(ctx): collect ─► log (file) ─► buffer, bounded: collect waits while it is full
+                                                             │
+    subtask's thread    ══ epoch ══ read ◄───────────────────┘   ══ checkpoint: position in the log ══
+
+What a function receives may not come again, so after a failure the log is read behind the checkpoint's position,
+and only then what the new `run` receives. There is no log
+
+- where no checkpoints are made: what was received and not processed is lost with the slot (at most once), but is part
+  of a savepoint;
+- for a CheckpointedFunction: it knows where to go on. Its state and what is in the buffer are part of the checkpoint,
+  taken under one lock.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from itertools import chain, islice
+from typing import Any
+
+from millstream.common import options_checkpointing as keys
+from millstream.common.configuration import Configuration
+from millstream.common.functions import (
+    CheckpointedFunction,
+    CheckpointListener,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+)
+from millstream.common.source_functions import ParallelSourceFunction, SourceContext, SourceFunction
+from millstream.connectors.files.paths import local_path
+from millstream.connectors.receive_log import LogPosition, ReceiveLog, read_log
+from millstream.operators.base import OperatorContext
+from millstream.operators.checkpointed import initialize_checkpointed
+from millstream.operators.runtime_context import OperatorRuntimeContext
+from millstream.operators.source_function import SourceEvents
+from millstream.spi.source import (
+    Boundedness,
+    EmitBatch,
+    PlanRequest,
+    RangeEnd,
+    Source,
+    SourcePlan,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
+
+__all__ = ["SourceFunctionSource"]
+
+_BUFFER_ENTRIES = 10_000
+_POLL_MS = 50
+_STOP_S = 10.0
+
+_RECORD, _WATERMARK, _IDLE = range(3)
+Entry = tuple[int, Any, "int | None"]
+"""What was emitted: kind, value, timestamp in epoch milliseconds."""
+Received = tuple[Entry, "LogPosition | None"]
+
+
+class SourceFunctionSource(Source):
+    """Runs a source function; picklable, with the options as they are when it is pickled.
+
+    Args:
+        function: The function.
+        configuration: Says whether checkpoints are made, and where.
+    """
+
+    def __init__(self, function: SourceFunction, configuration: Configuration) -> None:
+        self._function = function
+        self._configuration: Configuration | None = configuration
+        self._log_directory: str | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "_function": self._function,
+            "_configuration": None,
+            "_log_directory": self._log_root() if self._configuration is not None else self._log_directory,
+        }
+
+    def _log_root(self) -> str | None:
+        """Return where logs are kept, None for nowhere: an object store cannot be appended to."""
+        assert self._configuration is not None
+        if self._configuration.get(keys.CHECKPOINT_INTERVAL) is None:
+            return None
+        directory = self._configuration.get(keys.CHECKPOINT_DIRECTORY)
+        local = None if directory is None else local_path(directory)
+        if local is None:
+            return os.path.join(tempfile.gettempdir(), f"millstream-received-{os.getuid()}")
+        return os.path.join(os.path.abspath(os.path.expanduser(local)), "received")
+
+    def get_boundedness(self) -> Boundedness:
+        """Return CONTINUOUS_UNBOUNDED: nobody knows whether it ends."""
+        return Boundedness.CONTINUOUS_UNBOUNDED
+
+    def max_parallelism(self) -> int | None:
+        """Return 1, unless the function may run in parallel."""
+        return None if isinstance(self._function, ParallelSourceFunction) else 1
+
+    def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
+        """Make the enumerator; it has nothing to go on from."""
+        return _FunctionEnumerator(parallelism)
+
+    def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
+        """Make the reader of one subtask."""
+        log_root = self._log_directory if self._configuration is None else self._log_root()
+        return SourceFunctionReader(self._function, log_root, subtask_index)
+
+
+class _FunctionEnumerator(SplitEnumerator):
+    """Has every subtask read what it has received: at once if something came last time, else after a while."""
+
+    def __init__(self, parallelism: int) -> None:
+        self._running = set(range(parallelism))
+        self._next_ms: int | None = None
+
+    def plan(self, request: PlanRequest) -> SourcePlan:
+        ended = frozenset(range(request.parallelism)) - self._running
+        if self._next_ms is not None and request.now_ms < self._next_ms:
+            return SourcePlan(finished=ended, next_ms=self._next_ms)
+        self._next_ms = request.now_ms + _POLL_MS
+        ranges = {
+            subtask: [SplitRange(str(subtask), None, max_records=request.max_records)]
+            for subtask in self._running
+            if str(subtask) not in request.paused
+        }
+        return SourcePlan(ranges, ended, next_ms=self._next_ms)
+
+    def advance(self, ends: Sequence[RangeEnd]) -> None:
+        for end in ends:
+            if end.finished:
+                self._running.discard(int(end.split_id))
+            if end.finished or end.records:
+                self._next_ms = None
+
+    def snapshot(self) -> Any:
+        return None
+
+
+class SourceFunctionReader(SourceReader):
+    """Runs the function on a thread and reads what it has received; the subtask's thread calls it."""
+
+    def __init__(self, function: SourceFunction, log_root: str | None, subtask_index: int) -> None:
+        self._function = function
+        self._log_root = log_root
+        self._split_id = str(subtask_index)
+        self._log: ReceiveLog | None = None
+        self._positions: dict[str, LogPosition] = {}
+        self._snapshot_positions: list[LogPosition] = []
+        self._restored: list[Any] = []
+        self._unread: deque[Received] = deque()
+        self._again: Iterator[Received] = iter(())
+        self._next_again: Received | None = None
+        self._thread: threading.Thread | None = None
+        self._aborted = False
+        self._snapshot_buffer: list[Entry] | None = None
+
+    def bind(self, context: OperatorContext, events: SourceEvents) -> None:
+        """Be told where it runs."""
+        self._context = context
+        self._events = events
+
+    def restore(self, snapshots: Sequence[Any]) -> None:
+        """Take over what was received and not processed."""
+        self._restored = list(snapshots)
+
+    def open(self) -> None:
+        """Find what is to be read again, open the function and start its thread."""
+        for entries, positions in self._restored:
+            self._unread.extend((tuple(entry), None) for entry in entries)
+            self._positions.update((position.directory, position) for position in positions)
+        own = None
+        if self._log_root is not None and not self._context.batch and not self._is_checkpointed:
+            name = f"{self._context.job_id}-{self._context.operator_id}"
+            own = os.path.join(self._log_root, name, self._split_id)
+            self._log = ReceiveLog(own)
+        again = [read_log(at.directory, behind=at) for at in self._positions.values() if at.directory != own]
+        if own is not None and self._log is not None:  # last: what former attempts of this job received
+            again.append(read_log(own, behind=self._positions.get(own), before=self._log.segment))
+        self._again = chain.from_iterable(again)
+        self._next_again = next(self._again, None)
+        self._receiver = _Receiver(self._log, replays=self._is_checkpointed)
+        runtime_context = OperatorRuntimeContext(self._context)
+        if self._is_checkpointed:
+            initialize_checkpointed(_Locked(self), runtime_context)
+        if isinstance(self._function, CheckpointListener) and self._context.operator_state is not None:
+            self._context.operator_state.on_complete(self._function.notify_checkpoint_complete)
+        self._function.open(runtime_context)
+        name = f"{self._context.name}-{self._split_id}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
+        """Emit what has been received.
+
+        Raises:
+            BaseException: What the function's `run` raised.
+        """
+        count = split_range.max_records
+        received = self._take_again(count)
+        if len(received) < count:
+            received += self._receiver.take(count - len(received))
+        records = self._emit(received, emit)
+        finished = self.is_drained(self._split_id)
+        return RangeEnd(split_range.split_id, None, finished, records)
+
+    def is_drained(self, split_id: str) -> bool:
+        """Return whether everything received has been read, and nothing will come."""
+        return not self._unread and self._next_again is None and self._receiver.is_drained()
+
+    def snapshot(self) -> Any:
+        """Return the entries that no log holds, and the positions in logs."""
+        unread = [entry for entry, _ in self._unread]
+        if self._log is None:
+            unread += self._receiver.peek() if self._snapshot_buffer is None else self._snapshot_buffer
+            self._snapshot_buffer = None
+        else:
+            self._log.sync()
+        self._snapshot_positions = list(self._positions.values())
+        return unread, self._snapshot_positions
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        """Remove what was processed before."""
+        if self._log is not None:
+            for position in self._snapshot_positions:
+                self._log.forget_before(position)
+
+    def stop(self) -> None:
+        """Cancel the function and wait for its thread."""
+        if self._thread is None:
+            return
+        self._function.cancel()
+        self._receiver.cancel()
+        self._thread.join(_STOP_S)
+        self._receiver.end(None)  # a thread that does not come back can emit nothing any more
+
+    def abort(self) -> None:
+        """Keep what was received."""
+        self._aborted = True
+
+    def close(self) -> None:
+        """End the thread, then the function; the log goes only if all of it was processed."""
+        try:
+            self.stop()
+        finally:
+            if self._log is not None:
+                self._log.close(remove=not self._aborted and self.is_drained(self._split_id))
+                self._log = None
+            if self._thread is not None:
+                self._thread = None
+                self._function.close()
+
+    @property
+    def _is_checkpointed(self) -> bool:
+        return isinstance(self._function, CheckpointedFunction)
+
+    def note_buffer(self, context: FunctionSnapshotContext) -> None:
+        """Take the function's state and the buffer as they are at one moment."""
+        assert isinstance(self._function, CheckpointedFunction)
+        with self._receiver.get_checkpoint_lock():
+            self._function.snapshot_state(context)
+            self._snapshot_buffer = self._receiver.peek()
+
+    @property
+    def function(self) -> SourceFunction:
+        """The function."""
+        return self._function
+
+    def _run(self) -> None:
+        try:
+            self._function.run(self._receiver)
+        except SystemExit:
+            self._receiver.end(None)
+        except BaseException as error:  # noqa: BLE001 - raised again on the subtask's thread
+            self._receiver.end(error)
+        else:
+            self._receiver.end(None)
+
+    def _take_again(self, count: int) -> list[Received]:
+        taken = [self._unread.popleft() for _ in range(min(count, len(self._unread)))]
+        if self._next_again is not None and len(taken) < count:
+            taken.append(self._next_again)
+            taken += islice(self._again, count - len(taken))
+            self._next_again = next(self._again, None)
+        return taken
+
+    def _emit(self, received: list[Received], emit: EmitBatch) -> int:
+        """Emit entries in order, records in batches of equal kind; return the number of records."""
+        values: list[Any] = []
+        stamps: list[int] = []
+        records = 0
+
+        def flush() -> None:
+            nonlocal values, stamps
+            if values:
+                emit(values, stamps or None)
+                values, stamps = [], []
+
+        for (kind, value, stamp), position in received:
+            if kind == _RECORD:
+                if values and (stamp is not None) != bool(stamps):
+                    flush()
+                values.append(value)
+                if stamp is not None:
+                    stamps.append(stamp)
+                records += 1
+            else:
+                flush()
+                if kind == _WATERMARK:
+                    self._events.watermark(self._split_id, value)
+                else:
+                    self._events.idle(self._split_id)
+            if position is not None:
+                self._positions[position.directory] = position
+        flush()
+        return records
+
+
+class _Receiver(SourceContext):
+    """The buffer between the function's thread, which fills it, and the subtask's, which empties it."""
+
+    def __init__(self, log: ReceiveLog | None, *, replays: bool) -> None:
+        self._log = log
+        self._replays = replays
+        self._entries: deque[Received] = deque()
+        self._lock = threading.RLock()
+        self._room = threading.Condition(self._lock)
+        self._cancelled = False
+        self._ended = False
+        self._error: BaseException | None = None
+
+    def collect(self, value: Any) -> None:
+        self._put((_RECORD, value, None))
+
+    def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
+        self._put((_RECORD, value, timestamp))
+
+    def emit_watermark(self, timestamp: int) -> None:
+        self._put((_WATERMARK, timestamp, None))
+
+    def mark_as_temporarily_idle(self) -> None:
+        self._put((_IDLE, None, None))
+
+    def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
+        return self._lock
+
+    def _put(self, entry: Entry) -> None:
+        with self._room:
+            while len(self._entries) >= _BUFFER_ENTRIES and not self._cancelled:
+                self._room.wait()
+            if self._ended or (self._cancelled and self._replays):
+                raise SystemExit
+            position = None if self._log is None else self._log.append(entry)
+            self._entries.append((entry, position))
+            if self._cancelled:  # the function has it from somewhere, and will not get it again
+                raise SystemExit
+
+    def take(self, count: int) -> list[Received]:
+        """Take entries out, at most so many; raise what the function raised."""
+        with self._room:
+            if self._error is not None:
+                raise self._error
+            entries = self._entries
+            taken = [entries.popleft() for _ in range(min(count, len(entries)))]
+            self._room.notify_all()
+            return taken
+
+    def peek(self) -> list[Entry]:
+        """Return what is in it."""
+        with self._lock:
+            return [entry for entry, _ in self._entries]
+
+    def is_drained(self) -> bool:
+        """Return whether it is empty for good."""
+        with self._lock:
+            return self._ended and not self._entries and self._error is None
+
+    def cancel(self) -> None:
+        """Take one more record at most: the function's next call does not return, nor wait for room."""
+        with self._room:
+            self._cancelled = True
+            self._room.notify_all()
+
+    def end(self, error: BaseException | None) -> None:
+        """Learn that `run` has returned, or what it raised; what it raises because it was cancelled is nothing."""
+        with self._room:
+            self._ended = True
+            if error is not None and not self._cancelled:
+                self._error = error
+
+
+class _Locked(CheckpointedFunction):
+    """A function's state and the buffer, at one moment."""
+
+    def __init__(self, reader: SourceFunctionReader) -> None:
+        self._reader = reader
+
+    def initialize_state(self, context: FunctionInitializationContext) -> None:
+        function = self._reader.function
+        assert isinstance(function, CheckpointedFunction)
+        function.initialize_state(context)
+
+    def snapshot_state(self, context: FunctionSnapshotContext) -> None:
+        self._reader.note_buffer(context)

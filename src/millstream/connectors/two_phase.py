@@ -1,0 +1,287 @@
+"""Sinks of your own that are exactly once: two-phase commit (Java's `TwoPhaseCommitSinkFunction`).
+
+::
+
+    slot     begin_transaction ─ invoke … invoke ─ pre_commit ──► committable     begin_transaction ─ invoke …
+                                                      │
+             ═════════════════════════════ checkpoint ═════════════════════════
+                                                      │  recorded with it
+    driver                                            └──► commit     (again after a failure: recover_and_commit)
+
+A failure before the checkpoint is complete: `abort`, and the records come again. A failure after it: `commit` is
+repeated until it succeeds. So a record is committed exactly once if `commit` of the same committable may be repeated.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.common.errors import MillstreamError, SinkError, shorten
+from millstream.operators.user_code import attach_element
+from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
+
+__all__ = ["SinkContext", "TwoPhaseCommitSink"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class SinkContext:
+    """What a sink may know of a record besides its value.
+
+    Attributes:
+        timestamp_ms: Its event time in epoch milliseconds, or None.
+        watermark_ms: The watermark before it.
+        now_ms: Processing time.
+    """
+
+    timestamp_ms: int | None = None
+    watermark_ms: int = 0
+    now_ms: int = 0
+
+    def timestamp(self) -> int | None:
+        """Return the record's event time in epoch milliseconds, or None."""
+        return self.timestamp_ms
+
+    def current_watermark(self) -> int:
+        """Return the watermark before the record, in epoch milliseconds."""
+        return self.watermark_ms
+
+    def current_processing_time(self) -> int:
+        """Return the processing time in epoch milliseconds."""
+        return self.now_ms
+
+
+class TwoPhaseCommitSink(Sink):
+    """A sink whose output is published together with checkpoints; derive from it, and give it to `sink_to`.
+
+    The object itself is only declared: it is pickled to each slot, where one thread calls `open`,
+    `begin_transaction`, `invoke`, `pre_commit`, `abort_transaction` and `close`; the driver has a copy of its own and
+    calls `open_committer`, `commit`, `abort`, `recover_and_commit` and `close_committer`. So connections are made in
+    `open` and `open_committer`, not in the constructor.
+
+    Without checkpoints there is one transaction, committed at the end of the job.
+
+    One thing is left to the sink: if a slot is killed, or another fails, between `pre_commit` and the moment that the
+    driver learns of the committable, nobody can tell whether it did. It will never be committed, nor is it aborted. A
+    sink that minds gives what it stages names with `context.job_id` and `context.attempt`, and removes in `open` what
+    carries a lower attempt: what will be committed has been by then.
+
+    A transaction and a committable are picklable. The simplest form uses one object for both, the name of a place
+    where output is staged::
+
+        class StagedLines(TwoPhaseCommitSink):
+            def __init__(self, directory):
+                self.directory = directory
+
+            def begin_transaction(self):
+                return f"{self.directory}/.{uuid4().hex}"
+
+            def invoke(self, transaction, value, context):
+                with open(transaction, "a") as file:
+                    print(value, file=file)
+
+            def commit(self, committable):
+                if os.path.exists(committable):                 # else it was committed before
+                    os.rename(committable, committable.replace("/.", "/"))
+
+            def abort(self, committable):
+                Path(committable).unlink(missing_ok=True)
+    """
+
+    def open(self, context: WriterContext) -> None:
+        """Start in a slot: connect; called once in each attempt, before anything else there."""
+
+    @abstractmethod
+    def begin_transaction(self) -> Any:
+        """Begin a transaction; called in the slot, with the first record and behind each checkpoint.
+
+        Returns:
+            What names it, picklable: it is part of checkpoints, so that what a killed slot leaves can be aborted.
+        """
+
+    @abstractmethod
+    def invoke(self, transaction: Any, value: Any, context: SinkContext) -> None:
+        """Write a record into a transaction; called in the slot."""
+
+    def pre_commit(self, transaction: Any) -> Any:
+        """Flush: after this nothing in the slot may make the commit fail; called in the slot, before a checkpoint.
+
+        Returns:
+            The committable, picklable; None if there is nothing to commit. By default the transaction itself.
+        """
+        return transaction
+
+    @abstractmethod
+    def commit(self, committable: Any) -> None:
+        """Publish; called on the driver when the checkpoint is complete.
+
+        It may be called again with the same committable, by this or a later attempt, and has to know by itself what
+        it did before: a marker row in the same database transaction, a name that exists already.
+        """
+
+    @abstractmethod
+    def abort(self, committable: Any) -> None:
+        """Drop what was staged; called on the driver, for what will never be committed. May be called again."""
+
+    def abort_transaction(self, transaction: Any) -> None:
+        """Drop a transaction that was not pre-committed; called in the slot. By default `abort(transaction)`."""
+        self.abort(transaction)
+
+    def recover_and_commit(self, committable: Any) -> None:
+        """Publish what an earlier attempt left in its checkpoint; called on the driver. By default `commit`."""
+        self.commit(committable)
+
+    def recover_and_abort(self, transaction: Any) -> None:
+        """Drop a transaction that an earlier attempt had open behind its last checkpoint; called in the slot.
+
+        By default `abort_transaction`.
+        """
+        self.abort_transaction(transaction)
+
+    def close(self) -> None:
+        """End in a slot; called once in each attempt."""
+
+    def open_committer(self) -> None:
+        """Start on the driver; called once in each attempt, before the first `commit` or `abort`."""
+
+    def close_committer(self) -> None:
+        """End on the driver; called once in each attempt, if `open_committer` was."""
+
+    def build_writer(self, context: WriterContext) -> SinkWriter:
+        """Make the writer of one subtask."""
+        return _TransactionWriter(self, context)
+
+    def build_committer(self) -> Committer:
+        """Make the committer."""
+        return _TransactionCommitter(
+            copy.copy(self)
+        )  # the declared one is pickled again for the next attempt
+
+
+_NONE = object()
+
+
+class _TransactionWriter(SinkWriter):
+    """Writes into one transaction at a time."""
+
+    def __init__(self, sink: TwoPhaseCommitSink, context: WriterContext) -> None:
+        self._sink = sink
+        self._context = context
+        self._record = SinkContext()
+        self._transaction: Any = _NONE
+        self._snapshotted = False
+        self._former: list[Any] = []
+        self._opened = False
+        self._aborted = False
+
+    def restore(self, snapshots: Sequence[Any], *, others: Sequence[Any]) -> None:
+        self._former = [transaction for (transaction,) in snapshots]
+
+    def open(self) -> None:
+        self._opened = True
+        self._sink.open(self._context)
+        for transaction in self._former:
+            self._sink.recover_and_abort(transaction)
+        self._former = []
+
+    def write(
+        self, values: list[Any], timestamps: list[int] | None, *, watermark_ms: int, now_ms: int
+    ) -> None:
+        if not values:
+            return
+        if self._transaction is _NONE:
+            self._transaction = self._sink.begin_transaction()
+        invoke, transaction, context = self._sink.invoke, self._transaction, self._record
+        context.watermark_ms, context.now_ms, context.timestamp_ms = watermark_ms, now_ms, None
+        for index, value in enumerate(values):
+            if timestamps is not None:
+                context.timestamp_ms = timestamps[index]
+            try:
+                invoke(transaction, value, context)
+            except BaseException as error:
+                attach_element(error, value)
+                raise
+
+    def prepare_commit(self, *, now_ms: int, checkpoint: bool, end_of_input: bool) -> list[Any]:
+        if not (checkpoint or end_of_input):
+            return []
+        committables = []
+        if self._transaction is not _NONE:
+            committable = self._sink.pre_commit(self._transaction)
+            self._transaction = _NONE
+            if committable is not None:
+                committables.append(committable)
+        return committables
+
+    def snapshot(self) -> Any:
+        # Begun now, so that the checkpoint knows of it.
+        if self._transaction is _NONE:
+            self._transaction = self._sink.begin_transaction()
+        return (self._transaction,)
+
+    def abort(self) -> None:
+        self._aborted = True
+        if self._transaction is not _NONE:
+            transaction, self._transaction = self._transaction, _NONE
+            self._sink.abort_transaction(transaction)
+
+    def close(self) -> None:
+        if not self._opened:
+            return
+        try:
+            if not self._aborted:
+                self.abort()  # an empty one, begun behind the last checkpoint
+        finally:
+            self._sink.close()
+
+
+class _TransactionCommitter(Committer):
+    """Commits transactions on the driver."""
+
+    def __init__(self, sink: TwoPhaseCommitSink) -> None:
+        self._sink = sink
+        self._opened = False
+
+    def commit(self, committables: Sequence[Any]) -> None:
+        self._each(committables, self._sink.commit, "committed")
+
+    def recover(self, committables: Sequence[Any]) -> None:
+        self._each(committables, self._sink.recover_and_commit, "committed")
+
+    def abort(self, committables: Sequence[Any]) -> None:
+        self._open()
+        for committable in committables:
+            try:
+                self._sink.abort(committable)
+            except Exception as error:  # noqa: BLE001 - user code; the others have to be aborted as well
+                log.warning("transaction %s could not be aborted: %s", shorten(committable), error)
+
+    def close(self) -> None:
+        if self._opened:
+            self._opened = False
+            self._sink.close_committer()
+
+    def _open(self) -> None:
+        if not self._opened:
+            self._opened = True
+            self._sink.open_committer()
+
+    def _each(self, committables: Sequence[Any], action: Any, what: str) -> None:
+        self._open()
+        for committable in committables:
+            try:
+                action(committable)
+            except MillstreamError:
+                raise
+            except Exception as error:
+                raise SinkError(
+                    f"transaction could not be {what}: {type(error).__name__}: {error}",
+                    detail=f"Sink {type(self._sink).__name__}, committable {shorten(committable)}.",
+                    hint="The commit is repeated when the job is restarted from its checkpoint.",
+                ) from error

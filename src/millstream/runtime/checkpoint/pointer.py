@@ -1,0 +1,75 @@
+"""Where a job's newest checkpoint is, told to the driver that comes after one that was killed.
+
+The counterpart of Flink's high-availability storage: one small file for each job, in a directory that outlives
+drivers. It is written after each checkpoint and removed when the job ends, however it ends; so if it is there, a
+driver was lost, and `millstream run --recover` goes on from it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from millstream.common.errors import CheckpointDamagedError
+from millstream.runtime.checkpoint.storage import open_store
+
+__all__ = ["LostJob", "RecoveryPointer"]
+
+
+@dataclass(frozen=True, slots=True)
+class LostJob:
+    """A job whose driver was lost.
+
+    Attributes:
+        job_id: Its id, which the job keeps.
+        checkpoint: Path of its newest checkpoint.
+    """
+
+    job_id: str
+    checkpoint: str
+
+
+class RecoveryPointer:
+    """The file of one job.
+
+    Args:
+        directory: Directory or URI that outlives drivers.
+        name: Names the job among those that use the directory.
+    """
+
+    def __init__(self, directory: str, name: str) -> None:
+        self._store = open_store(directory)
+        self._path = f"{re.sub(r'[^A-Za-z0-9._-]+', '_', name)}.recovery"
+
+    def read(self) -> LostJob | None:
+        """Return the job that was lost; None if there is none.
+
+        Raises:
+            CheckpointDamagedError: If the file cannot be understood.
+        """
+        data = self._store.read_if_there(self._path)
+        if data is None:
+            return None
+        try:
+            content = json.loads(data)
+            return LostJob(content["job_id"], content["checkpoint"])
+        except (ValueError, KeyError, TypeError) as error:
+            where = self._store.describe(self._path)
+            raise CheckpointDamagedError(
+                f'"{where}" does not tell where a checkpoint is',
+                hint="Start from a checkpoint by its path: millstream run -s PATH.",
+            ) from error
+
+    def write(self, job: LostJob) -> None:
+        """Tell that this is what to go on from.
+
+        Raises:
+            CheckpointStorageError: If it cannot be written.
+        """
+        content = {"job_id": job.job_id, "checkpoint": job.checkpoint}
+        self._store.write(self._path, json.dumps(content).encode())
+
+    def clear(self) -> None:
+        """Tell that there is nothing to go on from: the job has ended."""
+        self._store.delete(self._path)

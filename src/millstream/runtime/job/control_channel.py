@@ -1,0 +1,280 @@
+"""How another process of this user steers a running job: a Unix socket beside the job's status file.
+
+::
+
+    <status directory>/<job id>.control    JSON for this user only: process, name, address, secret
+                      /<job id>.sock       the socket
+
+    ask ── connect, prove the secret by challenge and HMAC ──► job
+        ── {"command": "savepoint", "directory": ...} ───────►
+        ◄─ {"ok": "/savepoints/savepoint-..."} or {"error": "...", "detail": ..., "hint": ...} ──
+
+Messages are JSON: nothing is unpickled. A job is known from its start on; at its end it answers whoever still
+waits, and removes both files. Files of processes that were killed are removed by whoever looks for jobs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from pathlib import Path
+from typing import Any
+
+from millstream.common.errors import JobExecutionError, MillstreamError
+from millstream.runtime.job.status_files import (
+    StatusDirectoryError,
+    check_private,
+    is_alive,
+    make_private,
+    process_start,
+    status_directory,
+)
+
+__all__ = ["ControlChannel", "ControlledJob", "JobHandle", "find_jobs"]
+
+_LOG = logging.getLogger("millstream")
+_CONNECT_S = 5.0
+_LOOK_S = 0.2
+_LAST_ANSWERS_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledJob:
+    """What a channel may do with its job; called on the channel's threads.
+
+    Attributes:
+        job_id: Of the job.
+        name: Of the job.
+        started_ms: When it was submitted, epoch milliseconds.
+        status: Tells its status and failures, as plain data.
+        savepoint: Asks for a savepoint: directory, then whether to stop and to drain.
+        cancel: Asks it to stop at once.
+        query: Answers a question about keyed state, see `queryable.answer_request`; None if it cannot.
+    """
+
+    job_id: str
+    name: str
+    started_ms: int
+    status: Callable[[], dict[str, Any]]
+    savepoint: Callable[[str | None, bool, bool], Future[str]]
+    cancel: Callable[[], None]
+    query: Callable[[dict[str, Any]], Any] | None = None
+
+
+class ControlChannel:
+    """The job's end; `start` and `close` are called once, on any thread.
+
+    A channel that cannot be opened is no reason to fail: it is logged, and the job cannot be steered from outside.
+    """
+
+    def __init__(self, job: ControlledJob) -> None:
+        self._job = job
+        self._secret = secrets.token_bytes(32)
+        self._listener: socket.socket | None = None
+        self._ended = threading.Event()
+        self._conversations: set[threading.Thread] = set()
+
+    def start(self) -> None:
+        """Listen, and let other processes of this user know."""
+        directory = status_directory()
+        address = directory / f"{self._job.job_id}.sock"
+        try:
+            make_private(directory)
+            self._listener = socket.socket(socket.AF_UNIX)
+            self._listener.bind(str(address))
+            self._listener.listen()
+            self._announce(directory, address)
+        except (OSError, StatusDirectoryError) as error:
+            _LOG.warning("job cannot be steered from another process: %s", error)
+            self._withdraw()
+            return
+        threading.Thread(target=self._accept, name="control", daemon=True).start()
+
+    def close(self) -> None:
+        """Answer whoever waits, then listen no more; the job has ended."""
+        self._withdraw()
+        self._ended.set()
+        for conversation in list(self._conversations):
+            conversation.join(_LAST_ANSWERS_S)
+
+    def _announce(self, directory: Path, address: Path) -> None:
+        document = {
+            "job_id": self._job.job_id,
+            "name": self._job.name,
+            "started_ms": self._job.started_ms,
+            "pid": os.getpid(),
+            "process_start": process_start(os.getpid()),
+            "address": str(address),
+            "secret": self._secret.hex(),
+        }
+        partial = directory / f"{self._job.job_id}.control.partial"
+        with open(
+            os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+        ) as file:
+            json.dump(document, file)
+        os.replace(partial, directory / f"{self._job.job_id}.control")
+
+    def _withdraw(self) -> None:
+        listener, self._listener = self._listener, None
+        if listener is None:
+            return
+        _remove(self._job.job_id)
+        with contextlib.suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)  # ends accept()
+        listener.close()
+
+    def _accept(self) -> None:
+        listener = self._listener
+        while listener is not None and not self._ended.is_set():
+            try:
+                stream, _ = listener.accept()
+            except OSError:
+                return  # closed: the job has ended
+            thread = threading.Thread(target=self._converse, args=(stream,), daemon=True)
+            self._conversations.add(thread)
+            thread.start()
+
+    def _converse(self, stream: socket.socket) -> None:
+        try:
+            with Connection(stream.detach()) as connection:
+                deliver_challenge(connection, self._secret)
+                answer_challenge(connection, self._secret)
+                request = json.loads(connection.recv_bytes(1_000_000))
+                connection.send_bytes(json.dumps(self._answer(request)).encode())
+        except (OSError, EOFError, ValueError) as error:
+            _LOG.debug("a request to the job came to nothing: %s", error)
+        except Exception:  # noqa: BLE001 - AuthenticationError is a bare Exception's child; others are shown
+            _LOG.warning("a request to the job was refused", exc_info=True)
+        finally:
+            self._conversations.discard(threading.current_thread())
+
+    def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return {"ok": self._do(request)}
+        except MillstreamError as error:
+            return {"error": error.message, "detail": error.detail, "hint": error.hint}
+        except Exception as error:  # noqa: BLE001 - whatever it is, the one who asked is told
+            return {"error": f"{type(error).__name__}: {error}", "detail": None, "hint": None}
+
+    def _do(self, request: dict[str, Any]) -> Any:
+        command = request.get("command")
+        if command == "status":
+            return self._job.status()
+        if command == "cancel":
+            self._job.cancel()
+            self._ended.wait()
+            return self._job.status()
+        if command == "query" and self._job.query is not None:
+            return self._job.query(request)
+        if command in ("savepoint", "stop"):
+            stop = command == "stop"
+            future = self._job.savepoint(request.get("directory"), stop, bool(request.get("drain")))
+            path = self._result(future)
+            if stop:
+                self._ended.wait()
+            return path
+        raise JobExecutionError(f'a job was sent the command "{command}", which it does not know')
+
+    def _result(self, future: Future[str]) -> str:
+        while True:
+            ended = self._ended.is_set()
+            try:
+                return future.result(_LOOK_S)
+            except NotYet:
+                if ended:
+                    raise JobExecutionError("the job ended before the savepoint was made") from None
+
+
+@dataclass(frozen=True, slots=True)
+class JobHandle:
+    """Another process' job.
+
+    Attributes:
+        job_id: Of the job.
+        name: Of the job.
+        started_ms: When it was submitted, epoch milliseconds.
+        pid: The process that drives it.
+        address: Of its socket.
+        secret: To be proved.
+    """
+
+    job_id: str
+    name: str
+    started_ms: int
+    pid: int
+    address: str
+    secret: bytes
+
+    def ask(self, command: str, **arguments: Any) -> Any:
+        """Send a command and wait for what comes of it.
+
+        Raises:
+            JobExecutionError: If the job refuses, or has gone.
+        """
+        try:
+            with self._connect() as connection:
+                connection.send_bytes(json.dumps({"command": command, **arguments}).encode())
+                answer = json.loads(connection.recv_bytes())
+        except (OSError, EOFError) as error:
+            raise JobExecutionError(
+                f'job {self.job_id} "{self.name}" does not answer: {type(error).__name__}: {error}',
+                hint="It may have ended meanwhile: `millstream list` shows the jobs that run.",
+            ) from error
+        if "error" in answer:
+            raise JobExecutionError(answer["error"], detail=answer["detail"], hint=answer["hint"])
+        return answer["ok"]
+
+    def _connect(self) -> Connection:
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.settimeout(_CONNECT_S)
+            stream.connect(self.address)
+            stream.settimeout(None)
+            connection = Connection(stream.detach())
+        try:
+            answer_challenge(connection, self.secret)
+            deliver_challenge(connection, self.secret)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def find_jobs() -> list[JobHandle]:
+    """Return the jobs of this user that run on this machine, by start.
+
+    Raises:
+        StatusDirectoryError: If the directory belongs to somebody else.
+    """
+    directory = status_directory()
+    if not directory.is_dir():
+        return []
+    check_private(directory)
+    found = []
+    for path in directory.glob("*.control"):
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue  # the job has just ended
+        if is_alive(document["pid"], document["process_start"]):
+            keys = ("job_id", "name", "started_ms", "pid", "address")
+            found.append(
+                JobHandle(**{key: document[key] for key in keys}, secret=bytes.fromhex(document["secret"]))
+            )
+        else:
+            _remove(path.stem)
+    return sorted(found, key=lambda job: (job.started_ms, job.job_id))
+
+
+def _remove(job_id: str) -> None:
+    for suffix in ("control", "sock"):
+        (status_directory() / f"{job_id}.{suffix}").unlink(missing_ok=True)

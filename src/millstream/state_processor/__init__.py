@@ -1,0 +1,36 @@
+"""See into state, and make it (Flink's State Processor API): read any checkpoint or savepoint, write savepoints.
+
+Example:
+    >>> from millstream.state_processor import SavepointReader  # doctest: +SKIP
+    >>> for key, namespace, value in SavepointReader.read(path).keyed_state("counter", "count"):  # doctest: +SKIP
+    ...     print(key, value)
+"""
+
+from millstream.state_processor.bootstrap import BroadcastBootstrap, KeyedBootstrap, ListBootstrap
+from millstream.state_processor.diff import StateChange, diff_states
+from millstream.state_processor.reader import (
+    OperatorInfo,
+    OperatorStateContents,
+    SavepointReader,
+    StateInfo,
+    Timer,
+)
+from millstream.state_processor.standins import StandIn
+from millstream.state_processor.windows import WindowStart
+from millstream.state_processor.writer import SavepointWriter
+
+__all__ = [
+    "BroadcastBootstrap",
+    "KeyedBootstrap",
+    "ListBootstrap",
+    "OperatorInfo",
+    "OperatorStateContents",
+    "SavepointReader",
+    "SavepointWriter",
+    "StandIn",
+    "StateChange",
+    "StateInfo",
+    "Timer",
+    "WindowStart",
+    "diff_states",
+]

@@ -1,0 +1,89 @@
+"""What can go wrong in a simulation, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from millstream.common.crash_points import DRIVER_POINTS, GUARDED_POINTS, SLOT_POINTS, STORAGE_POINTS
+
+__all__ = ["POINTS", "DriverKilled", "Fault", "FaultKind", "InjectedFault", "SlotKilled", "kinds_at"]
+
+
+class InjectedFault(RuntimeError):
+    """An exception that a simulation raised on purpose."""
+
+
+class SlotKilled(BaseException):
+    """A slot was ended as by SIGKILL: nothing of it runs any more, not even its clean-up."""
+
+
+class DriverKilled(BaseException):
+    """The driver was ended as by SIGKILL, and its slots with it."""
+
+
+class FaultKind(Enum):
+    """How something goes wrong; the value is how traces and summaries name it."""
+
+    EXCEPTION = "exception"
+    """An error is raised."""
+    KILL = "kill"
+    """Whoever is there, slot or driver, is gone without any clean-up."""
+    KILL_DRIVER = "kill driver"
+    """The driver is gone while a slot works, and the slot with it."""
+    HANG = "hang"
+    """A slot does not answer in time and goes on later, when others have taken over; a driver stands still."""
+    IO_ERROR = "I/O error"
+    """Nothing was done, and an error is raised."""
+    LOST_ANSWER = "lost answer"
+    """Everything was done, and an error is raised."""
+    LATE = "late"
+    """An error is raised, and everything is done later."""
+    DUPLICATE = "duplicate"
+    """Everything is done, and done again later."""
+    TORN = "torn"
+    """Half of a file is left beside its place, and an error is raised."""
+
+
+POINTS = DRIVER_POINTS + SLOT_POINTS + STORAGE_POINTS
+"""All places where something can go wrong."""
+
+_K = FaultKind
+_GUARDED = (_K.IO_ERROR, _K.LOST_ANSWER, _K.LATE, _K.DUPLICATE)
+
+
+def kinds_at(point: str) -> tuple[FaultKind, ...]:
+    """Return what can go wrong at a place.
+
+    >>> [kind.value for kind in kinds_at("plan")]
+    ['exception', 'kill', 'hang']
+    """
+    if point == "storage.read":
+        return (_K.IO_ERROR, _K.KILL, _K.HANG)
+    if point == "storage.write":
+        return (*_GUARDED, _K.TORN, _K.KILL, _K.HANG)
+    if point == "storage.staged":
+        return (_K.IO_ERROR, _K.KILL, _K.HANG)
+    if point in GUARDED_POINTS:
+        return (*_GUARDED, _K.KILL, _K.HANG)
+    if point in SLOT_POINTS:
+        return (_K.EXCEPTION, _K.KILL, _K.KILL_DRIVER, _K.HANG)
+    return (_K.EXCEPTION, _K.KILL, _K.HANG)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is to go wrong.
+
+    Attributes:
+        point: Where.
+        kind: How.
+        nth: At which time that the place is reached, from 1, counted over the whole simulation.
+    """
+
+    point: str
+    kind: FaultKind
+    nth: int
+
+    def __str__(self) -> str:
+        return f"{self.kind.value} at {self.point}, time {self.nth}"

@@ -1,0 +1,288 @@
+"""A program's job, rewritten for the simulation: its sinks write where they are looked at, its sources are cut.
+
+=====================  =============================================  ==============
+sink                   in the simulation                              compared as
+=====================  =============================================  ==============
+FileSink               itself, in a directory of the run              exactly once
+any other Sink         a sink that keeps records in memory, with       exactly once
+                       committables of its own
+collect                itself; as any other Sink where the driver is   exactly once
+                       killed, as whoever collects is gone then
+print                  itself, its lines are caught                   at least once
+SinkFunction           a function that keeps records in memory        at least once
+=====================  =============================================  ==============
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from millstream.common import options
+from millstream.common import options_checkpointing as keys
+from millstream.common.configuration import Configuration
+from millstream.common.errors import NotSupportedError
+from millstream.connectors.cache import CacheSink
+from millstream.connectors.files.sink import FileSink
+from millstream.graph.launcher import JobSubmission
+from millstream.graph.transformation import Edge, Transformation
+from millstream.operators.base import OperatorSpec
+from millstream.operators.sink import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
+from millstream.operators.source import SourceSpec
+from millstream.operators.watermarks import WatermarksSpec
+from millstream.runtime.job.console import JobOutput
+from millstream.runtime.job.settings import is_batch
+from millstream.verify.faults import FaultKind
+from millstream.verify.scenario import Scenario
+from millstream.verify.sinks import RecordingFunction, RecordingSink, as_text
+from millstream.verify.sources import SimulatedSource, shuffled
+from millstream.verify.world import World
+
+__all__ = ["Guarantee", "Program", "SimulatedOutput"]
+
+_PRINTED = re.compile("\x00(\\d+)\x00(?::\\d+)?> ")
+
+
+class Guarantee(Enum):
+    """How often a record that belongs in a sink may be there after failures; the value is for people."""
+
+    EXACTLY_ONCE = "exactly once"
+    AT_LEAST_ONCE = "at least once"
+
+
+class SimulatedOutput(JobOutput):
+    """Keeps what a job prints and collects.
+
+    Args:
+        collectors: Collect id by node id.
+    """
+
+    def __init__(self, collectors: Mapping[int, str]) -> None:
+        super().__init__(collectors)
+        self.printed: list[str] = []
+        self.kept: dict[int, list[str]] = {}
+
+    def lines(self, lines: Sequence[str], *, stderr: bool) -> None:
+        """Keep lines."""
+        self.printed.extend(lines)
+
+    def logs(self, logs: Any) -> None:
+        """Drop what user code printed and logged: a disturbed run does that more often."""
+
+    def collected(self, node_id: int, records: Sequence[Any]) -> None:
+        """Keep records, and hand them on."""
+        self.kept.setdefault(node_id, []).extend(map(as_text, records))
+        super().collected(node_id, records)
+
+
+@dataclass(frozen=True)
+class Program:
+    """One job of a program, as it was submitted.
+
+    Attributes:
+        submission: What was submitted.
+    """
+
+    submission: JobSubmission
+
+    def check(self) -> None:
+        """Make sure that it can be verified.
+
+        Raises:
+            NotSupportedError: If it does not end, or runs in batch mode, or fills a cache.
+        """
+        for each in self.submission.transformations:
+            if not each.inputs and not each.bounded:
+                raise NotSupportedError(
+                    f'source "{each.name}" never ends',
+                    detail="What a job gives can be compared when it has given everything.",
+                    hint="Bound the source, as from_collection(...) or set_bounded(...) do.",
+                )
+            if isinstance(each.spec, SinkSpec) and isinstance(each.spec.sink, CacheSink):
+                raise NotSupportedError("a job that fills a cached stream cannot be verified")
+        if is_batch(self.submission.transformations, self.submission.configuration):
+            raise NotSupportedError(
+                "a job in batch mode cannot be verified",
+                detail="It makes no checkpoints: after a failure it begins anew.",
+                hint="Leave execution.runtime-mode at STREAMING.",
+            )
+
+    def sinks(self) -> dict[str, Guarantee]:
+        """Return the guarantees of the sinks by label."""
+        guarantees = {}
+        for each in self.submission.transformations:
+            if isinstance(each.spec, (PrintSpec, SinkFunctionSpec)):
+                guarantees[label(each)] = Guarantee.AT_LEAST_ONCE
+            elif isinstance(each.spec, (CollectSpec, SinkSpec)):
+                guarantees[label(each)] = Guarantee.EXACTLY_ONCE
+        return guarantees
+
+    def build(self, world: World, *, start: int, recovery_path: str | None) -> JobSubmission:
+        """Return what is submitted in a simulation.
+
+        Args:
+            world: The simulation.
+            start: How often the driver was started before.
+            recovery_path: The checkpoint that the job goes on from, if any.
+        """
+        scenario = world.scenario
+        default = self.submission.configuration.default_parallelism()
+        parallelism = _parallelism(scenario, start) or default
+        copies: dict[int, Transformation] = {}
+        for each in self.submission.transformations:
+            spec = self._spec(each, world)
+            own = each.parallelism
+            if own in (None, default) and not each.fixed_parallelism:
+                own = parallelism
+            copies[each.id] = replace(
+                each,
+                spec=spec,
+                parallelism=own,
+                inputs=[_relinked(edge, copies) for edge in each.inputs],
+            )
+        return JobSubmission(
+            name=self.submission.name,
+            transformations=list(copies.values()),
+            configuration=self._configuration(world, parallelism, recovery_path),
+            on_progress=None,
+        )
+
+    def outputs(self, world: World, output: SimulatedOutput) -> dict[str, Counter[str]]:
+        """Return what the sinks got, by label, as it is at the end of a simulation.
+
+        Args:
+            world: The simulation.
+            output: Of all starts of the driver.
+        """
+        printed: dict[int, Counter[str]] = {}
+        for line in output.printed:
+            found = _PRINTED.match(line)
+            assert found is not None, line
+            printed.setdefault(int(found[1]), Counter())[line[found.end() :]] += 1
+        outputs = {}
+        for each in self.submission.transformations:
+            name = label(each)
+            if isinstance(each.spec, PrintSpec):
+                outputs[name] = printed.get(each.id, Counter())
+            elif isinstance(each.spec, SinkFunctionSpec):
+                outputs[name] = Counter(world.emitted.get(name, ()))
+            elif isinstance(each.spec, SinkSpec) and isinstance(each.spec.sink, FileSink):
+                outputs[name] = _read_files(_directory(world, each))
+            elif isinstance(each.spec, (SinkSpec, CollectSpec)):
+                recorded = world.recorded.get(name, {}).values()
+                outputs[name] = Counter(record for records in recorded for record in records)
+                outputs[name].update(output.kept.get(each.id, ()))
+        return outputs
+
+    def _spec(self, transformation: Transformation, world: World) -> OperatorSpec:
+        spec, name = transformation.spec, label(transformation)
+        if isinstance(spec, SourceSpec):
+            return replace(
+                spec, source=SimulatedSource(self._source(transformation, spec, world), _cut(world))
+            )
+        if isinstance(spec, PrintSpec):
+            return replace(spec, identifier=f"\x00{transformation.id}\x00")
+        if isinstance(spec, SinkFunctionSpec):
+            return SinkFunctionSpec(RecordingFunction(name))
+        if isinstance(spec, SinkSpec):
+            if isinstance(spec.sink, FileSink):
+                return replace(spec, sink=spec.sink.at(str(_directory(world, transformation))))
+            return replace(spec, sink=RecordingSink(name))
+        if isinstance(spec, CollectSpec) and may_lose_driver(world.scenario):
+            return SinkSpec(RecordingSink(name))
+        return spec
+
+    def _source(self, transformation: Transformation, spec: SourceSpec, world: World) -> Any:
+        if not world.scenario.shuffled:
+            return spec.source
+        strategy = spec.strategy
+        if strategy.timestamp_assigner is None:
+            readers = [
+                each
+                for each in self.submission.transformations
+                if any(edge.source.id == transformation.id for edge in each.inputs)
+            ]
+            if len(readers) == 1 and isinstance(readers[0].spec, WatermarksSpec):
+                strategy = readers[0].spec.strategy
+        random = Random(f"order/{world.scenario.seed}/{transformation.id}")
+        return shuffled(spec.source, strategy, random) or spec.source
+
+    def _configuration(self, world: World, parallelism: int, recovery_path: str | None) -> Configuration:
+        scenario = world.scenario
+        configuration = Configuration(self.submission.configuration)
+        settings = {
+            options.TARGET: "local",
+            options.DEBUG: True,
+            options.DEFAULT_PARALLELISM: parallelism,
+            options.WATERMARK_STALL_WARNING: 0,
+            keys.CHECKPOINT_INTERVAL: scenario.interval_ms,
+            keys.CHECKPOINT_DIRECTORY: str(world.scratch / "checkpoints"),
+            keys.EXTERNALIZED_RETENTION: "RETAIN_ON_CANCELLATION",
+            keys.RETAINED_CHECKPOINTS: scenario.retained,
+            keys.TOLERABLE_FAILURES: scenario.tolerable_failures,
+            keys.INCREMENTAL: scenario.incremental,
+            keys.MIN_PAUSE: 0,
+            keys.RESTART_STRATEGY: "fixed-delay",
+            keys.RESTART_FIXED_DELAY_ATTEMPTS: 12,
+            keys.RESTART_DELAY: 1,
+        }
+        for option, value in settings.items():
+            configuration.set(option, value)
+        configuration.remove_config(options.EPOCH_FIXED_RECORDS.key)
+        configuration.remove_config(keys.RECOVERY_PATH.key)
+        if recovery_path is not None:
+            configuration.set(keys.RECOVERY_PATH, recovery_path)
+        return configuration
+
+
+def label(transformation: Transformation) -> str:
+    """Return how messages name a sink."""
+    return f"{transformation.name} ({transformation.id})"
+
+
+def may_lose_driver(scenario: Scenario) -> bool:
+    """Return whether the driver may be killed."""
+    return any(fault.kind in (FaultKind.KILL, FaultKind.KILL_DRIVER) for fault in scenario.faults)
+
+
+def _parallelism(scenario: Scenario, start: int) -> int | None:
+    chosen = scenario.parallelism
+    return None if chosen is None else chosen[min(start, len(chosen) - 1)]
+
+
+def _cut(world: World) -> int | None:
+    return world.scenario.epoch_records
+
+
+def _relinked(edge: Edge, copies: Mapping[int, Transformation]) -> Edge:
+    return replace(edge, source=copies[edge.source.id])
+
+
+def _directory(world: World, transformation: Transformation) -> Path:
+    return world.scratch / "sinks" / str(transformation.id)
+
+
+def _read_files(directory: Path) -> Counter[str]:
+    """Return the records of all finished files below a directory: lines, or rows of Parquet files."""
+    records: Counter[str] = Counter()
+    for path in sorted(directory.rglob("*")):
+        if path.name.startswith(".") or not path.is_file():
+            continue
+        data = path.read_bytes()
+        if data[:4] == b"PAR1":
+            records.update(_parquet_rows(path))
+        else:
+            records.update(data.decode("utf-8", errors="replace").splitlines())
+    return records
+
+
+def _parquet_rows(path: Path) -> list[str]:
+    from pyarrow import parquet  # optional, and slow to import
+
+    return [repr(row) for row in parquet.read_table(path).to_pylist()]

@@ -1,0 +1,142 @@
+"""One simulated run from beginning to end: the driver is started until the job ends."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from millstream.common.errors import JobExecutionError, MillstreamError
+from millstream.graph.launcher import RunningJob
+from millstream.runtime.job.launcher import DefaultLauncher
+from millstream.verify.executor import SimulatedExecutor
+from millstream.verify.faults import DriverKilled, Fault
+from millstream.verify.program import Program, SimulatedOutput
+from millstream.verify.scenario import Scenario
+from millstream.verify.world import World
+
+__all__ = ["Outcome", "scratch_base", "simulate"]
+
+_MOST_STARTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a simulated run.
+
+    Attributes:
+        scenario: How it was to go.
+        outputs: What each sink got.
+        error: Why the job failed for good; None if it ended well.
+        trace: What happened.
+        reached: How often each place was reached.
+        fired: What went wrong, with who was there.
+        restarts: How often an attempt or the driver began anew.
+        records: Records that the sources gave; of the last attempt.
+        job: The job of the last start of the driver; None if it could not be started.
+    """
+
+    scenario: Scenario
+    outputs: Mapping[str, Counter[str]]
+    error: BaseException | None
+    trace: tuple[str, ...]
+    reached: Mapping[str, int]
+    fired: tuple[tuple[Fault, str], ...]
+    restarts: int
+    records: int
+    job: RunningJob | None
+
+
+def scratch_base() -> str | None:
+    """Return a directory in memory if there is one: simulated runs write and sync many small files."""
+    shared = Path("/dev/shm")
+    return str(shared) if shared.is_dir() else None
+
+
+def simulate(program: Program, scenario: Scenario) -> Outcome:
+    """Run a job in a world of its own; everything it writes is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="millstream-verify-", dir=scratch_base()) as scratch:
+        world = World(scenario, Path(scratch))
+        with world.installed():
+            return _Run(program, world).run()
+
+
+class _Run:
+    def __init__(self, program: Program, world: World) -> None:
+        self._program = program
+        self._world = world
+        self._output = SimulatedOutput({})
+        self._job_ids: list[str] = []
+        self._starts = 0
+
+    def run(self) -> Outcome:
+        """Start the driver until the job has ended."""
+        world = self._world
+        job, error = None, None
+        for start in range(_MOST_STARTS):
+            fired = len(world.fired)
+            job, error = self._start(start)
+            if error is None:
+                break
+            world.note(f"driver ended: {type(error).__name__}")
+            # A driver that could not even begin is started again, if that was injected.
+            if not world.driver_dead and not (job is None and len(world.fired) > fired):
+                break
+        world.let_all_arrive()
+        world.note("end" if error is None else f"end: {type(error).__name__}")
+        progress = None if job is None or error is not None else job.wait().progress
+        return Outcome(
+            scenario=world.scenario,
+            outputs=self._program.outputs(world, self._output),
+            error=error,
+            trace=tuple(world.trace),
+            reached=dict(world.reached),
+            fired=tuple(world.fired),
+            restarts=world.failed_attempts + self._starts - 1,
+            records=0 if progress is None else progress.records_in,
+            job=job,
+        )
+
+    def _start(self, start: int) -> tuple[RunningJob | None, BaseException | None]:
+        world = self._world
+        world.driver_dead = False
+        self._starts += 1
+        recovery_path = self._newest_checkpoint()
+        world.note(f"driver starts, from {recovery_path or 'the beginning'}")
+        submission = self._program.build(world, start=start, recovery_path=recovery_path)
+        launcher = DefaultLauncher(
+            world.clock,
+            build_executor=lambda _configuration, _output: SimulatedExecutor(world),
+            build_output=self._build_output,
+        )
+        try:
+            job = launcher.launch(submission)
+        except (MillstreamError, DriverKilled) as error:
+            return None, error
+        self._job_ids.append(job.job_id)
+        try:
+            job.wait()
+        except JobExecutionError as error:
+            return job, error.__cause__ or error
+        return job, None
+
+    def _build_output(self, collectors: Mapping[int, str]) -> SimulatedOutput:
+        output = SimulatedOutput(collectors)
+        output.printed, output.kept = self._output.printed, self._output.kept
+        return output
+
+    def _newest_checkpoint(self) -> str | None:
+        """Return where the newest checkpoint is, of the last start of the driver that made one."""
+        for job_id in reversed(self._job_ids):
+            directory = self._world.scratch / "checkpoints" / job_id
+            found = [
+                path.parent
+                for path in directory.glob("chk-*/_metadata")
+                if re.fullmatch(r"chk-\d+", path.parent.name)
+            ]
+            if found:
+                return str(directory)
+        return None

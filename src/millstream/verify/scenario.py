@@ -1,0 +1,141 @@
+"""What one seed stands for: everything that varies from run to run, drawn at random once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from random import Random
+
+from millstream.verify.faults import Fault, kinds_at
+
+__all__ = ["EVERYTHING", "Scenario", "Variation", "draw_scenario"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """What seeds may vary.
+
+    Attributes:
+        epochs: Where epochs end, and which of them end with a checkpoint.
+        parallelism: Parallelism, also from one start of the driver to the next.
+        order: The order in which records arrive, within the bound of the watermarks.
+        faults: What goes wrong.
+    """
+
+    epochs: bool = True
+    parallelism: bool = True
+    order: bool = True
+    faults: bool = True
+
+    @staticmethod
+    def of(names: str) -> Variation:
+        """Read a list such as "epochs,faults".
+
+        Raises:
+            ValueError: If it names something else.
+
+        >>> Variation.of("epochs").faults
+        False
+        """
+        wanted = {name.strip() for name in names.split(",") if name.strip()}
+        other = wanted - {"epochs", "parallelism", "order", "faults"}
+        if other:
+            raise ValueError(", ".join(sorted(other)))
+        return Variation(
+            epochs="epochs" in wanted,
+            parallelism="parallelism" in wanted,
+            order="order" in wanted,
+            faults="faults" in wanted,
+        )
+
+    def __str__(self) -> str:
+        named = {
+            "epochs": self.epochs,
+            "parallelism": self.parallelism,
+            "order": self.order,
+            "faults": self.faults,
+        }
+        return ", ".join(name for name, varied in named.items() if varied) or "nothing"
+
+
+EVERYTHING = Variation()
+
+_ONLY_AFTER_A_FAILURE = {"restore": 1, "storage.read": 6}
+"""How often places are reached that an undisturbed run does not come to, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """How one simulated run goes.
+
+    Attributes:
+        seed: Of all randomness during the run.
+        parallelism: At each start of the driver, the last one for all further ones; None as the program says.
+        epoch_records: Largest number of records of a source subtask in an epoch; None for no cuts.
+        interval_ms: Time between checkpoints.
+        retained: Checkpoints that are kept.
+        tolerable_failures: Checkpoints that may fail one after the other.
+        incremental: Whether checkpoints hold only what changed.
+        shuffled: Whether records arrive in another order.
+        faults: What goes wrong.
+    """
+
+    seed: int = 0
+    parallelism: tuple[int, ...] | None = None
+    epoch_records: int | None = None
+    interval_ms: int = 30
+    retained: int = 1
+    tolerable_failures: int = 0
+    incremental: bool = True
+    shuffled: bool = False
+    faults: tuple[Fault, ...] = ()
+
+    def without_faults(self) -> Scenario:
+        """Return the same run, undisturbed."""
+        return replace(self, faults=())
+
+    def __str__(self) -> str:
+        parallelism = "-" if self.parallelism is None else "/".join(map(str, self.parallelism))
+        return (
+            f"seed {self.seed}, parallelism {parallelism}, epochs up to {self.epoch_records or 'any number of'} "
+            f"records, checkpoints every {self.interval_ms} ms ({self.retained} kept, {self.tolerable_failures} may "
+            f"fail, {'incremental' if self.incremental else 'whole'}), order {'changed' if self.shuffled else 'kept'}"
+        )
+
+
+def draw_scenario(seed: int, *, records: int, profile: Mapping[str, int], vary: Variation) -> Scenario:
+    """Draw what a seed stands for.
+
+    Args:
+        seed: Any number; the same gives the same.
+        records: How many records the sources give.
+        profile: How often each place was reached in a run without faults.
+        vary: What varies.
+    """
+    random = Random(f"scenario/{seed}")
+    epochs = random.choice((2, 4, 6, 10, 16))
+    parallelism = tuple(random.choices((1, 2, 3, 4), k=3))
+    epoch_records = max(2 * records // epochs, 1)
+    interval_ms = random.choice((1, 10, 20, 50, 120))
+    retained, tolerable = random.choice((1, 1, 2, 3)), random.choice((0, 1, 3))
+    incremental, shuffled = random.random() < 0.7, random.random() < 0.7
+    faults = tuple(_draw_fault(random, profile) for _ in range(random.choice((0, 1, 1, 2, 2, 3, 4))))
+    return Scenario(
+        seed=seed,
+        parallelism=parallelism if vary.parallelism else None,
+        epoch_records=epoch_records if vary.epochs else None,
+        interval_ms=interval_ms if vary.epochs else 30,
+        retained=retained,
+        tolerable_failures=tolerable,
+        incremental=incremental,
+        shuffled=shuffled and vary.order,
+        faults=faults if vary.faults else (),
+    )
+
+
+def _draw_fault(random: Random, profile: Mapping[str, int]) -> Fault:
+    counts = {**_ONLY_AFTER_A_FAILURE, **profile}
+    point = random.choice(sorted(point for point, count in counts.items() if count))
+    # Sooner rather than later: a run with fewer checkpoints reaches a place less often than the one counted.
+    nth = 1 + int(counts[point] * random.random() ** 2)
+    return Fault(point, random.choice(kinds_at(point)), nth)

@@ -1,0 +1,165 @@
+"""Sink functions and sinks as the engine calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from millstream.common import Configuration
+from millstream.common.errors import SinkError
+from millstream.common.functions import CheckpointedFunction, CheckpointListener, SinkFunction
+from millstream.common.state import ListStateDescriptor
+from millstream.datastream import StreamExecutionEnvironment
+from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, RestoreScope
+from millstream.operators.sink import SinkOperator
+from millstream.spi.sink import Sink, SinkWriter
+from millstream.state.operator_state import OperatorStateBackend
+
+
+class BufferingSink(SinkFunction, CheckpointedFunction, CheckpointListener):
+    """Writes out when a checkpoint is complete; what waits is in its state. Fails once, at `fails_at`."""
+
+    def __init__(self, target, fails_at):
+        self.target, self.fails_at = target, fails_at
+
+    def initialize_state(self, context):
+        self.saved = context.get_operator_state_store().get_list_state(ListStateDescriptor("waiting"))
+        self.waiting = [tuple(pair) for pair in self.saved.get()]
+        self.checkpoint = context.get_restored_checkpoint_id() or 0
+        if context.is_restored():  # complete: it was restored
+            self.notify_checkpoint_complete(self.checkpoint)
+
+    def invoke(self, value):
+        failed = Path(self.target, "failed")
+        if value == self.fails_at and not failed.exists():
+            failed.write_text("")
+            raise ValueError("injected")
+        self.waiting.append((None, value))
+
+    def snapshot_state(self, context):
+        self.checkpoint = context.get_checkpoint_id()
+        self.waiting = [(number or self.checkpoint, value) for number, value in self.waiting]
+        self.saved.update(self.waiting)
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        due = [(number, value) for number, value in self.waiting if number and number <= checkpoint_id]
+        for number in {number for number, _ in due}:
+            values = [value for each, value in due if each == number]
+            Path(self.target, f"{number}.json").write_text(json.dumps(values))
+        self.waiting = [pair for pair in self.waiting if pair not in due]
+
+    def finish(self):
+        Path(self.target, "rest.json").write_text(json.dumps([value for _, value in self.waiting]))
+
+
+@pytest.mark.parametrize("fails_at", [0, 31, 99])
+def test_sink_function_with_state_is_exactly_once_over_a_failure(tmp_path, fails_at):
+    settings = {
+        "execution.target": "local",
+        "execution.checkpointing.interval": "1 ms",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+        "millstream.epoch.fixed-records": 10,
+    }
+    environment = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    environment.from_collection(list(range(100))).add_sink(BufferingSink(str(tmp_path), fails_at))
+    environment.execute()
+    assert (tmp_path / "failed").exists()
+    written = [value for file in tmp_path.glob("*.json") for value in json.loads(file.read_text())]
+    assert sorted(written) == list(range(100))
+    assert len(list(tmp_path.glob("*.json"))) > 3
+
+
+CALLS: list = []
+
+
+class Recording(SinkWriter):
+    def restore(self, snapshots, *, others):
+        CALLS.append(("restore", list(snapshots), list(others)))
+
+    def open(self):
+        CALLS.append("open")
+
+    def write(self, values, timestamps, *, watermark_ms, now_ms):
+        CALLS.append(("write", values))
+
+    def prepare_commit(self, *, now_ms, checkpoint, end_of_input):
+        CALLS.append(("prepare", checkpoint, end_of_input))
+        return ["staged"]
+
+    def number_committables(self, committables, checkpoint_id):
+        return [(each, checkpoint_id) for each in committables]
+
+    def snapshot(self):
+        return "kept"
+
+    def checkpoint_completed(self, checkpoint_id):
+        CALLS.append(("completed", checkpoint_id))
+
+    def next_processing_time(self):
+        return 42
+
+    def abort(self):
+        CALLS.append("abort")
+
+    def close(self):
+        CALLS.append("close")
+
+
+class RecordingSink(Sink):
+    def build_writer(self, context):
+        assert context.operator_id == "id"
+        return Recording()
+
+
+def operator_of(sink):
+    CALLS.clear()
+    operator = SinkOperator(sink)
+    context = OperatorContext(
+        "job", "sink", "id", 1, 2, 128, 3, EpochTime(7), operator_state=OperatorStateBackend()
+    )
+    operator.setup(context, None)
+    return operator
+
+
+def test_writer_goes_through_its_life_in_order():
+    operator = operator_of(RecordingSink())
+    for written_by in range(3):
+        operator.restore_state(f"of {written_by}", RestoreScope(written_by, 1, 2, lambda key: True))
+    operator.open()
+    operator.process_batch([1], None)
+    assert operator.next_processing_time() == 42
+    report = OperatorReport()
+    operator.end_epoch(report, checkpoint=True)
+    operator.context.operator_state.prepare_snapshot(5, 7)
+    assert report.committables == [("staged", 5)]
+    assert operator.snapshot_state() == "kept"
+    operator.context.operator_state.notify_complete(5)
+    operator.end_input()
+    assert operator.next_processing_time() is None
+    operator.end_epoch(OperatorReport(), checkpoint=True)
+    operator.close()
+    assert CALLS == [
+        ("restore", ["of 1"], ["of 0", "of 2"]),
+        "open",
+        ("write", [1]),
+        ("prepare", True, False),
+        ("completed", 5),
+        ("prepare", True, True),
+        "close",
+    ]
+
+
+def test_sink_whose_writer_cannot_be_made_can_be_aborted_and_closed():
+    class Broken(Sink):
+        def build_writer(self, context):
+            raise SinkError("no")
+
+    operator = operator_of(Broken())
+    with pytest.raises(SinkError):
+        operator.open()
+    operator.abort()
+    operator.close()
+    assert CALLS == []

@@ -1,0 +1,119 @@
+"""Every place of the protocols, with everything that can go wrong there: it really happened, and nothing shows of it.
+
+Each cell runs one job under a scenario with this one fault; which time the place is reached is spread over the cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from verify_jobs import captured, timers_and_windows, timers_and_windows_gives
+
+from millstream.verify.faults import POINTS, Fault, FaultKind, kinds_at
+from millstream.verify.run import simulate
+from millstream.verify.scenario import Scenario
+
+COUNT = 90
+BASE = Scenario(seed=5, parallelism=(2,), epoch_records=16, interval_ms=10, retained=1)
+CELLS = [(point, kind) for point in POINTS for kind in kinds_at(point)]
+
+
+@pytest.fixture(scope="module")
+def program():
+    return captured(lambda environment: timers_and_windows(environment, COUNT))
+
+
+@pytest.fixture(scope="module")
+def reached(program):
+    """How often each place is reached in the undisturbed run."""
+    return simulate(program, BASE).reached
+
+
+def run(program, *faults, **changes):
+    scenario = replace(BASE, faults=faults, **changes)
+    outcome = simulate(program, scenario)
+    assert outcome.error is None, (scenario, outcome.error)
+    return outcome
+
+
+def check(outcome):
+    assert list(outcome.outputs.values()) == timers_and_windows_gives(COUNT), outcome.trace
+
+
+def test_the_undisturbed_job_gives_what_is_right(program):
+    outcome = run(program)
+    check(outcome)
+    assert outcome.restarts == 0
+    assert outcome.records == COUNT
+
+
+# Places that are reached only while a job comes back are made to be reached by an earlier failure.
+AFTER_A_FAILURE = {"restore": 1, "storage.read": 3}
+
+
+@pytest.mark.parametrize(("point", "kind"), CELLS, ids=lambda each: getattr(each, "value", each))
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_a_fault_is_hit_and_nothing_is_lost_or_repeated(program, reached, point, kind, when):
+    if point in AFTER_A_FAILURE:
+        faults = (
+            Fault("epoch.report", FaultKind.EXCEPTION, 4),
+            Fault(point, kind, 1 if when == "early" else AFTER_A_FAILURE[point]),
+        )
+    else:
+        faults = (Fault(point, kind, max(reached[point] // 3, 1) if when == "early" else reached[point]),)
+    outcome = run(program, *faults)
+    assert [fault for fault, _ in outcome.fired] == list(faults)
+    harmless = kind in (FaultKind.DUPLICATE,) or ("driver" in outcome.fired[-1][1] and kind is FaultKind.HANG)
+    deleted = point == "storage.delete" and kind is not FaultKind.KILL  # what stays is removed later
+    if not harmless and not deleted:
+        assert outcome.restarts >= 1, outcome.trace
+    check(outcome)
+
+
+@pytest.mark.parametrize("kind", [FaultKind.IO_ERROR, FaultKind.LOST_ANSWER, FaultKind.LATE, FaultKind.TORN])
+@pytest.mark.parametrize("nth_from_end", range(8))
+def test_a_tolerated_failure_of_a_checkpoint_and_the_loss_of_the_driver_behind_it(
+    program, reached, kind, nth_from_end
+):
+    writes = reached["storage.write"]
+    for point in ("commit.done", "epoch.report", "sink.committed"):
+        outcome = run(
+            program,
+            Fault("storage.write", kind, writes - nth_from_end),
+            Fault(point, FaultKind.KILL, reached[point]),
+            tolerable_failures=3,
+        )
+        assert ("storage.write", kind) in {(fault.point, fault.kind) for fault, _ in outcome.fired}
+        check(outcome)
+
+
+@pytest.mark.parametrize(
+    "first", ["sink.commit", "manifest.published", "state.write", "report", "seal", "tidy"]
+)
+@pytest.mark.parametrize("second", ["restore", "attempt.start", "storage.read", "sink.commit", "read"])
+def test_a_failure_during_recovery_from_a_failure(program, reached, first, second):
+    kind = FaultKind.IO_ERROR if first == "sink.commit" else FaultKind.EXCEPTION
+    # The first late enough for a checkpoint to be there, the second the first time that it comes behind that.
+    time = max(reached[first] - 1, 1)
+    before = simulate(program, replace(BASE, faults=(Fault(first, kind, time),)))
+    trace = "\n".join(before.trace)
+    assert "attempt failed" in trace
+    faults = (
+        Fault(first, kind, time),
+        Fault(second, FaultKind.KILL, 1 if second in ("restore", "storage.read") else before.reached[second]),
+    )
+    outcome = run(program, *faults, parallelism=(2, 3, 1))
+    assert len(outcome.fired) == 2, outcome.trace
+    check(outcome)
+
+
+@pytest.mark.parametrize("parallelism", [(1, 4), (4, 1), (3, 2), (2, 3)])
+def test_state_moves_to_another_parallelism_when_the_driver_comes_back(program, parallelism):
+    outcome = run(program, Fault("commit.done", FaultKind.KILL, 2), parallelism=parallelism)
+    slots = [line for line in outcome.trace if "attempt 0 on" in line]
+    assert [f"on {count} slots" in line for line, count in zip(slots, parallelism, strict=True)] == [
+        True,
+        True,
+    ]
+    check(outcome)
