@@ -127,9 +127,6 @@ def test_job_that_waits_for_its_restart_can_be_cancelled():
             launcher.launched.wait(10),
             launcher.jobs[0].cancel(),
         )
-            launcher.launched.wait(10),
-            launcher.jobs[0].cancel(),
-        )
         client = environment.execute_async()
         with pytest.raises(JobExecutionError, match="cancelled"):
             client.get_job_execution_result().result()

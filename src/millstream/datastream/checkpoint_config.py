@@ -37,7 +37,7 @@ class CheckpointConfig:
         return CheckpointingMode[str(self._configuration.get(options.CONSISTENCY_MODE)).upper()]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
-        """Set the mode.
+        """Set the mode; state is exactly once in either, as every epoch boundary is an aligned barrier.
 
         Raises:
             ConfigurationError: If it is not one.
@@ -58,12 +58,15 @@ class CheckpointConfig:
         return self._set(options.CHECKPOINT_INTERVAL, checkpoint_interval, least=1)
 
     def get_checkpoint_timeout(self) -> int:
-        """Return after how many milliseconds a checkpoint is given up."""
+        """Return the timeout that was kept, in milliseconds."""
         timeout_ms: int = self._configuration.get(options.CHECKPOINT_TIMEOUT)
         return timeout_ms
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
-        """Set after how many milliseconds a checkpoint is given up.
+        """Keep a timeout in milliseconds, for programs that ask for it; without effect.
+
+        A checkpoint is part of its epoch: a slot that hangs while it writes is lost after
+        `millstream.slot.timeout`, and the job goes on from the checkpoint before.
 
         Raises:
             ConfigurationError: If it is less than 10, as in Flink.
@@ -84,12 +87,12 @@ class CheckpointConfig:
         return self._set(options.MIN_PAUSE, min_pause_between_checkpoints, least=0)
 
     def get_max_concurrent_checkpoints(self) -> int:
-        """Return how many checkpoints may be under way at once."""
+        """Return the number that was kept."""
         number: int = self._configuration.get(options.MAX_CONCURRENT_CHECKPOINTS)
         return number
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
-        """Set how many checkpoints may be under way at once.
+        """Keep a number, for programs that ask for it; without effect: one checkpoint is under way at most.
 
         Raises:
             ConfigurationError: If it is not positive.
@@ -122,7 +125,7 @@ class CheckpointConfig:
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """Set what becomes of the last checkpoint."""
+        """Set what becomes of the last checkpoint when the job is cancelled or fails; it goes when the job ends well."""
         return self._set(options.EXTERNALIZED_RETENTION, retention_mode)
 
     def is_externalized_checkpoints_enabled(self) -> bool:

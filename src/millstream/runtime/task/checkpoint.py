@@ -195,11 +195,12 @@ def _restore_operator_state(saved: SavedState, node: StreamNode, subtask: int, o
 def _restore_watermark(
     saved: SavedState, node: StreamNode, subtask: int, operator: Operator, *, same: bool
 ) -> None:
+    parallelism = saved.order.parallelism[node.operator_id]
+    # A subtask that had no watermark holds back as much as one with the lowest.
     marks = [
-        mark
+        next((mark for _, mark in reader.read(node.operator_id, ChunkKind.WATERMARKS)), MIN_TIMESTAMP)
         for slot, reader in saved.slots.items()
-        if slot == subtask or not same
-        for _, mark in reader.read(node.operator_id, ChunkKind.WATERMARKS)
+        if slot < parallelism and (slot == subtask or not same)
     ]
     operator.watermark_ms = min(marks, default=MIN_TIMESTAMP)
 
