@@ -164,7 +164,8 @@ def test_remote_model_inference_answers_for_every_row(examples, tmp_path):
         options=("-D", "millstream.execution.max-epochs=3"),
         cwd=tmp_path,
     )
-    answers = [json.loads(re.sub(r"^\d+> ", "", line)) for line in lines[1:]]
+    printed = [re.sub(r"^\d+> ", "", line) for line in lines]  # the program logs to standard output as well
+    answers = [json.loads(line) for line in printed if line.startswith("{")]
     assert "unordered_wait_with_retry" in source
     assert answers and {answer["analysis_result"] for answer in answers} == {"positive"}
     assert len({answer["user_id"] for answer in answers}) == len(answers)

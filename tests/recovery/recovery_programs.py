@@ -173,7 +173,7 @@ class ByTimer(KeyedProcessFunction):
         return []
 
     def on_timer(self, timestamp, ctx):
-        due = [time for time in self.by_time.keys() if time <= timestamp]
+        due = [time for time in self.by_time.keys() if time <= timestamp]  # noqa: SIM118
         yield ctx.get_current_key(), timestamp, sum(self.by_time.get(time) for time in due)
 
 

@@ -35,10 +35,10 @@ class Count(KeyedProcessFunction):
         self.count.update(count)
         yield f"{value % 7}:{count}"
 
-directory, recover = sys.argv[1:]
+directory = sys.argv[1]
 env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict({
-    "execution.target": "local", "high-availability.storageDir": directory + "/ha",
-    "execution.checkpointing.interval": "20 ms", "millstream.recover": recover}))
+    "high-availability.storageDir": directory + "/ha",
+    "execution.checkpointing.interval": "20 ms"}))
 source = DataGeneratorSource(lambda index: index, RECORDS, RateLimiterStrategy.per_second(PER_SECOND), Types.LONG())
 stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").key_by(lambda value: value % 7)
 sink = FileSink.for_row_format(directory + "/out", Encoder.simple_string_encoder()).build()
@@ -50,7 +50,9 @@ env.execute("counting")
 def start(tmp_path: Path, *, recover: bool) -> subprocess.Popen[bytes]:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    return subprocess.Popen([sys.executable, str(program), str(tmp_path), str(recover).lower()])
+    options = ["--recover"] if recover else []
+    command = [sys.executable, "-m", "millstream.cli.main", "run", "--target", "local", *options]
+    return subprocess.Popen([*command, str(program), str(tmp_path)])
 
 
 def lines(directory: Path) -> Counter[str]:

@@ -96,8 +96,12 @@ def test_a_function_that_keeps_state_in_a_variable_is_found_and_one_command_repl
 
 def test_what_results_depend_on_is_left_alone_and_said(program):
     text = COUNTS.replace("[(n % 3, n) for n in range(60)]", "range(30)")
-    text = text.replace("numbers.key_by(lambda record: record[0])", "numbers.rebalance().map(int).key_by(str)")
-    text = text.replace("lambda one, other: (one[0], one[1] + other[1])", "lambda one, other: one * 2 + other")
+    text = text.replace(
+        "numbers.key_by(lambda record: record[0])", "numbers.rebalance().map(int).key_by(str)"
+    )
+    text = text.replace(
+        "lambda one, other: (one[0], one[1] + other[1])", "lambda one, other: one * 2 + other"
+    )
     text = text.replace("key_by(str)", "key_by(lambda number: 0)")
     result = run("--seeds", "3", program(text))
     assert "left alone, as its results depend on it: parallelism" in result.output

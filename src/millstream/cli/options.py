@@ -33,6 +33,7 @@ VERBOSE_KEY = "millstream.verbose"
 SAVEPOINT_KEY = "execution.state-recovery.path"
 ALLOW_NON_RESTORED_KEY = "execution.state-recovery.ignore-unclaimed-state"
 CLAIM_MODE_KEY = "execution.state-recovery.claim-mode"
+RECOVER_KEY = "millstream.recover"
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -51,6 +52,7 @@ class JobOptions:
         from_savepoint: Checkpoint or savepoint to begin from.
         allow_non_restored_state: Whether state in it may be dropped that no operator takes.
         claim_mode: Who owns it, NO_CLAIM or CLAIM; None for the configured mode.
+        recover: Go on where a driver was lost.
     """
 
     definitions: dict[str, str]
@@ -62,6 +64,7 @@ class JobOptions:
     from_savepoint: str | None = None
     allow_non_restored_state: bool = False
     claim_mode: str | None = None
+    recover: bool = False
 
     def settings(self) -> dict[str, str]:
         """Return all of it as option keys and values; `-D` has the last word."""
@@ -78,6 +81,8 @@ class JobOptions:
             settings[SAVEPOINT_KEY] = self.from_savepoint
         if self.allow_non_restored_state:
             settings[ALLOW_NON_RESTORED_KEY] = "true"
+        if self.recover:
+            settings[RECOVER_KEY] = "true"
         if self.claim_mode is not None:
             settings[CLAIM_MODE_KEY] = self.claim_mode
         return settings | self.definitions

@@ -29,6 +29,11 @@ __all__ = ["command", "run_with_options"]
     help="Whether the job removes it when checkpoints of its own have taken its place.",
 )
 @click.option(
+    "--recover",
+    is_flag=True,
+    help="Go on from the last checkpoint of this job if its driver was lost (high-availability.storageDir).",
+)
+@click.option(
     "--pyflink", is_flag=True, help="JOB.PY is written against PyFlink: import millstream as pyflink."
 )
 @click.argument("program", type=click.Path(exists=True, dir_okay=False, readable=True), metavar="JOB.PY")

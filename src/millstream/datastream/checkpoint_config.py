@@ -65,8 +65,7 @@ class CheckpointConfig:
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
         """Keep a timeout in milliseconds, for programs that ask for it; without effect.
 
-        A checkpoint is part of its epoch: a slot that hangs while it writes is lost after
-        `millstream.slot.timeout`, and the job goes on from the checkpoint before.
+        A checkpoint is part of its epoch, and is waited for as long as the slots live.
 
         Raises:
             ConfigurationError: If it is less than 10, as in Flink.
@@ -125,7 +124,10 @@ class CheckpointConfig:
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """Set what becomes of the last checkpoint when the job is cancelled or fails; it goes when the job ends well."""
+        """Set what becomes of the last checkpoint when the job is cancelled or fails.
+
+        It goes when the job ends well.
+        """
         return self._set(options.EXTERNALIZED_RETENTION, retention_mode)
 
     def is_externalized_checkpoints_enabled(self) -> bool:

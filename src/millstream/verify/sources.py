@@ -28,6 +28,8 @@ __all__ = ["SimulatedSource", "shuffled"]
 
 _STARVED = 0.1
 """Probability that a source is given nothing to plan in an epoch, as if others had more to say."""
+_EVEN = 0.5
+"""Probability that all its subtasks read as much as they may; else some of them read nothing."""
 
 
 class SimulatedSource(Source):
@@ -70,7 +72,17 @@ class _Enumerator(SplitEnumerator):
         random = current_world().random
         if random.random() < _STARVED:
             return SourcePlan(backlog=True)
-        return self._inner.plan(replace(request, max_records=random.randint(1, self._epoch_records)))
+        plan = self._inner.plan(replace(request, max_records=random.randint(1, self._epoch_records)))
+        if random.random() < _EVEN:
+            return plan
+        # What is planned is planned from where a split was left, so what is taken out comes again.
+        slow = {subtask for subtask in sorted(plan.ranges) if random.random() < 0.5}
+        return replace(
+            plan,
+            ranges={subtask: ranges for subtask, ranges in plan.ranges.items() if subtask not in slow},
+            finished=plan.finished - slow,
+            backlog=plan.backlog or bool(slow),
+        )
 
     def advance(self, ends: Sequence[RangeEnd]) -> None:
         self._inner.advance(ends)

@@ -307,11 +307,15 @@ def _check_not_connect(config: SessionConfig) -> None:
 
 
 def _silence(context: SparkContext) -> None:
-    """Have the JVM say nothing more: whatever it still removes while it stops, Spark reports as an error."""
+    """Have the JVM and Spark's Python workers say nothing more.
+
+    Whatever Spark still removes while it stops, and every worker whose connection it closes, is reported as an
+    error. What workers print goes through the JVM's standard error too.
+    """
     try:
         context.setLogLevel("OFF")
         jvm: Any = context._jvm
-        jvm.java.lang.System.setErr(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
+        jvm.java.lang.System.err.close()
     except (OSError, Py4JError) as error:
         log.debug("the JVM is gone already: %s", error)
 

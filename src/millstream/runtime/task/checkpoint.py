@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from millstream.common.errors import MillstreamError
-from millstream.common.time import MIN_TIMESTAMP
+from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.graph.stream_graph import StreamNode
 from millstream.operators.base import Operator, RestoreScope
 from millstream.runtime.checkpoint.chain import StateChain
@@ -202,7 +202,8 @@ def _restore_watermark(
         for slot, reader in saved.slots.items()
         if slot < parallelism and (slot == subtask or not same)
     ]
-    operator.watermark_ms = min(marks, default=MIN_TIMESTAMP)
+    # A final one is not kept: sources that have ended say so anew, also to operators that were not there before.
+    operator.watermark_ms = min(*marks, MAX_TIMESTAMP - 1) if marks else MIN_TIMESTAMP
 
 
 def _scope(node: StreamNode, old: int, subtask: int, *, all_mine: bool) -> RestoreScope:
