@@ -151,3 +151,8 @@ def test_example_is_found_in_the_checkout_or_the_package():
     assert isinstance(program, Path)
     assert "main()" in program.read_text(encoding="utf-8")
     assert find_example("trains") is None
+
+
+def test_the_reference_page_of_options_is_up_to_date():
+    page = Path(__file__).parents[2] / "docs" / "options.md"
+    assert page.read_text() == invoke("config", "--markdown").output, "run: make docs"

@@ -83,6 +83,7 @@ def test_a_tolerated_failure_of_a_checkpoint_and_the_loss_of_the_driver_behind_i
             Fault("storage.write", kind, writes - nth_from_end),
             Fault(point, FaultKind.KILL, reached[point]),
             tolerable_failures=3,
+            recovers=nth_from_end % 4 == 0 or kind is FaultKind.LATE,
         )
         assert ("storage.write", kind) in {(fault.point, fault.kind) for fault, _ in outcome.fired}
         check(outcome)
@@ -109,11 +110,26 @@ def test_a_failure_during_recovery_from_a_failure(program, reached, first, secon
 
 
 @pytest.mark.parametrize("parallelism", [(1, 4), (4, 1), (3, 2), (2, 3)])
-def test_state_moves_to_another_parallelism_when_the_driver_comes_back(program, parallelism):
-    outcome = run(program, Fault("commit.done", FaultKind.KILL, 2), parallelism=parallelism)
+@pytest.mark.parametrize("recovers", [True, False])
+def test_state_moves_to_another_parallelism_when_the_driver_comes_back(program, parallelism, recovers):
+    outcome = run(program, Fault("commit.done", FaultKind.KILL, 2), parallelism=parallelism, recovers=recovers)
     slots = [line for line in outcome.trace if "attempt 0 on" in line]
     assert [f"on {count} slots" in line for line, count in zip(slots, parallelism, strict=True)] == [
         True,
         True,
     ]
     check(outcome)
+
+
+@pytest.mark.parametrize("recovers", [True, False])
+@pytest.mark.parametrize("nth", range(1, 7))
+@pytest.mark.parametrize("point", ["manifest.published", "storage.write", "manifest.write"])
+def test_a_checkpoint_that_is_there_but_seemed_to_fail_is_not_begun_from(program, point, nth, recovers):
+    kind = FaultKind.LOST_ANSWER if point == "storage.write" else FaultKind.EXCEPTION
+    time = nth if point != "storage.write" else nth * 3
+    faults = (Fault(point, kind, time), Fault("attempt.start", FaultKind.KILL, 2))
+    outcome = run(program, *faults, recovers=recovers)
+    assert len(outcome.fired) == 2
+    check(outcome)
+    faults = (Fault(point, kind, time), Fault("sink.precommit", FaultKind.KILL_DRIVER, 4 * nth + 6))
+    check(run(program, *faults, recovers=recovers))

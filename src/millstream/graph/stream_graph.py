@@ -142,7 +142,9 @@ def _build_edge(edge: Edge, target: StreamNode, nodes: dict[int, StreamNode]) ->
 
 
 def _check_iterations(graph: StreamGraph) -> None:
-    tails = {node.spec.head: node for node in graph.nodes.values() if isinstance(node.spec, IterationTailSpec)}
+    tails = {
+        node.spec.head: node for node in graph.nodes.values() if isinstance(node.spec, IterationTailSpec)
+    }
     for node in graph.nodes.values():
         if isinstance(node.spec, IterationHeadSpec) and node.id not in tails:
             raise JobDefinitionError(

@@ -149,7 +149,7 @@ class Program:
         return JobSubmission(
             name=self.submission.name,
             transformations=list(copies.values()),
-            configuration=self._configuration(world, parallelism, recovery_path),
+            configuration=self._configuration(world, parallelism, recovery_path, recover=start > 0),
             on_progress=None,
         )
 
@@ -213,7 +213,9 @@ class Program:
         random = Random(f"order/{world.scenario.seed}/{transformation.id}")
         return shuffled(spec.source, strategy, random) or spec.source
 
-    def _configuration(self, world: World, parallelism: int, recovery_path: str | None) -> Configuration:
+    def _configuration(
+        self, world: World, parallelism: int, recovery_path: str | None, *, recover: bool
+    ) -> Configuration:
         scenario = world.scenario
         configuration = Configuration(self.submission.configuration)
         settings = {
@@ -235,8 +237,12 @@ class Program:
         for option, value in settings.items():
             configuration.set(option, value)
         configuration.remove_config(options.EPOCH_FIXED_RECORDS.key)
-        configuration.remove_config(keys.RECOVERY_PATH.key)
-        if recovery_path is not None:
+        for option in (keys.RECOVERY_PATH, keys.HA_DIRECTORY, keys.RECOVER):
+            configuration.remove_config(option.key)
+        if scenario.recovers:
+            configuration.set(keys.HA_DIRECTORY, str(world.scratch / "recovery"))
+            configuration.set(keys.RECOVER, recover)
+        elif recovery_path is not None:
             configuration.set(keys.RECOVERY_PATH, recovery_path)
         return configuration
 

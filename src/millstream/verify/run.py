@@ -104,8 +104,9 @@ class _Run:
         world = self._world
         world.driver_dead = False
         self._starts += 1
-        recovery_path = self._newest_checkpoint()
-        world.note(f"driver starts, from {recovery_path or 'the beginning'}")
+        recovery_path = None if world.scenario.recovers else self._newest_checkpoint()
+        where = "what it is told" if world.scenario.recovers else recovery_path
+        world.note(f"driver starts, from {where if where and start else 'the beginning'}")
         submission = self._program.build(world, start=start, recovery_path=recovery_path)
         launcher = DefaultLauncher(
             world.clock,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from random import Random
 
-from millstream.verify.faults import Fault, kinds_at
+from millstream.verify.faults import Fault, FaultKind, kinds_at
 
 __all__ = ["EVERYTHING", "Scenario", "Variation", "draw_scenario"]
 
@@ -77,6 +77,8 @@ class Scenario:
         tolerable_failures: Checkpoints that may fail one after the other.
         incremental: Whether checkpoints hold only what changed.
         shuffled: Whether records arrive in another order.
+        recovers: Whether a driver that comes back is told by high-availability storage where to go on
+            (`--recover`), or by a user: from the newest checkpoint that is there.
         faults: What goes wrong.
     """
 
@@ -88,6 +90,7 @@ class Scenario:
     tolerable_failures: int = 0
     incremental: bool = True
     shuffled: bool = False
+    recovers: bool = True
     faults: tuple[Fault, ...] = ()
 
     def without_faults(self) -> Scenario:
@@ -99,7 +102,8 @@ class Scenario:
         return (
             f"seed {self.seed}, parallelism {parallelism}, epochs up to {self.epoch_records or 'any number of'} "
             f"records, checkpoints every {self.interval_ms} ms ({self.retained} kept, {self.tolerable_failures} may "
-            f"fail, {'incremental' if self.incremental else 'whole'}), order {'changed' if self.shuffled else 'kept'}"
+            f"fail, {'incremental' if self.incremental else 'whole'}), order {'changed' if self.shuffled else 'kept'}, "
+            f"recovers from {'the last' if self.recovers else 'the newest'} checkpoint"
         )
 
 
@@ -120,6 +124,8 @@ def draw_scenario(seed: int, *, records: int, profile: Mapping[str, int], vary: 
     retained, tolerable = random.choice((1, 1, 2, 3)), random.choice((0, 1, 3))
     incremental, shuffled = random.random() < 0.7, random.random() < 0.7
     faults = tuple(_draw_fault(random, profile) for _ in range(random.choice((0, 1, 1, 2, 2, 3, 4))))
+    # A manifest that comes late, after its job went on, must not be taken for the newest: only the pointer tells.
+    recovers = random.random() < 0.6 or any(fault.kind is FaultKind.LATE for fault in faults)
     return Scenario(
         seed=seed,
         parallelism=parallelism if vary.parallelism else None,
@@ -129,6 +135,7 @@ def draw_scenario(seed: int, *, records: int, profile: Mapping[str, int], vary: 
         tolerable_failures=tolerable,
         incremental=incremental,
         shuffled=shuffled and vary.order,
+        recovers=recovers,
         faults=faults if vary.faults else (),
     )
 

@@ -143,6 +143,8 @@ class World:
     def _due(self, name: str, detail: str) -> Fault | None:
         if self._quiet:
             return None
+        if self.driver_dead:  # what Python still unwinds, nobody does
+            raise DriverKilled
         self.reached[name] += 1
         fault = self._pending.pop((name, self.reached[name]), None)
         if fault is not None:

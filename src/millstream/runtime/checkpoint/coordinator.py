@@ -115,6 +115,8 @@ class CheckpointCoordinator:
         self._stores: dict[str, FileStore] = {}
         self._base: str | None = None
         self._completed: list[Manifest] = []
+        # Begun, and not known to be complete: the manifest may be there all the same, if an answer was lost.
+        self._unknown: set[int] = set()
         self._next_id = 1
         self._last_begin = self._last_end = clock.monotonic()
         self._failures = 0
@@ -164,6 +166,7 @@ class CheckpointCoordinator:
         """Begin a checkpoint with the epoch that is about to run."""
         self._last_begin = self._clock.monotonic()
         checkpoint_id = self._take_id()
+        self._unknown.add(checkpoint_id)
         return CheckpointOrder(
             checkpoint_id, self._location(), "shared", _directory(checkpoint_id), base=self._base_of_delta()
         )
@@ -221,11 +224,32 @@ class CheckpointCoordinator:
         self._failures = 0
         self._last_end = self._clock.monotonic()
         if not order.is_savepoint:
-            self._completed.append(manifest)
-            self._patchable = True
             if self._pointer is not None:
                 self._pointer.write(LostJob(self._job_id, self.path_of(order)))
+            self._completed.append(manifest)
+            self._unknown.discard(order.checkpoint_id)
+            self._patchable = True
         return manifest
+
+    def retract(self) -> None:
+        """Make sure that nobody begins from a checkpoint that seemed to fail; called before another attempt begins.
+
+        That attempt repeats what came behind the last completed one, and clears up what other attempts staged.
+
+        Raises:
+            CheckpointStorageError: If it cannot be removed.
+        """
+        if not self._unknown:
+            return
+        if self._pointer is not None:
+            if self._completed:
+                last = f"{self._location()}/{_directory(self._completed[-1].checkpoint_id)}"
+                self._pointer.write(LostJob(self._job_id, last))
+            else:
+                self._pointer.clear()
+        for checkpoint_id in sorted(self._unknown):
+            self.store.delete(_directory(checkpoint_id))
+        self._unknown.clear()
 
     def failed(self, order: CheckpointOrder, error: CheckpointStorageError) -> None:
         """Take note of a checkpoint that could not be written.

@@ -246,6 +246,7 @@ class JobSupervisor:
 
     def _last_checkpoint(self) -> Restored | None:
         reach("restore")
+        self._checkpoints.retract()
         latest = self._checkpoints.latest
         if latest is None:
             return self._begin_from
