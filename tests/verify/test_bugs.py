@@ -19,8 +19,6 @@ from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.job.sinks import SinkCoordinator
 from millstream.runtime.job.sources import SourceCoordinator
 from millstream.runtime.task import checkpoint
-from millstream.runtime.task.outputs import ExchangeWriter
-from millstream.runtime.task.subtask import Subtask
 from millstream.state.key_groups import key_group_range
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend, OperatorStateMode, redistribute
@@ -160,18 +158,6 @@ def operator_list_state_is_given_to_all_subtasks(patch):
 def watermarks_are_not_restored_so_that_late_records_are_taken(patch):
     patch.setattr(checkpoint, "_restore_watermark", lambda *arguments, **options: None)
     patch.setattr(SplitWatermarks, "restore", lambda self, snapshot: None)
-
-
-@planted(rules_and_lists)
-def watermarks_are_not_told_to_those_downstream_after_a_restore(patch):
-    restore = Subtask.restore
-
-    def silent(self, saved):
-        with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(ExchangeWriter, "watermark", lambda *_: None)
-            restore(self, saved)
-
-    patch.setattr(Subtask, "restore", silent)
 
 
 @planted(parallel_numbers)

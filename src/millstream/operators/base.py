@@ -24,7 +24,7 @@ from millstream.common.metrics import MetricGroup, MetricName, MetricValue
 from millstream.common.time import MIN_TIMESTAMP
 
 if TYPE_CHECKING:
-    from millstream.operators.watermarks import SplitTime
+    from millstream.operators.split_time import SplitTime
     from millstream.state.keyed import KeyedStateBackend
     from millstream.state.operator_state import OperatorStateBackend
 

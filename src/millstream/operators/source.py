@@ -12,8 +12,9 @@ from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope
+from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import fit
-from millstream.operators.watermarks import SplitTime, SplitWatermarks
+from millstream.operators.watermarks import SplitWatermarks
 from millstream.spi.source import RangeEnd, Source, SplitRange
 
 __all__ = ["SourceOperator", "SourceSpec"]

@@ -37,6 +37,7 @@ class SimulatedExecutor(LocalExecutor):
         self._cores: dict[int, SlotCore] = {}
         self._gone: set[int] = set()
         self._hung: set[int] = set()
+        self._aborting = False
 
     def deploy(self, deployment: Deployment) -> None:
         """Build the slots, each from its own copy of the job, and open them."""
@@ -110,10 +111,12 @@ class SimulatedExecutor(LocalExecutor):
         """Close the operators."""
         super().finish()
         self._cores.clear()
+        self._world.job_ended = not self._aborting
 
     def abort(self) -> None:
         """Have the slots that live remove what they staged; a driver that is gone tells nobody anything."""
         world = self._world
+        self._aborting = True
         dead = [tasks for tasks in self._slots if world.driver_dead or tasks.slot in self._gone]
         for tasks in dead:
             if tasks.slot not in self._hung:

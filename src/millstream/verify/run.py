@@ -82,12 +82,16 @@ class _Run:
             if error is None:
                 break
             world.note(f"driver ended: {type(error).__name__}")
+            if self._had_ended():
+                error = None
+                break
             # A driver that could not even begin is started again, if that was injected.
             if not world.driver_dead and not (job is None and len(world.fired) > fired):
                 break
         world.let_all_arrive()
         world.note("end" if error is None else f"end: {type(error).__name__}")
-        progress = None if job is None or error is not None else job.wait().progress
+        # A job that was killed as it ended has no result to ask for.
+        progress = None if job is None or error is not None or world.driver_dead else job.wait().progress
         return Outcome(
             scenario=world.scenario,
             outputs=self._program.outputs(world, self._output),
@@ -123,6 +127,14 @@ class _Run:
         except JobExecutionError as error:
             return job, error.__cause__ or error
         return job, None
+
+    def _had_ended(self) -> bool:
+        """Return whether a driver was killed when its job had ended and nothing is left to go on from."""
+        if not self._world.driver_dead or not self._world.job_ended:
+            return False
+        if self._world.scenario.recovers:
+            return not any(self._world.scratch.glob("recovery/*.recovery"))
+        return self._newest_checkpoint() is None
 
     def _build_output(self, collectors: Mapping[int, str]) -> SimulatedOutput:
         output = SimulatedOutput(collectors)

@@ -55,6 +55,7 @@ class World:
         reached: How often each place was reached.
         fired: What went wrong, in order.
         driver_dead: Whether the driver is gone.
+        job_ended: Whether an attempt has come to its end: all is committed.
         failed_attempts: How many attempts failed under a driver that lived on.
         slot: The slot that works at present; None for the driver.
         recorded: What recording sinks published, by label of the sink and id of the committable.
@@ -70,6 +71,7 @@ class World:
         self.reached: Counter[str] = Counter()
         self.fired: list[tuple[Fault, str]] = []
         self.driver_dead = False
+        self.job_ended = False
         self.failed_attempts = 0
         self.slot: int | None = None
         self.recorded: dict[str, dict[str, list[str]]] = {}

@@ -266,16 +266,17 @@ class CheckpointCoordinator:
 
     def close(self, *, succeeded: bool) -> None:
         """Remove what nobody wants any more: the job has ended."""
-        if self._pointer is not None:
-            self._pointer.clear()
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
-        elif self._base is not None and (succeeded or not self._settings.keep_on_cancel):
-            try:
+        try:
+            # The pointer first: as long as it is there, so is what it points to.
+            if self._pointer is not None:
+                self._pointer.clear()
+            if self._temporary is not None:
+                self._temporary.cleanup()
+                self._temporary = None
+            elif self._base is not None and (succeeded or not self._settings.keep_on_cancel):
                 self.store.delete("")
-            except CheckpointStorageError as error:  # how the job ended is not changed by that
-                log.warning("checkpoints could not be removed: %s", error.message)
+        except CheckpointStorageError as error:  # how the job ended is not changed by that
+            log.warning("checkpoints could not be removed: %s", error.message)
         self._completed.clear()
 
     def path_of(self, order: CheckpointOrder) -> str:

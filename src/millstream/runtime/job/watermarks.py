@@ -22,7 +22,8 @@ from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.operators.base import OperatorReport
 from millstream.operators.source import SourceSpec
-from millstream.operators.watermarks import SplitTime, WatermarksSpec
+from millstream.operators.split_time import SplitTime
+from millstream.operators.watermarks import WatermarksSpec
 from millstream.operators.windowing.spec import WindowSpec
 from millstream.runtime.job.watermark_advice import WatermarkFact, advise
 

@@ -14,7 +14,8 @@ from millstream.graph.stream_graph import build_stream_graph
 from millstream.graph.transformation import Edge, Transformation
 from millstream.operators.base import OperatorReport
 from millstream.operators.source import SourceSpec
-from millstream.operators.watermarks import SplitTime, WatermarksSpec
+from millstream.operators.split_time import SplitTime
+from millstream.operators.watermarks import WatermarksSpec
 from millstream.runtime.job.alignment import SplitAligner
 from millstream.runtime.job.sources import SourceCoordinator
 from millstream.runtime.job.watermark_advice import WatermarkFact, advise
