@@ -21,6 +21,7 @@ from recovery_support import (
     running,
 )
 
+from millstream.common import Configuration, Duration, WatermarkStrategy
 from millstream.common.errors import (
     CheckpointDamagedError,
     CheckpointStorageError,
@@ -29,7 +30,8 @@ from millstream.common.errors import (
     StateIncompatibleError,
 )
 from millstream.common.time import Time
-from millstream.datastream import ProcessWindowFunction
+from millstream.datastream import ProcessWindowFunction, StreamExecutionEnvironment
+from millstream.datastream.connectors.file_system import FileSource, StreamFormat
 from millstream.datastream.window import TumblingEventTimeWindows
 from millstream.runtime.checkpoint.restore import discard, find_saved
 
@@ -264,3 +266,16 @@ def test_state_of_an_operator_that_is_gone_is_refused_by_name(tmp_path):
     assert "--allow-non-restored-state" in (raised.value.hint or "")
     rest = resume(path, plain, execution_state__recovery_ignore__unclaimed__state=True)
     assert rest == Counter(RECORDS[sum(first.values()) :])
+
+
+def test_a_checkpoint_comes_though_nothing_more_does(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "words.txt").write_text("to\nbe\n")
+    lines = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path / "in"))
+    source = lines.monitor_continuously(Duration.of_millis(20)).build()
+    options = {"execution.target": "local", "execution.checkpointing.interval": "50 ms"}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+    words = env.from_source(source, WatermarkStrategy.no_watermarks(), "lines")
+    with words.execute_and_collect() as collected:
+        # Records are handed on behind the checkpoint that holds them.
+        assert sorted(next(collected) for _ in range(2)) == ["be", "to"]

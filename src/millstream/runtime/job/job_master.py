@@ -10,8 +10,8 @@ One epoch::
 Where checkpoints are made, committables wait for one: the manifest is published first (`runtime.checkpoint`), then
 they are committed, then functions are told with the next epoch. Otherwise each epoch is committed as it ends.
 
-An epoch without input, due timer or end is not run at all. Where records go round (`operators.iteration`), epochs
-follow until none does; then comes the last one.
+An epoch without input, due timer, due checkpoint or end is not run at all. Where records go round
+(`operators.iteration`), epochs follow until none does; then comes the last one.
 """
 
 from __future__ import annotations
@@ -179,6 +179,7 @@ class JobMaster:
         self._started = self._last_input = clock.monotonic()
         self._completed_checkpoint: int | None = None
         self._collected: list[tuple[int, list[Any]]] = []
+        self._unrecorded = False
         self.progress: EpochProgress | None = None
         self.runtime_ms = 0
 
@@ -242,8 +243,9 @@ class JobMaster:
         work = self._sources.plan(max_records=self._sizer.budget, now_ms=now_ms, drain=self._draining())
         timer_due = self._next_timer_ms is not None and self._next_timer_ms <= now_ms
         last = work.all_finished and not self._going_round
-        asked = bool(self._control.savepoints)
-        if not (work.has_ranges or work.newly_finished or timer_due or work.all_finished or asked):
+        # What was done since the last checkpoint waits for the next one, though nothing more may come.
+        wanted = bool(self._control.savepoints) or (self._unrecorded and self._checkpoints.due())
+        if not (work.has_ranges or work.newly_finished or timer_due or work.all_finished or wanted):
             self._wait(work, now_ms)
             return False
         began = self._clock.monotonic()
@@ -299,6 +301,7 @@ class JobMaster:
         # What goes round in the epoch in which the sources end is known only behind it.
         self._going_round = self._iterates and (not work.all_finished or any(r.going_round for r in reports))
         recorded = order is not None and self._complete(order, reports, request, last=last)
+        self._unrecorded = not (recorded or self._deployment.batch)
         # Without checkpoints each epoch is its own record. Batch mode has none and gives its results once.
         if recorded or last or not (self._checkpoints.enabled or self._deployment.batch):
             self._hand_on_collected()
