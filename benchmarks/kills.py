@@ -76,7 +76,7 @@ env.execute("counting")
 # What a process of the job is called by, in its command line.
 VICTIMS = {
     "slot": "millstream.runtime.slot.process",
-    "Python worker": "pyspark/daemon",
+    "Python worker": "pyspark.daemon",
     "executor": "CoarseGrainedExecutorBackend",
     "cluster worker": "org.apache.spark.deploy.worker.Worker",
     "driver": "program.py",
