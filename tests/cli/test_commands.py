@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 from collections import namedtuple
@@ -85,6 +86,17 @@ def test_config_shows_where_values_come_from(monkeypatch):
     assert values["execution.checkpointing.interval"] == ("10000 ms", "command line")
     assert values["pipeline.max-parallelism"] == ("128", "default")
     assert values["mine"] == ("y", "environment MILLSTREAM_CONFIG")
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_config_keeps_credentials_to_itself(monkeypatch, form):
+    given = {"s3.secret-key": "very secret", "s3.access.key": "secret too", "s3.region": "shown"}
+    monkeypatch.setenv("MILLSTREAM_CONFIG", json.dumps(given))
+    location = "execution.checkpointing.dir=s3://key:secret@bucket/path?region=x"
+    output = invoke("config", *form, "-D", location, "-D", "s3.session-token=secret").output
+    assert "shown" in output
+    assert "s3://bucket/path" in output
+    assert not re.search("very secret|secret too|key:secret", output)
 
 
 def test_config_lists_every_option_with_its_meaning():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from millstream.common.errors import JobExecutionError
 from millstream.common.job_status import JobStatus
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from millstream.datastream.functions import SinkFunction
+from millstream.datastream.functions import MapFunction, SinkFunction
 from millstream.runtime.checkpoint.restore import find_saved
 from millstream.runtime.job.control_channel import find_jobs
 from millstream.runtime.job.status_files import status_directory
@@ -69,6 +71,50 @@ def test_running_jobs_are_listed_with_what_becomes_of_them(start):
     assert (listed["name"], listed["restarts"], listed["pid"]) == ("counting", 0, os.getpid())
     assert listed["status"] in ("CREATED", "RUNNING")
     assert "counting" in invoke("list").stdout
+
+
+class FailsTwice(MapFunction):
+    """The first two attempts fail at their first record."""
+
+    def open(self, runtime_context):
+        self.attempt = runtime_context.get_attempt_number()
+
+    def map(self, value):
+        if self.attempt < 2:
+            raise ValueError(f"attempt {self.attempt} is not good enough")
+        return value
+
+
+def test_jobs_that_fail_are_listed_with_attempts_times_and_causes(own_directory):
+    options = {
+        "execution.target": "local",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": 5,
+        "restart-strategy.fixed-delay.delay": "1 ms",
+    }
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+    source = DataGeneratorSource(
+        lambda index: index, 10**9, RateLimiterStrategy.per_second(100), Types.LONG()
+    )
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    stream.map(FailsTwice()).name("choosy").add_sink(Nothing())
+    client = env.execute_async("failing")
+    try:
+        deadline = time.monotonic() + 20
+        while json.loads(invoke("list", "--json").stdout)[0]["restarts"] < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        _, *failures = invoke("list").stdout.splitlines()
+        (document,) = json.loads(invoke("list", "--json").stdout)
+    finally:
+        client.cancel().result()
+    for attempt, line in enumerate(failures):
+        assert re.fullmatch(
+            rf"    attempt {attempt} failed \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC, started again after 1 ms: "
+            rf'ValueError: attempt {attempt} is not good enough in operator "choosy", subtask 0',
+            line,
+        )
+    assert (len(failures), document["failure_count"]) == (2, 2)
+    assert "in map" in document["failures"][1]["stacktrace"]
 
 
 def test_savepoint_is_triggered_and_the_job_goes_on(start, tmp_path):

@@ -12,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 from millstream.cli.script import launching_with
+from millstream.common.clock import ManualClock
 from millstream.common.configuration import Configuration
 from millstream.datastream import DataStream, MapFunction, StreamExecutionEnvironment
 from millstream.graph.launcher import JobLauncher, JobSubmission, RunningJob
@@ -61,24 +62,18 @@ class Tap(MapFunction):
         return value
 
 
-class TickingClock:
+class TickingClock(ManualClock):
     """Moves a millisecond whenever it is asked for the time of day, and by every wait."""
 
     def __init__(self) -> None:
-        self.ms = 1_000
+        super().__init__(1_000)
 
     def now_ms(self) -> int:
-        self.ms += 1
-        return self.ms
-
-    def monotonic(self) -> float:
-        return self.ms / 1000
+        self.advance(1)
+        return super().now_ms()
 
     def wait(self, seconds: float, wake: threading.Event | None = None) -> bool:
-        if wake is not None and wake.is_set():
-            return True
-        self.ms += max(round(seconds * 1000), 1)
-        return False
+        return super().wait(max(seconds, 0.001), wake)
 
 
 class Launcher(JobLauncher):

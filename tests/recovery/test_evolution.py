@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -19,6 +20,7 @@ from recovery_support import (
 )
 
 from millstream.common.errors import (
+    JobDefinitionError,
     JobExecutionError,
     MillstreamError,
     StateIncompatibleError,
@@ -188,6 +190,41 @@ def test_operators_with_state_and_no_uid_are_named_once_if_checkpoints_are_made(
     caplog.clear()
     run(without_uid)
     assert not caplog.records
+
+
+def test_the_id_in_the_warning_keeps_the_state_of_an_operator_without_uid(caplog, tmp_path):
+    """The program changes so that its place is another; its id is given by hand."""
+
+    def without_uid(env):
+        return plain(env).key_by(key_of).process(Count()).name("nameless")
+
+    def changed(env, give=lambda stream, _: stream):
+        stream = plain(env).map(lambda record: record).uid("new")
+        return give(stream.key_by(key_of).process(Count()).name("renamed"), None)
+
+    caplog.set_level(logging.WARNING)
+    first, path = run_to_savepoint(without_uid, tmp_path, at=20, execution_checkpointing_interval="1 h")
+    (uid_hash,) = re.findall(r'"nameless" \(([0-9a-f]{32})\)', caplog.text)
+    with pytest.raises(StateIncompatibleError, match='"nameless" of savepoint .* is not in the program'):
+        resume(path, changed)
+    for given in (uid_hash, uid_hash.upper()):
+        caplog.clear()
+        rest = resume(
+            path,
+            lambda env, given=given: changed(env, lambda stream, _: stream.set_uid_hash(given)),
+            execution_checkpointing_interval="1 h",
+        )
+        assert difference(first + rest, COUNTED) == SAME
+        assert "renamed" not in caplog.text, "its id is the user's own"
+
+
+def test_two_operators_of_one_uid_hash_are_refused():
+    def twice(env):
+        stream = plain(env).map(lambda record: record).set_uid_hash("0f" * 16)
+        return stream.map(lambda record: record).set_uid_hash("0F" * 16)
+
+    with pytest.raises(JobDefinitionError, match="have the same uid hash"):
+        run(twice)
 
 
 SCRIPT = """

@@ -73,6 +73,27 @@ def test_every_failure_is_kept_with_attempt_time_and_cause():
     assert next(at for status, at in supervisor.history if status == "RESTARTING") >= times[0]
 
 
+def test_a_client_is_told_of_the_last_failures_with_their_causes():
+    environment = new_environment(web_exception__history__size=2, restart__strategy_fixed__delay_attempts=3)
+    FAULTS.arm(5, 5, 5)
+    with running() as launcher:
+        plain(environment).name("tapped").print()
+        client = environment.execute_async()
+        client.get_job_execution_result().result()
+    failures = client.get_failures().result()
+    assert [(each.attempt, each.restart_delay_ms) for each in failures] == [(1, 0), (2, 0)]
+    assert all(each.exception_name == "UserFunctionError" for each in failures)
+    assert [each.message for each in failures] == [
+        f'recovery_support.Crash: after {count} records in operator "tapped", subtask 0' for count in (10, 15)
+    ]
+    assert all("FAULTS.tick()" in each.stacktrace for each in failures)
+    assert all((each.operator, each.subtask) == ("tapped", 0) for each in failures)
+    assert failures[0].timestamp_ms < failures[1].timestamp_ms
+    described = launcher.jobs[0]._describe()
+    assert (described["restarts"], described["failure_count"]) == (3, 3)
+    assert described["failures"] == [each.to_dict() for each in failures]
+
+
 def test_fixed_number_of_restarts_is_kept_to():
     supervisor, _, failure = fail(5, 5, 5, restart__strategy_fixed__delay_attempts=2)
     assert len(supervisor.failures) == 3

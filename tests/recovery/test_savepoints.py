@@ -12,6 +12,7 @@ from recovery_programs import PROGRAMS, RECORDS, keyed, plain, tumbling
 from recovery_support import (
     FAULTS,
     SAME,
+    Tap,
     difference,
     multiset,
     new_environment,
@@ -21,7 +22,7 @@ from recovery_support import (
     running,
 )
 
-from millstream.common import Configuration, Duration, WatermarkStrategy
+from millstream.common import Configuration, Duration, Encoder, WatermarkStrategy
 from millstream.common.errors import (
     CheckpointDamagedError,
     CheckpointStorageError,
@@ -31,7 +32,7 @@ from millstream.common.errors import (
 )
 from millstream.common.time import Time
 from millstream.datastream import ProcessWindowFunction, StreamExecutionEnvironment
-from millstream.datastream.connectors.file_system import FileSource, StreamFormat
+from millstream.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
 from millstream.datastream.window import TumblingEventTimeWindows
 from millstream.runtime.checkpoint.restore import discard, find_saved
 
@@ -45,6 +46,47 @@ def test_savepoint_of_a_job_that_goes_on_holds_what_was_then(tmp_path):
     assert rest
     assert rest != WANTED
     assert not rest - WANTED
+
+
+def test_a_savepoint_comes_with_a_checkpoint_so_what_it_refers_to_outlives_a_failure(tmp_path):
+    """Records staged before the savepoint are published once; those behind it once by each of the two jobs."""
+    numbers = list(range(300))
+    lines = tmp_path / "lines"
+
+    def build(env):
+        sink = FileSink.for_row_format(str(lines), Encoder.simple_string_encoder()).build()
+        source = env.from_collection(numbers).uid("numbers")
+        stream = source.map(Tap()).uid("tap")
+        stream.sink_to(sink).uid("lines")
+        return stream
+
+    def crash_later():
+        FAULTS.gaps, FAULTS.since = [40], 0
+
+    environment = new_environment(epoch=3, execution_checkpointing_interval=100_000_000)
+    FAULTS.arm()
+    futures = []
+    with running() as launcher:
+
+        def ask():
+            assert launcher.launched.wait(10)
+            futures.append(launcher.jobs[0].savepoint(str(tmp_path / "savepoints"), stop=False, drain=False))
+            crash_later()
+
+        FAULTS.at = (100, ask)
+        with build(environment).execute_and_collect() as results:
+            assert sorted(results) == numbers
+    assert FAULTS.raised == 1
+    assert FAULTS.seen < 300 + 60, "the second attempt began from the checkpoint beside the savepoint"
+    path = futures[0].result(10)
+
+    def written():
+        return Counter(int(line) for file in lines.rglob("part-*") for line in file.read_text().splitlines())
+
+    assert written() == Counter(numbers)
+    behind = resume(path, build)
+    assert 150 < sum(behind.values()) < 250
+    assert written() == Counter(numbers) + behind
 
 
 def test_job_stops_with_a_savepoint_and_another_goes_on(tmp_path):

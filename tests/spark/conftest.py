@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(
+    0, str(Path(__file__).parent)
+)  # with `--import-mode=importlib` tests have no directory on the path
+
+collect_ignore = ["two_hosts.py"]
 
 MARK = "MILLSTREAM_TEST_RUN"
 os.environ[MARK] = uuid.uuid4().hex  # before the first JVM starts

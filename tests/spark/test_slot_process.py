@@ -47,7 +47,7 @@ class Slot:
         self.address = start_slot(boot)
         assert not isinstance(self.address, SlotLostError), self.address
 
-    def ask(self, kind, header=None, *, here="localhost", secret=None, timeout_s=10.0):
+    def ask(self, kind, header=None, *, here="", secret=None, timeout_s=10.0):
         return ask(self.address, secret or self.secret, Request(kind, header), here=here, timeout_s=timeout_s)
 
 

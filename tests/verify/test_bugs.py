@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from sink_jobs import (
+    SentOnce,
+    SqliteRows,
+    in_database,
+    is_prefix,
+    rolling_and_merging,
+    transactions,
+    written_ahead,
+)
 from verify_jobs import (
     captured,
     late_records,
@@ -13,6 +24,11 @@ from verify_jobs import (
     timers_and_windows,
 )
 
+from millstream.common.ids import new_id
+from millstream.connectors import two_phase
+from millstream.connectors.files.parts import PartFile
+from millstream.connectors.files.sink import _FileCommitter
+from millstream.connectors.files.writer import _Compaction
 from millstream.operators.watermarks import SplitWatermarks
 from millstream.runtime.checkpoint import chain
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
@@ -24,7 +40,7 @@ from millstream.state.keyed import KeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend, OperatorStateMode, redistribute
 from millstream.verify.verifier import Verifier
 
-MOST_SEEDS = 120
+MOST_SEEDS = 400
 PLANTED = {}
 
 
@@ -195,13 +211,89 @@ def what_may_be_recorded_is_removed_when_an_attempt_fails(patch):
     patch.setattr(SinkCoordinator, "seal", only_seal)
 
 
+# Sinks
+
+
+@planted(in_database)
+def a_commit_is_repeated_without_looking_whether_it_was_done(patch):
+    patch.setattr(SqliteRows, "is_done", lambda *arguments: False)
+
+
+@planted(written_ahead)
+def what_is_sent_again_does_not_replace_what_was_sent(patch):
+    patch.setattr(
+        SentOnce,
+        "send_values",
+        lambda self, values, checkpoint_id, subtask_index: Path(
+            self.target, f"{subtask_index}-{checkpoint_id}-{new_id()}"
+        ).write_text(json.dumps(values)),
+    )
+
+
+@planted(transactions)
+def transactions_are_pre_committed_behind_the_snapshot(patch):
+    right = two_phase._TransactionWriter.prepare_commit
+
+    def one_epoch_late(self, **how):
+        late, self.late = getattr(self, "late", []), right(self, **how)
+        return late + self.late if how["end_of_input"] else late
+
+    patch.setattr(two_phase._TransactionWriter, "prepare_commit", one_epoch_late)
+
+
+@planted(transactions)
+def what_a_killed_slot_staged_is_left(patch):
+    patch.setattr(two_phase._TransactionWriter, "_abort_staged", lambda self, or_own: None)
+
+
+@planted(rolling_and_merging)
+def merged_files_are_removed_before_the_one_they_became_is_published(patch):
+    right = _Compaction._merge
+
+    def too_soon(self, bucket_id, sources):
+        merged = right(self, bucket_id, sources)
+        for path in merged.merged:
+            self._writer.files.remove(path)
+        return merged
+
+    patch.setattr(_Compaction, "_merge", too_soon)
+
+
+@planted(rolling_and_merging)
+def files_are_published_as_they_are_finished(patch):
+    right = PartFile.finish
+
+    def at_once(self):
+        names = right(self)
+        self._files.publish(names.staged_path, names.final_path)
+        return names
+
+    patch.setattr(PartFile, "finish", at_once)
+
+
+@planted(rolling_and_merging)
+def small_files_are_published_beside_the_one_they_were_merged_into(patch):
+    right = _FileCommitter.commit
+
+    def both(self, committables):
+        for committable in committables:
+            for number, path in enumerate(committable.merged):
+                if self._files.size(path) is not None:
+                    self._files.publish(path, f"{committable.final_path}-{number}")
+        right(self, committables)
+
+    patch.setattr(_FileCommitter, "commit", both)
+
+
 VERIFIERS = {}
+IN_ORDER = (transactions, in_database, written_ahead)
+WITHOUT_FAULTS = {"small_files_are_published_beside_the_one_they_were_merged_into"}
 
 
 def verifier_of(job):
     """Return the job's verifier, which knows what is right before anything is planted."""
     if job not in VERIFIERS:
-        VERIFIERS[job] = Verifier(captured(job))
+        VERIFIERS[job] = Verifier(captured(job), check=is_prefix if job in IN_ORDER else None)
     return VERIFIERS[job]
 
 
@@ -212,7 +304,8 @@ def test_verify_finds(name, monkeypatch):
     plant(monkeypatch)
     found = next((result for result in verifier.run(range(MOST_SEEDS)) if result.failed), None)
     assert found is not None, f"{name} was not found in {MOST_SEEDS} seeds"
-    assert found.faults, "without faults there is nothing to restore, commit again or clean up after"
+    if name not in WITHOUT_FAULTS:
+        assert found.faults, "without faults there is nothing to restore, commit again or clean up after"
     monkeypatch.undo()
     assert not verifier.run_seed(found.seed).failed, "the seed fails without the bug as well"
     print(f"{name}: seed {found.seed}")

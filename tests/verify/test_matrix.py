@@ -15,8 +15,17 @@ from millstream.verify.run import simulate
 from millstream.verify.scenario import Scenario
 
 COUNT = 90
-BASE = Scenario(seed=5, parallelism=(2,), epoch_records=16, interval_ms=10, retained=1)
-CELLS = [(point, kind) for point in POINTS for kind in kinds_at(point)]
+BASE = Scenario(seed=5, parallelism=(2,), epoch_records=16, interval_ms=10, retained=1, compacts=False)
+ELSEWHERE = ("sink.abort", "sink.compact", "sink.compacted")
+"""In `test_sinks.py`: no sink of this job comes there."""
+CELLS = [
+    (point, kind)
+    for point in POINTS
+    if point not in ELSEWHERE
+    for kind in kinds_at(point)
+    # Where exceptions are raised an I/O error is another of them: `test_every_step.py` has those.
+    if kind is not FaultKind.IO_ERROR or FaultKind.EXCEPTION not in kinds_at(point)
+]
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +35,8 @@ def program():
 
 @pytest.fixture(scope="module")
 def reached(program):
-    """How often each place is reached in the undisturbed run."""
-    return simulate(program, BASE).reached
+    """How often each place is reached in the undisturbed run; those of compaction where there is any."""
+    return {**simulate(program, replace(BASE, compacts=True)).reached, **simulate(program, BASE).reached}
 
 
 def run(program, *faults, **changes):
@@ -61,20 +70,57 @@ def test_a_fault_is_hit_and_nothing_is_lost_or_repeated(program, reached, point,
             Fault(point, kind, 1 if when == "early" else AFTER_A_FAILURE[point]),
         )
     else:
-        faults = (Fault(point, kind, max(reached[point] // 3, 1) if when == "early" else reached[point]),)
-    outcome = run(program, *faults)
+        # The last two writes tell that the job has ended; what goes wrong there is looked at further down.
+        last = reached[point] - (2 if point in ("storage.write", "storage.staged") else 0)
+        faults = (Fault(point, kind, max(reached[point] // 3, 1) if when == "early" else last),)
+    compacting = point.startswith("compaction.")
+    outcome = run(program, *faults, compacts=compacting)
     assert [fault for fault, _ in outcome.fired] == list(faults)
+    if compacting and point != "compaction.start" and kind is FaultKind.EXCEPTION:
+        assert outcome.restarts == 0, "a compaction that fails is no failure of the job"
+        check(outcome)
+        return
     harmless = kind in (FaultKind.DUPLICATE,) or ("driver" in outcome.fired[-1][1] and kind is FaultKind.HANG)
     deleted = point == "storage.delete" and kind is not FaultKind.KILL  # what stays is removed later
     # The very last one is made when all is committed: nobody comes back.
     ended = point == "storage.delete" and when == "late"
+    # What goes wrong when the job has ended is no failure of the job; only a killed driver is started again.
+    ended = ended or (point.startswith("result.") and kind is not FaultKind.KILL)
     if not harmless and not deleted and not ended:
         assert outcome.restarts >= 1, outcome.trace
     check(outcome)
 
 
+@pytest.mark.parametrize("kind", kinds_at("storage.write"))
+@pytest.mark.parametrize("nth_from_end", [0, 1])
+@pytest.mark.parametrize("then", [None, "result.commit", "result.committed"])
+def test_a_job_whose_end_cannot_be_noted_has_ended_all_the_same(program, reached, kind, nth_from_end, then):
+    faults = [Fault("storage.write", kind, reached["storage.write"] - nth_from_end)]
+    if then is not None:
+        faults.append(Fault(then, FaultKind.KILL, 1))
+    outcome = run(program, *faults)
+    # A driver that is killed between the two writes meets the second one later.
+    assert faults[-1 if then == "result.commit" and nth_from_end == 0 else 0] in [
+        fault for fault, _ in outcome.fired
+    ]
+    check(outcome)
+    assert outcome.restarts == sum(fault.kind is FaultKind.KILL for fault, _ in outcome.fired)
+
+
+@pytest.mark.parametrize("first", [point for point in POINTS if point.startswith("result.")])
+@pytest.mark.parametrize("second", [point for point in POINTS if point.startswith("result.")])
+def test_a_driver_that_is_killed_twice_at_the_end_of_its_job(program, first, second):
+    before = simulate(program, replace(BASE, faults=(Fault(first, FaultKind.KILL, 1),)))
+    faults = [Fault(first, FaultKind.KILL, 1)]
+    if before.reached[second] > (first == second):
+        faults.append(Fault(second, FaultKind.KILL, before.reached[second]))
+    outcome = run(program, *dict.fromkeys(faults))
+    assert {fault for fault, _ in outcome.fired} == set(faults)
+    check(outcome)
+
+
 @pytest.mark.parametrize("kind", [FaultKind.IO_ERROR, FaultKind.LOST_ANSWER, FaultKind.LATE, FaultKind.TORN])
-@pytest.mark.parametrize("nth_from_end", range(0, 8, 2))
+@pytest.mark.parametrize("nth_from_end", range(2, 10, 2))
 def test_a_tolerated_failure_of_a_checkpoint_and_the_loss_of_the_driver_behind_it(
     program, kind, nth_from_end
 ):

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import click
 
 from millstream.cli.options import CONFIG_VARIABLE, check_settings, inherited_settings, parse_definitions
+
+if TYPE_CHECKING:
+    from millstream.common.options import ConfigOption
 
 __all__ = ["OptionValue", "collect_values", "command"]
 
@@ -77,10 +82,21 @@ def collect_values(definitions: dict[str, str]) -> list[OptionValue]:
             else "Not an option of millstream; programs and Spark may read it."
         )
         default = _as_text(option, option.default)
-        values.append(
-            OptionValue(option.key, option.type.value, default, _as_text(option, value), source, doc)
-        )
+        values.append(OptionValue(option.key, option.type.value, default, _shown(option, value), source, doc))
     return values
+
+
+def _shown(option: ConfigOption, value: object) -> str | None:
+    """Return a value as text, without what is to be kept secret."""
+    from millstream.common.file_systems import parse_location
+    from millstream.common.options_file_systems import is_secret
+
+    if value is not None and is_secret(option.key):
+        return "***"
+    text = _as_text(option, value)
+    if text is not None and re.match(r"s3a?://", text, re.IGNORECASE):
+        return str(parse_location(text))
+    return text
 
 
 def _as_text(option: object, value: object) -> str | None:

@@ -17,6 +17,7 @@ __all__ = ["absolute", "cancel_command", "choose_job", "list_command", "reportin
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+_SHOWN_FAILURES = 5
 
 job_argument: Callable[..., Any] = click.argument("job", required=False, metavar="[JOB]")
 
@@ -60,9 +61,20 @@ def absolute(directory: str | None) -> str | None:
 
 
 @click.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print what is known as JSON.")
-def list_command(as_json: bool) -> None:
-    """List the jobs that run on this machine for this user."""
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print what is known as JSON, with tracebacks of failures."
+)
+@click.option(
+    "--ended",
+    "directory",
+    metavar="DIR",
+    help="List the jobs that have ended and left their results in DIR (high-availability.storageDir).",
+)
+def list_command(as_json: bool, directory: str | None) -> None:
+    """List the jobs that run on this machine for this user, with their last failures."""
+    if directory is not None:
+        _list_ended(directory, as_json=as_json)
+        return
     import json
 
     from millstream.common.errors import JobExecutionError
@@ -83,11 +95,53 @@ def list_command(as_json: bool) -> None:
     if not found:
         click.echo("no job runs on this machine for this user")
     for each in found:
-        restarts = f", {each['restarts']} restarts, last after: {each['failure']}" if each["restarts"] else ""
+        restarts = f", {each['restarts']} restarts" if each["restarts"] else ""
         click.echo(
             f"{each['job_id']}  {each['status']:<10}  {each['name']}  "
             f"(process {each['pid']}, epoch {each['epoch']:,}, {each['records_in']:,} records read{restarts})"
         )
+        _echo_failures(each["failures"], count=each["failure_count"])
+
+
+def _list_ended(directory: str, *, as_json: bool) -> None:
+    import json
+    from dataclasses import asdict
+
+    from millstream.runtime.job.results import read_results
+
+    with reporting_errors():
+        ended = read_results(directory)
+    if as_json:
+        documents = [asdict(each) for each in ended]
+        for document in documents:
+            del document["accumulators"]  # pickled
+        click.echo(json.dumps(documents, indent=2))
+        return
+    if not ended:
+        click.echo(f'no job has left its result in "{directory}"')
+    for each in ended:
+        left = "" if each.clean else ", not cleaned up yet"
+        click.echo(f"{each.job_id}  {each.status:<10}  {each.name}  (ended {_time(each.ended_ms)}{left})")
+        _echo_failures([failure.to_dict() for failure in each.failures], count=len(each.failures))
+
+
+def _echo_failures(failures: list[dict[str, Any]], *, count: int) -> None:
+    """Print the last failures of a job, the oldest first."""
+    shown = failures[-_SHOWN_FAILURES:]
+    if count > len(shown):
+        click.echo(f"    {count - len(shown)} earlier failures")
+    for each in shown:
+        delay_ms = each["restart_delay_ms"]
+        after = "not started again" if delay_ms is None else f"started again after {delay_ms:,} ms"
+        click.echo(
+            f"    attempt {each['attempt']} failed {_time(each['timestamp_ms'])}, {after}: {each['message']}"
+        )
+
+
+def _time(timestamp_ms: int) -> str:
+    from datetime import UTC, datetime
+
+    return f"{datetime.fromtimestamp(timestamp_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 @click.command("cancel")

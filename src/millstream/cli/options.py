@@ -121,12 +121,9 @@ def check_settings(settings: dict[str, str]) -> None:
         click.UsageError: If a value does not fit its option.
     """
     # Not needed to print help.
-    from difflib import get_close_matches
-
     from millstream.common.errors import ConfigurationError
-    from millstream.common.options import ALL_OPTIONS, SPARK_PREFIX, find_option
+    from millstream.common.options import find_intended_key, find_option
 
-    keys = [option.key for option in ALL_OPTIONS]
     for key, value in settings.items():
         option = find_option(key)
         if option is not None:
@@ -134,8 +131,8 @@ def check_settings(settings: dict[str, str]) -> None:
                 option.convert(value)
             except ConfigurationError as error:
                 raise click.UsageError(str(error)) from error
-        elif not key.startswith(SPARK_PREFIX) and (close := get_close_matches(key, keys, n=1, cutoff=0.85)):
-            click.echo(f'warning: no option is named "{key}"; did you mean "{close[0]}"?', err=True)
+        elif (intended := find_intended_key(key)) is not None:
+            click.echo(f'warning: no option is named "{key}"; did you mean "{intended}"?', err=True)
 
 
 def parse_definitions(

@@ -31,7 +31,8 @@ __all__ = ["command", "run_with_options"]
 @click.option(
     "--recover",
     is_flag=True,
-    help="Go on from the last checkpoint of this job if its driver was lost (high-availability.storageDir).",
+    help="Go on from the last checkpoint of this job if its driver was lost, and run nothing if it had ended "
+    "(high-availability.storageDir).",
 )
 @click.option(
     "--pyflink", is_flag=True, help="JOB.PY is written against PyFlink: import millstream as pyflink."
@@ -56,10 +57,16 @@ def run_with_options(program: str, arguments: Sequence[str], options: JobOptions
     """Run a program and return its exit code."""
     # Neither is needed to print help or a usage error.
     from millstream.cli.progress import showing_progress
-    from millstream.cli.script import run_program
+    from millstream.cli.script import EXIT_FAILED, JobRecorder, run_program
 
     if options.verbose:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     options.export()
     display = showing_progress(wanted=options.progress)
-    return run_program(program, arguments, verbose=options.verbose, display=display)
+    recorder = JobRecorder()
+    code = run_program(program, arguments, verbose=options.verbose, display=display, recorder=recorder)
+    last = recorder.jobs[-1] if recorder.jobs else None
+    if code == EXIT_FAILED and last is not None and last.ended_before and last.status() == "CANCELED":
+        # What was cancelled on purpose is not to be started again and again.
+        return 0
+    return code

@@ -74,6 +74,8 @@ def dispose(path: str, *, yes: bool) -> None:
 def _describe(saved: Saved) -> str:
     from datetime import datetime
 
+    from millstream.common.type_forms import describe_form
+
     manifest = saved.manifest
     made = datetime.fromtimestamp(manifest.created_ms / 1000, UTC)
     lines = [
@@ -85,6 +87,10 @@ def _describe(saved: Saved) -> str:
     for entry in manifest.operators:
         uid = f'uid "{entry.uid}"' if entry.uid else f"id {entry.operator_id}"
         lines += ["", f"{entry.name}  ({uid}, parallelism {entry.parallelism} of {entry.max_parallelism})"]
+        if entry.form:
+            lines.append(f"  {entry.form}")
+        if entry.key_type is not None:
+            lines.append(f"  keys of {describe_form(entry.key_type)}")
         lines += [f"  {name}: {kind}" for name, kind in sorted(entry.states.items())]
         if entry.driver is not None:
             lines.append(f"  {entry.driver.size:,} bytes kept by the driver: positions or committables")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Protocol
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Protocol, TypeVar
 
 __all__ = ["Clock", "ManualClock", "SystemClock"]
+
+Result = TypeVar("Result")
 
 
 class Clock(Protocol):
@@ -20,6 +24,13 @@ class Clock(Protocol):
 
     def wait(self, seconds: float, wake: threading.Event | None = None) -> bool:
         """Wait for `seconds`, or until `wake` is set; return whether it was set."""
+
+    def within(self, seconds: float, action: Callable[[], Result]) -> Result:
+        """Return what an action gives, if it takes no longer than `seconds`.
+
+        Raises:
+            TimeoutError: If it takes longer. It goes on all the same: it is for actions whose late effects do no harm.
+        """
 
 
 class SystemClock:
@@ -39,6 +50,24 @@ class SystemClock:
             return wake.wait(seconds)
         time.sleep(seconds)
         return False
+
+    def within(self, seconds: float, action: Callable[[], Result]) -> Result:
+        """Perform an action on a thread of its own, and wait for it no longer than `seconds`."""
+        done: Future[Result] = Future()
+
+        def perform() -> None:
+            try:
+                done.set_result(action())
+            except BaseException as error:  # noqa: BLE001 - raised again where the result is waited for
+                done.set_exception(error)
+
+        threading.Thread(target=perform, name="millstream-within", daemon=True).start()
+        try:
+            return done.result(max(seconds, 0))
+        except TimeoutError:
+            if done.done():  # the action's own
+                raise
+            raise TimeoutError(f"it took longer than {seconds:g} s") from None
 
 
 class ManualClock:
@@ -70,3 +99,11 @@ class ManualClock:
             return True
         self._now_ms += round(seconds * 1000)
         return False
+
+    def within(self, seconds: float, action: Callable[[], Result]) -> Result:
+        """Perform an action; it took too long if it moved the clock by more than `seconds`."""
+        deadline = self.monotonic() + seconds
+        result = action()
+        if self.monotonic() > deadline:
+            raise TimeoutError(f"it took longer than {seconds:g} s")
+        return result

@@ -6,7 +6,12 @@ entry points that run jobs in their own process set one::
     driver   attempt.start ─► restore ─► commit … ─► plan ─► [slots] ─► epoch.report ─► state.driver ─► manifest.write
              ─► manifest.published ─► seal ─► sink.commit (sink.publish for each file) ─► sink.committed
              ─► commit.done ─► tidy ─► tidied (older checkpoints go) ─► plan …
-    slot     notify ─► level ─► read ─► user.function ─► sink.precommit ─► state.write ─► report
+             at the job's end, with high availability: result.write ─► result.written ─► (pointer and checkpoints
+             go) ─► result.commit ─► result.committed
+             (sink.abort: in a failed attempt)
+    slot     sink.open ─► notify ─► level ─► read ─► user.function ─► sink.precommit (sink.compact ─► sink.compacted)
+             ─► sink.precommitted ─► state.write ─► report
+             compaction.start ─► compaction.read ─► compaction.write, beside
     storage  storage.write, storage.staged, storage.read, storage.delete: around each call, on either side
 """
 
@@ -38,11 +43,31 @@ DRIVER_POINTS: Final = (
     "sink.commit",
     "sink.publish",
     "sink.committed",
+    "sink.abort",
     "commit.done",
     "tidy",
     "tidied",
+    "result.write",
+    "result.written",
+    "result.commit",
+    "result.committed",
 )
-SLOT_POINTS: Final = ("notify", "level", "read", "user.function", "sink.precommit", "state.write", "report")
+SLOT_POINTS: Final = (
+    "notify",
+    "level",
+    "read",
+    "user.function",
+    "sink.open",
+    "sink.precommit",
+    "sink.compact",
+    "sink.compacted",
+    "sink.precommitted",
+    "state.write",
+    "compaction.start",
+    "compaction.read",
+    "compaction.write",
+    "report",
+)
 """A slot's own; `read` and `user.function` lie in the sources that a simulation puts in the place of the job's."""
 STORAGE_POINTS: Final = ("storage.write", "storage.staged", "storage.read", "storage.delete")
 GUARDED_POINTS: Final = ("sink.commit", "storage.write", "storage.read", "storage.delete")

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from millstream.common.completable_future import CompletableFuture
 from millstream.common.job_execution_result import JobExecutionResult
+from millstream.common.job_failure import JobFailureInfo
 from millstream.common.job_id import JobID
 from millstream.common.job_status import JobStatus
 
@@ -25,6 +26,8 @@ class _Job(Protocol):
     def cancel(self) -> None: ...
 
     def accumulators(self) -> dict[str, Any]: ...
+
+    def failures(self) -> list[JobFailureInfo]: ...
 
     def savepoint(
         self, directory: str | None = None, *, stop: bool = False, drain: bool = False
@@ -109,6 +112,13 @@ class JobClient:
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         """Return the accumulators' merged results by name, as of the job's last epoch."""
         return CompletableFuture.completed(self._job.accumulators())
+
+    def get_failures(self) -> CompletableFuture[list[JobFailureInfo]]:
+        """Return why attempts of the job failed, the oldest first; the last `web.exception-history-size` of them.
+
+        PyFlink has no such method; Flink's REST interface shows them as the job's exception history.
+        """
+        return CompletableFuture.completed(self._job.failures())
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """Return how the job ends; `result()` waits for it and raises what made it fail."""

@@ -12,10 +12,19 @@ from typing import Final
 from millstream.common.option_types import ConfigOption, OptionType, parse_duration_ms
 from millstream.common.options_checkpointing import CHECKPOINT_INTERVAL as CHECKPOINT_INTERVAL
 from millstream.common.options_checkpointing import CHECKPOINTING_OPTIONS
+from millstream.common.options_file_systems import FILE_SYSTEM_OPTIONS
 from millstream.common.options_python import JAR_OPTIONS, PYTHON_OPTIONS
 from millstream.common.options_state import STATE_OPTIONS
 
-__all__ = ["ALL_OPTIONS", "SPARK_PREFIX", "ConfigOption", "OptionType", "find_option", "parse_duration_ms"]
+__all__ = [
+    "ALL_OPTIONS",
+    "SPARK_PREFIX",
+    "ConfigOption",
+    "OptionType",
+    "find_intended_key",
+    "find_option",
+    "parse_duration_ms",
+]
 
 SPARK_PREFIX: Final = "spark."
 """Keys that begin so go to Spark."""
@@ -171,6 +180,7 @@ ALL_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     DEBUG,
     VERBOSE,
     *CHECKPOINTING_OPTIONS,
+    *FILE_SYSTEM_OPTIONS,
     *STATE_OPTIONS,
     *PYTHON_OPTIONS,
     *JAR_OPTIONS,
@@ -182,3 +192,17 @@ _BY_KEY = {option.key: option for option in ALL_OPTIONS}
 def find_option(key: str) -> ConfigOption | None:
     """Return the option of that key; None if millstream has none (a user's own key, or one of Spark's)."""
     return _BY_KEY.get(key)
+
+
+def find_intended_key(key: str) -> str | None:
+    """Return the option's key that one which is no option's looks like; None if it may be a user's own.
+
+    >>> find_intended_key("execution.checkpointing.intervall")
+    'execution.checkpointing.interval'
+    """
+    if key in _BY_KEY or key.startswith(SPARK_PREFIX):
+        return None
+    # Needed for mistakes only.
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(key, _BY_KEY, n=1, cutoff=0.85)), None)

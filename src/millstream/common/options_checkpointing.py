@@ -18,13 +18,18 @@ __all__ = [
     "CHECKPOINT_STORAGE",
     "CHECKPOINT_TIMEOUT",
     "CLAIM_MODE",
+    "COMPACT_AFTER",
+    "COMPACT_FROM_BYTES",
     "CONSISTENCY_MODE",
+    "EXCEPTION_HISTORY_SIZE",
     "EXTERNALIZED_RETENTION",
     "FORCE_UNALIGNED",
     "HA_CLUSTER_ID",
     "HA_DIRECTORY",
     "IGNORE_UNCLAIMED_STATE",
     "INCREMENTAL",
+    "JOB_RESULT_DELETE_ON_COMMIT",
+    "JOB_RESULT_DIRECTORY",
     "MAX_CONCURRENT_CHECKPOINTS",
     "MIN_PAUSE",
     "RECOVER",
@@ -64,7 +69,8 @@ CHECKPOINT_TIMEOUT: Final = ConfigOption(
     "execution.checkpointing.timeout",
     OptionType.DURATION,
     600_000,
-    "A checkpoint that takes longer is given up.",
+    "A checkpoint whose files a slot, or the driver, does not have written after this time is given up: it counts "
+    "as failed.",
 )
 MIN_PAUSE: Final = ConfigOption(
     "execution.checkpointing.min-pause",
@@ -88,7 +94,8 @@ EXTERNALIZED_RETENTION: Final = ConfigOption(
     "execution.checkpointing.externalized-checkpoint-retention",
     OptionType.STRING,
     "NO_EXTERNALIZED_CHECKPOINTS",
-    "What becomes of the last checkpoint when the job is cancelled.",
+    "What becomes of the last checkpoints when the job is cancelled or fails: RETAIN_ON_CANCELLATION keeps them either "
+    "way, DELETE_ON_CANCELLATION when it fails.",
     choices=("DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION", "NO_EXTERNALIZED_CHECKPOINTS"),
 )
 UNALIGNED: Final = ConfigOption(
@@ -137,6 +144,20 @@ INCREMENTAL: Final = ConfigOption(
     True,
     "Whether a checkpoint writes only what changed since the last one, as far as operators can tell.",
 )
+COMPACT_FROM_BYTES: Final = ConfigOption(
+    "millstream.checkpointing.compact-from-bytes",
+    OptionType.POSITIVE_INTEGER,
+    1 << 20,
+    "Size of a slot's state files from which on they are merged in the background, by a process beside the slot; "
+    "smaller ones are now and then written anew.",
+)
+COMPACT_AFTER: Final = ConfigOption(
+    "millstream.checkpointing.compact-after",
+    OptionType.POSITIVE_INTEGER,
+    10,
+    "How many files with changes a slot's state gets before they are merged; sooner if they are more than half as "
+    "large as the file with everything.",
+)
 RECOVERY_PATH: Final = ConfigOption(
     "execution.state-recovery.path",
     OptionType.STRING,
@@ -162,6 +183,25 @@ RECOVER: Final = ConfigOption(
     False,
     "Go on from the newest checkpoint of a job whose driver was lost (high-availability.storageDir); begin anew "
     "if none was.",
+)
+JOB_RESULT_DIRECTORY: Final = ConfigOption(
+    "job-result-store.storage-path",
+    OptionType.STRING,
+    None,
+    "Where jobs that have ended leave how; job-result-store in high-availability.storageDir by default.",
+)
+JOB_RESULT_DELETE_ON_COMMIT: Final = ConfigOption(
+    "job-result-store.delete-on-commit",
+    OptionType.BOOLEAN,
+    False,
+    "Whether that goes as soon as what the job leaves behind is removed: a driver that is started again to recover "
+    "then runs the job anew. Unlike in Flink not by default.",
+)
+EXCEPTION_HISTORY_SIZE: Final = ConfigOption(
+    "web.exception-history-size",
+    OptionType.POSITIVE_INTEGER,
+    16,
+    "How many of a job's failures are kept, the last ones.",
 )
 CLAIM_MODE: Final = ConfigOption(
     "execution.state-recovery.claim-mode",
@@ -192,7 +232,7 @@ RESTART_STRATEGY: Final = ConfigOption(
 )
 RESTART_FIXED_DELAY_ATTEMPTS: Final = ConfigOption(
     "restart-strategy.fixed-delay.attempts",
-    OptionType.POSITIVE_INTEGER,
+    OptionType.INTEGER,
     1,
     "How often a job is started again.",
 )
@@ -274,10 +314,15 @@ CHECKPOINTING_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     CHECKPOINT_DIRECTORY,
     SAVEPOINT_DIRECTORY,
     INCREMENTAL,
+    COMPACT_FROM_BYTES,
+    COMPACT_AFTER,
     RECOVERY_PATH,
     CLAIM_MODE,
     HA_DIRECTORY,
     HA_CLUSTER_ID,
+    JOB_RESULT_DIRECTORY,
+    JOB_RESULT_DELETE_ON_COMMIT,
+    EXCEPTION_HISTORY_SIZE,
     RECOVER,
     IGNORE_UNCLAIMED_STATE,
     CHANGELOG_ENABLED,

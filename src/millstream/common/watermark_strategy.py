@@ -115,8 +115,13 @@ class WatermarkStrategy:
         """Records come at most so late.
 
         Raises:
-            ConfigurationError: If the bound is negative.
+            ConfigurationError: If the bound is negative, or no Duration.
         """
+        if not hasattr(max_out_of_orderness, "to_milliseconds"):
+            raise ConfigurationError(
+                f"the bound of out-of-orderness is {max_out_of_orderness!r}, not a Duration",
+                hint="Give it a unit: Duration.of_seconds(10).",
+            )
         bound_ms = max_out_of_orderness.to_milliseconds()
         if bound_ms < 0:
             raise ConfigurationError(f"the bound of out-of-orderness is negative: {bound_ms} ms")

@@ -13,6 +13,9 @@ and only then what the new `run` receives. There is no log
   of a savepoint;
 - for a CheckpointedFunction: it knows where to go on. Its state and what is in the buffer are part of the checkpoint,
   taken under one lock.
+
+A function whose `run` has returned is not run again: the enumerator keeps in its checkpoints which ones have ended,
+and a reader starts its function with the first range that it is given.
 """
 
 from __future__ import annotations
@@ -22,12 +25,13 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice
 from typing import Any
 
 from millstream.common import options_checkpointing as keys
 from millstream.common.configuration import Configuration
+from millstream.common.errors import SourceError
 from millstream.common.functions import (
     CheckpointedFunction,
     CheckpointListener,
@@ -58,6 +62,7 @@ __all__ = ["SourceFunctionSource"]
 _BUFFER_ENTRIES = 10_000
 _POLL_MS = 50
 _STOP_S = 10.0
+_SETTLE_S = 60.0
 
 _RECORD, _WATERMARK, _IDLE = range(3)
 Entry = tuple[int, Any, "int | None"]
@@ -105,8 +110,8 @@ class SourceFunctionSource(Source):
         return None if isinstance(self._function, ParallelSourceFunction) else 1
 
     def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
-        """Make the enumerator; it has nothing to go on from."""
-        return _FunctionEnumerator(parallelism)
+        """Make the enumerator; it goes on from which subtasks have ended."""
+        return _FunctionEnumerator(parallelism, restored)
 
     def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
         """Make the reader of one subtask."""
@@ -115,10 +120,18 @@ class SourceFunctionSource(Source):
 
 
 class _FunctionEnumerator(SplitEnumerator):
-    """Has every subtask read what it has received: at once if something came last time, else after a while."""
+    """Has every subtask read what it has received: at once if something came last time, else after a while.
 
-    def __init__(self, parallelism: int) -> None:
-        self._running = set(range(parallelism))
+    Subtasks that had ended are not begun again. At another parallelism the functions share out their work anew: there
+    none is begun if all had ended, and all are otherwise.
+    """
+
+    def __init__(self, parallelism: int, restored: tuple[int, frozenset[int]] | None) -> None:
+        before, ended = restored or (parallelism, frozenset())
+        if parallelism != before:
+            ended = frozenset(range(parallelism)) if len(ended) == before else frozenset()
+        self._parallelism = parallelism
+        self._running = set(range(parallelism)) - ended
         self._next_ms: int | None = None
 
     def plan(self, request: PlanRequest) -> SourcePlan:
@@ -141,7 +154,7 @@ class _FunctionEnumerator(SplitEnumerator):
                 self._next_ms = None
 
     def snapshot(self) -> Any:
-        return None
+        return self._parallelism, frozenset(range(self._parallelism)) - self._running
 
 
 class SourceFunctionReader(SourceReader):
@@ -159,7 +172,7 @@ class SourceFunctionReader(SourceReader):
         self._again: Iterator[Received] = iter(())
         self._next_again: Received | None = None
         self._thread: threading.Thread | None = None
-        self._aborted = False
+        self._opened = self._stopped = self._aborted = False
         self._snapshot_buffer: list[Entry] | None = None
 
     def bind(self, context: OperatorContext, events: SourceEvents) -> None:
@@ -172,7 +185,7 @@ class SourceFunctionReader(SourceReader):
         self._restored = list(snapshots)
 
     def open(self) -> None:
-        """Find what is to be read again, open the function and start its thread."""
+        """Find what is to be read again, and open the function; `run` begins with the first range."""
         for entries, positions in self._restored:
             self._unread.extend((tuple(entry), None) for entry in entries)
             self._positions.update((position.directory, position) for position in positions)
@@ -192,10 +205,8 @@ class SourceFunctionReader(SourceReader):
             initialize_checkpointed(_Locked(self), runtime_context)
         if isinstance(self._function, CheckpointListener) and self._context.operator_state is not None:
             self._context.operator_state.on_complete(self._function.notify_checkpoint_complete)
+        self._opened = True
         self._function.open(runtime_context)
-        name = f"{self._context.name}-{self._split_id}"
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
 
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         """Emit what has been received.
@@ -203,6 +214,10 @@ class SourceFunctionReader(SourceReader):
         Raises:
             BaseException: What the function's `run` raised.
         """
+        if self._thread is None and not self._stopped:
+            name = f"{self._context.name}-{self._split_id}"
+            self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+            self._thread.start()
         count = split_range.max_records
         received = self._take_again(count)
         if len(received) < count:
@@ -233,12 +248,14 @@ class SourceFunctionReader(SourceReader):
                 self._log.forget_before(position)
 
     def stop(self) -> None:
-        """Cancel the function and wait for its thread."""
-        if self._thread is None:
+        """Cancel the function and wait for its thread; a function that has not begun does not."""
+        if not self._opened:
             return
-        self._function.cancel()
-        self._receiver.cancel()
-        self._thread.join(_STOP_S)
+        self._stopped = True
+        if self._thread is not None:
+            self._function.cancel()
+            self._receiver.cancel()
+            self._thread.join(_STOP_S)
         self._receiver.end(None)  # a thread that does not come back can emit nothing any more
 
     def abort(self) -> None:
@@ -253,8 +270,8 @@ class SourceFunctionReader(SourceReader):
             if self._log is not None:
                 self._log.close(remove=not self._aborted and self.is_drained(self._split_id))
                 self._log = None
-            if self._thread is not None:
-                self._thread = None
+            if self._opened:
+                self._opened = False
                 self._function.close()
 
     @property
@@ -264,7 +281,7 @@ class SourceFunctionReader(SourceReader):
     def note_buffer(self, context: FunctionSnapshotContext) -> None:
         """Take the function's state and the buffer as they are at one moment."""
         assert isinstance(self._function, CheckpointedFunction)
-        with self._receiver.get_checkpoint_lock():
+        with self._receiver.settled():
             self._function.snapshot_state(context)
             self._snapshot_buffer = self._receiver.peek()
 
@@ -330,8 +347,11 @@ class _Receiver(SourceContext):
         self._log = log
         self._replays = replays
         self._entries: deque[Received] = deque()
-        self._lock = threading.RLock()
+        # Held by the function around what belongs together, and by each call of its own.
+        self._checkpoint_lock = threading.RLock()
+        self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
+        self._limited = True
         self._cancelled = False
         self._ended = False
         self._error: BaseException | None = None
@@ -349,11 +369,39 @@ class _Receiver(SourceContext):
         self._put((_IDLE, None, None))
 
     def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
-        return self._lock
+        return self._checkpoint_lock
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """Keep the function from emitting, at a moment when it is not between two records that belong together.
+
+        It gets there even if the buffer is full, as nobody empties it meanwhile.
+
+        Raises:
+            SourceError: If the function does not let go of the checkpoint lock.
+        """
+        self._limit(False)
+        try:
+            if not self._checkpoint_lock.acquire(timeout=_SETTLE_S):
+                raise SourceError(
+                    f"the source function has held the checkpoint lock for more than {_SETTLE_S:.0f} s",
+                    hint="Hold get_checkpoint_lock() for a few records at a time, and not while waiting for data.",
+                )
+            try:
+                yield
+            finally:
+                self._checkpoint_lock.release()
+        finally:
+            self._limit(True)
+
+    def _limit(self, limited: bool) -> None:
+        with self._room:
+            self._limited = limited
+            self._room.notify_all()
 
     def _put(self, entry: Entry) -> None:
-        with self._room:
-            while len(self._entries) >= _BUFFER_ENTRIES and not self._cancelled:
+        with self._checkpoint_lock, self._room:
+            while self._limited and len(self._entries) >= _BUFFER_ENTRIES and not self._cancelled:
                 self._room.wait()
             if self._ended or (self._cancelled and self._replays):
                 raise SystemExit

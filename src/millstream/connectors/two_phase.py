@@ -8,8 +8,17 @@
                                                       │  recorded with it
     driver                                            └──► commit     (again after a failure: recover_and_commit)
 
-A failure before the checkpoint is complete: `abort`, and the records come again. A failure after it: `commit` is
-repeated until it succeeds. So a record is committed exactly once if `commit` of the same committable may be repeated.
+A failure before the checkpoint is complete: the transaction is dropped, and the records come again. A failure after
+it: `commit` is repeated until it succeeds. So a record is committed exactly once if `commit` of the same committable
+may be repeated.
+
+Who drops a transaction that will never be committed::
+
+    open in a slot that lives                             abort_transaction, by the slot
+    pre-committed, known to the driver                    abort, by the driver
+    its slot or driver was killed; it was begun behind
+      the checkpoint that the job goes on from            recover_and_abort: the checkpoint has it, as in Flink
+      an attempt's start, a checkpoint that failed, …     recover_and_abort: `staged_transactions` finds it
 """
 
 from __future__ import annotations
@@ -17,10 +26,11 @@ from __future__ import annotations
 import copy
 import logging
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.common.crash_points import reach
 from millstream.common.errors import MillstreamError, SinkError, shorten
 from millstream.operators.user_code import attach_element
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
@@ -67,10 +77,11 @@ class TwoPhaseCommitSink(Sink):
 
     Without checkpoints there is one transaction, committed at the end of the job.
 
-    One thing is left to the sink: if a slot is killed, or another fails, between `pre_commit` and the moment that the
-    driver learns of the committable, nobody can tell whether it did. It will never be committed, nor is it aborted. A
-    sink that minds gives what it stages names with `context.job_id` and `context.attempt`, and removes in `open` what
-    carries a lower attempt: what will be committed has been by then.
+    What a slot leaves that is killed is dropped by the next attempt (`recover_and_abort`), pre-committed or not: the
+    transaction that was open behind the last checkpoint is in that checkpoint. Transactions begun since are not: the
+    first of an attempt, and those begun behind a checkpoint that failed or a savepoint. For these the sink names its
+    transactions by `context.new_name()` and lists what there is (`staged_transactions`). One that does not leaves
+    them where they are: they are never committed, so no record is doubled, but nobody drops them.
 
     A transaction and a committable are picklable. The simplest form uses one object for both, the name of a place
     where output is staged::
@@ -79,8 +90,14 @@ class TwoPhaseCommitSink(Sink):
             def __init__(self, directory):
                 self.directory = directory
 
+            def open(self, context):
+                self.context = context
+
             def begin_transaction(self):
-                return f"{self.directory}/.{uuid4().hex}"
+                return f"{self.directory}/.{self.context.new_name()}"
+
+            def staged_transactions(self):
+                return glob(f"{self.directory}/.*")
 
             def invoke(self, transaction, value, context):
                 with open(transaction, "a") as file:
@@ -104,6 +121,15 @@ class TwoPhaseCommitSink(Sink):
         Returns:
             What names it, picklable: it is part of checkpoints, so that what a killed slot leaves can be aborted.
         """
+
+    def staged_transactions(self) -> Iterable[Any]:
+        """List the transactions and committables that are neither committed nor aborted, whosever they are.
+
+        Called in one slot of an attempt that follows another: when it starts, behind `open`, and when the job has
+        come to its end. Those whose text (`str`) has a name in it that `WriterContext.new_name` gave to an earlier
+        attempt of this job and sink are aborted (`recover_and_abort`); all others are left alone. By default none.
+        """
+        return ()
 
     @abstractmethod
     def invoke(self, transaction: Any, value: Any, context: SinkContext) -> None:
@@ -138,9 +164,11 @@ class TwoPhaseCommitSink(Sink):
         self.commit(committable)
 
     def recover_and_abort(self, transaction: Any) -> None:
-        """Drop a transaction that an earlier attempt had open behind its last checkpoint; called in the slot.
+        """Drop a transaction that an earlier attempt left; called in the slot, behind `open`. May be called again.
 
-        By default `abort_transaction`.
+        It may have been pre-committed since it was recorded, or committed (if the job went back to an older
+        checkpoint, whose transactions came to their end long ago): then its output has to stay. By default
+        `abort_transaction`.
         """
         self.abort_transaction(transaction)
 
@@ -177,11 +205,14 @@ class _TransactionWriter(SinkWriter):
         self._transaction: Any = _NONE
         self._snapshotted = False
         self._former: list[Any] = []
+        self._is_restored = False
         self._opened = False
         self._aborted = False
+        self._ended = False
 
     def restore(self, snapshots: Sequence[Any], *, others: Sequence[Any]) -> None:
-        self._former = [transaction for (transaction,) in snapshots]
+        self._is_restored = True
+        self._former = [transaction for snapshot in snapshots for transaction in snapshot]
 
     def open(self) -> None:
         self._opened = True
@@ -189,6 +220,16 @@ class _TransactionWriter(SinkWriter):
         for transaction in self._former:
             self._sink.recover_and_abort(transaction)
         self._former = []
+        self._abort_staged(or_own=False)
+
+    def _abort_staged(self, *, or_own: bool) -> None:
+        """Abort what former attempts left; one subtask does it for all, when all that will be committed has been."""
+        context = self._context
+        if context.subtask_index != 0 or (context.attempt == 0 and not self._is_restored):
+            return
+        for transaction in list(self._sink.staged_transactions()):
+            if context.is_of_former(str(transaction), or_own=or_own):
+                self._sink.recover_and_abort(transaction)
 
     def write(
         self, values: list[Any], timestamps: list[int] | None, *, watermark_ms: int, now_ms: int
@@ -209,6 +250,7 @@ class _TransactionWriter(SinkWriter):
                 raise
 
     def prepare_commit(self, *, now_ms: int, checkpoint: bool, end_of_input: bool) -> list[Any]:
+        self._ended = end_of_input
         if not (checkpoint or end_of_input):
             return []
         committables = []
@@ -220,6 +262,8 @@ class _TransactionWriter(SinkWriter):
         return committables
 
     def snapshot(self) -> Any:
+        if self._ended:
+            return ()
         # Begun now, so that the checkpoint knows of it.
         if self._transaction is _NONE:
             self._transaction = self._sink.begin_transaction()
@@ -227,6 +271,9 @@ class _TransactionWriter(SinkWriter):
 
     def abort(self) -> None:
         self._aborted = True
+        self._abort_open()
+
+    def _abort_open(self) -> None:
         if self._transaction is not _NONE:
             transaction, self._transaction = self._transaction, _NONE
             self._sink.abort_transaction(transaction)
@@ -236,7 +283,9 @@ class _TransactionWriter(SinkWriter):
             return
         try:
             if not self._aborted:
-                self.abort()  # an empty one, begun behind the last checkpoint
+                self._abort_open()  # an empty one, begun behind the last checkpoint
+                if self._ended:  # all is committed: what is staged is of zombies
+                    self._abort_staged(or_own=True)
         finally:
             self._sink.close()
 
@@ -275,6 +324,7 @@ class _TransactionCommitter(Committer):
     def _each(self, committables: Sequence[Any], action: Any, what: str) -> None:
         self._open()
         for committable in committables:
+            reach("sink.publish", type(self._sink).__name__)
             try:
                 action(committable)
             except MillstreamError:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import re
 import tempfile
 import zlib
 from abc import ABC, abstractmethod
@@ -27,8 +26,8 @@ from typing import Any, BinaryIO
 
 import cloudpickle
 
+from millstream.common.crash_points import reach
 from millstream.common.errors import MillstreamError, NotSerializableError, SinkError
-from millstream.common.ids import new_id
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
 __all__ = ["CheckpointCommitter", "WriteAheadSink"]
@@ -138,18 +137,21 @@ class _WriteAheadWriter(SinkWriter):
     def __init__(self, directory: str, context: WriterContext) -> None:
         self._directory = directory
         self._context = context
-        self._sink = re.sub("[^A-Za-z0-9]", "", f"{context.job_id}{context.operator_id}")
         self._path = ""
         self._file: BinaryIO | None = None
+        self._ended = False
+        self._aborted = False
 
     def open(self) -> None:
-        """Remove what killed attempts of this subtask left: what a checkpoint holds has been sent before."""
-        if self._context.attempt == 0 or self._context.subtask_index != 0:
+        """Remove what killed attempts left: what a checkpoint holds has been sent before."""
+        self._remove_leftovers(or_own=False)
+
+    def _remove_leftovers(self, *, or_own: bool) -> None:
+        """Remove the files of former attempts; one subtask does it for all."""
+        if self._context.subtask_index != 0:
             return
-        former = re.compile(rf"{self._sink}-(\d+)-\d+-[0-9a-f]+\.waiting")
         for name in os.listdir(self._directory):
-            match = former.fullmatch(name)
-            if match and int(match[1]) < self._context.attempt:
+            if name.endswith(".waiting") and self._context.is_of_former(name, or_own=or_own):
                 Path(self._directory, name).unlink(missing_ok=True)
 
     def write(
@@ -160,15 +162,14 @@ class _WriteAheadWriter(SinkWriter):
         data = _pickle(values)
         try:
             if self._file is None:
-                context = self._context
-                name = f"{self._sink}-{context.attempt}-{context.subtask_index}-{new_id()[:8]}.waiting"
-                self._path = os.path.join(self._directory, name)
+                self._path = os.path.join(self._directory, f"{self._context.new_name()}.waiting")
                 self._file = open(self._path, "xb")  # noqa: SIM115 - open until the checkpoint
             self._file.write(len(data).to_bytes(8, "big") + zlib.crc32(data).to_bytes(4, "big") + data)
         except OSError as error:
             raise self._failed(error) from error
 
     def prepare_commit(self, *, now_ms: int, checkpoint: bool, end_of_input: bool) -> list[Any]:
+        self._ended = end_of_input
         if self._file is None or not (checkpoint or end_of_input):
             return []
         try:
@@ -184,13 +185,19 @@ class _WriteAheadWriter(SinkWriter):
         return [replace(each, checkpoint_id=checkpoint_id) for each in committables]
 
     def abort(self) -> None:
+        self._aborted = True
+        self._discard()
+
+    def close(self) -> None:
+        self._discard()
+        if self._ended and not self._aborted:  # everything was sent: what waits is of zombies
+            self._remove_leftovers(or_own=True)
+
+    def _discard(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
             Path(self._path).unlink(missing_ok=True)
-
-    def close(self) -> None:
-        self.abort()
 
     def _failed(self, error: OSError) -> SinkError:
         return SinkError(f"records could not be written ahead to {self._directory!r}", detail=str(error))
@@ -228,6 +235,7 @@ class _WriteAheadCommitter(Committer):
 
     def _send(self, waiting: _WaitingFile) -> None:
         subtask, checkpoint_id = waiting.subtask_index, waiting.checkpoint_id
+        reach("sink.publish", waiting.path)
         if not os.path.exists(waiting.path):
             return  # removed behind the note: it was sent
         if self._marks is None or not self._marks.is_checkpoint_committed(subtask, checkpoint_id):
@@ -240,6 +248,7 @@ class _WriteAheadCommitter(Committer):
                 raise self._unsent(waiting, f"{type(error).__name__}: {error}") from error
             if not sent:
                 raise self._unsent(waiting, "send_values returned False.")
+            reach("sink.publish", f"{waiting.path}, sent")
             if self._marks is not None:
                 self._marks.commit_checkpoint(subtask, checkpoint_id)
         Path(waiting.path).unlink(missing_ok=True)

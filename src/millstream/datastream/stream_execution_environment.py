@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
@@ -43,6 +44,8 @@ from millstream.spi.source import Boundedness, Source
 __all__ = ["StreamExecutionEnvironment"]
 
 DEFAULT_JOB_NAME = "Flink Streaming Job"
+
+_log = logging.getLogger(__name__)
 
 
 class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
@@ -178,10 +181,13 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
             TypeMismatchError: If a value does not fit the type.
         """
         if isinstance(collection, (str, bytes, dict)):
-            raise TypeMismatchError(
-                f"from_collection was given a {type(collection).__name__}", hint="Give it a list of records."
-            )
-        values = list(collection)
+            raise _no_records(collection)
+        try:
+            values = list(collection)
+        except TypeError as error:
+            if isinstance(collection, Iterable):
+                raise  # of the user's own iterator
+            raise _no_records(collection) from error
         _check_type_info(type_info)
         return self._add_source(
             "Collection Source",
@@ -307,6 +313,7 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
             configuration=Configuration(self._configuration),
         )
         self._transformations.clear()
+        _warn_of_mistyped_keys(self._configuration)
         StreamExecutionEnvironment.executed_jobs += 1
         job = find_launcher().launch(submission)
         for cache in filling:
@@ -389,3 +396,17 @@ def _check_type_info(type_info: object) -> None:
         raise TypeMismatchError(
             f"type_info is {type_info!r}", hint="Give it a type, with brackets: Types.INT()."
         )
+
+
+def _no_records(given: object) -> TypeMismatchError:
+    return TypeMismatchError(
+        f"from_collection was given a {type(given).__name__}", hint="Give it a list of records."
+    )
+
+
+def _warn_of_mistyped_keys(configuration: Configuration) -> None:
+    """Warn of keys that look like an option's; those of the command line were looked at there."""
+    for key in configuration.to_dict():
+        intended = options.find_intended_key(key)
+        if intended is not None and configuration.source(key) is ConfigSource.CODE:
+            _log.warning('no option is named "%s"; did you mean "%s"?', key, intended)

@@ -10,7 +10,7 @@ from millstream.common import options
 from millstream.common.configuration import Configuration
 from millstream.graph.epoch_plan import EpochPlan, build_epoch_plan
 from millstream.graph.job_graph import JobEdge, JobVertex, build_job_graph
-from millstream.graph.stream_graph import StreamGraph, build_stream_graph
+from millstream.graph.stream_graph import DEFAULT_GROUP, StreamGraph, build_stream_graph
 from millstream.graph.transformation import Transformation
 
 __all__ = ["draw", "execution_plan", "to_json"]
@@ -98,7 +98,9 @@ def draw(transformations: Sequence[Transformation], configuration: Configuration
 
 
 def _draw_vertex(plan: EpochPlan, vertex: JobVertex) -> list[str]:
-    lines = [f"  [{vertex.id}] {vertex.name}  x{vertex.parallelism}"]
+    group = vertex.head.slot_sharing_group
+    named = "" if group == DEFAULT_GROUP else f'  slot sharing group "{group}"'
+    lines = [f"  [{vertex.id}] {vertex.name}  x{vertex.parallelism}{named}"]
     for edge in plan.job_graph.edges:
         if edge.target_vertex == vertex.id:
             lines.append(f"      <- [{edge.source_vertex}] {_draw_edge(edge)}")

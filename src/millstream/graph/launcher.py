@@ -9,11 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
 from millstream.common.configuration import Configuration
 from millstream.common.errors import JobDefinitionError, NotSupportedError
+from millstream.common.job_failure import JobFailureInfo
 from millstream.graph.transformation import Transformation
 
 __all__ = [
@@ -109,9 +111,15 @@ class JobResult:
 
 
 class RunningJob(ABC):
-    """A submitted job."""
+    """A submitted job.
+
+    Attributes:
+        job_id: 32 hexadecimal digits.
+        ended_before: Whether it is not run: an earlier driver had brought it to its end.
+    """
 
     job_id: str
+    ended_before: bool = False
 
     @abstractmethod
     def wait(self, timeout_s: float | None = None) -> JobResult:
@@ -177,6 +185,10 @@ class RunningJob(ABC):
         """Return the accumulators' merged results as of the last epoch, by name; none unless overridden."""
         return {}
 
+    def failures(self) -> list[JobFailureInfo]:
+        """Return the last failures, the oldest first; none unless overridden."""
+        return []
+
 
 class JobLauncher(ABC):
     """Runs jobs."""
@@ -217,6 +229,7 @@ def find_launcher() -> JobLauncher:
     return _find_installed_launcher()
 
 
+@cache
 def _find_installed_launcher() -> JobLauncher:
     for entry in entry_points(group="millstream.launchers", name="default"):
         launcher: JobLauncher = entry.load()()

@@ -29,10 +29,10 @@ class OperatorIds:
     def name(self, transformation: Transformation, input_ids: Sequence[str]) -> str:
         """Return 32 hexadecimal digits that name an operator's state."""
         if transformation.uid_hash is not None:
-            return transformation.uid_hash
+            return transformation.uid_hash.lower()
         if transformation.uid is not None:
             return operator_id_of_uid(transformation.uid)
-        place = f"place:{type(transformation.spec).__name__}:{','.join(input_ids)}"
+        place = f"place:{transformation.spec.kind}:{','.join(input_ids)}"
         self._siblings[place] += 1
         return _hash(f"{place}:{self._siblings[place]}")
 

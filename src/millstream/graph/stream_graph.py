@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from millstream.common.errors import JobDefinitionError
+from millstream.common.typeinfo import TypeInformation
 from millstream.graph.operator_ids import OperatorIds
 from millstream.graph.transformation import ChainingStrategy, Edge, Transformation
 from millstream.operators.base import OperatorSpec
 from millstream.operators.iteration import IterationHeadSpec, IterationTailSpec
-from millstream.operators.partitioners import Forward, Partitioning, Rebalance
+from millstream.operators.partitioners import Forward, KeyGroups, Partitioning, Rebalance
 
-__all__ = ["StreamEdge", "StreamGraph", "StreamNode", "build_stream_graph"]
+__all__ = ["DEFAULT_GROUP", "StreamEdge", "StreamGraph", "StreamNode", "build_stream_graph"]
+
+DEFAULT_GROUP = "default"
+"""The slot sharing group of operators that are given none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,8 @@ class StreamNode:
         slot_sharing_group: Shown in the plan.
         uid: The user's name for its state, if any.
         description: Longer text for plans.
+        uid_hash: The user's own operator id, if any.
+        key_type: Declared type of the keys of its input; None if it is not keyed, or none is.
     """
 
     id: int
@@ -61,6 +67,8 @@ class StreamNode:
     slot_sharing_group: str
     uid: str | None
     description: str | None
+    uid_hash: str | None = None
+    key_type: TypeInformation | None = None
 
 
 @dataclass(slots=True)
@@ -93,7 +101,9 @@ def build_stream_graph(
     for transformation in transformations:
         inputs = [graph.nodes[edge.source.id].operator_id for edge in transformation.inputs]
         operator_id = names.name(transformation, inputs)
+        groups = {graph.nodes[edge.source.id].slot_sharing_group for edge in transformation.inputs}
         node = _build_node(transformation, parallelism, max_parallelism, operator_id)
+        node = replace(node, slot_sharing_group=transformation.slot_sharing_group or _inherited(groups))
         graph.nodes[node.id] = node
         for edge in transformation.inputs:
             graph.edges.append(_build_edge(edge, node, graph.nodes))
@@ -121,10 +131,22 @@ def _build_node(
         parallelism=own,
         max_parallelism=groups,
         chaining=transformation.chaining,
-        slot_sharing_group=transformation.slot_sharing_group,
+        slot_sharing_group=DEFAULT_GROUP,
         uid=transformation.uid,
         description=transformation.description,
+        uid_hash=transformation.uid_hash,
+        key_type=_key_type(transformation),
     )
+
+
+def _inherited(groups: set[str]) -> str:
+    """Return the slot sharing group of an operator that names none: its inputs', if all have the same."""
+    return groups.pop() if len(groups) == 1 else DEFAULT_GROUP
+
+
+def _key_type(transformation: Transformation) -> TypeInformation | None:
+    dealt = [edge.partitioning for edge in transformation.inputs]
+    return next((each.key_type for each in dealt if isinstance(each, KeyGroups) and each.key_type), None)
 
 
 def _build_edge(edge: Edge, target: StreamNode, nodes: dict[int, StreamNode]) -> StreamEdge:
@@ -159,6 +181,10 @@ def _check_unique_ids(graph: StreamGraph) -> None:
         other = seen.setdefault(node.operator_id, node)
         if other is not node:
             raise JobDefinitionError(
-                f'operators "{other.name}" and "{node.name}" have the same uid {node.uid!r}',
+                f'operators "{other.name}" and "{node.name}" have the same {_id_of(node)}',
                 hint="Give each operator a uid of its own.",
             )
+
+
+def _id_of(node: StreamNode) -> str:
+    return f"uid hash {node.uid_hash!r}" if node.uid_hash is not None else f"uid {node.uid!r}"

@@ -52,7 +52,7 @@ class Transformation:
         max_parallelism: Number of key groups; None for the environment's default.
         uid: The user's stable name for its state.
         chaining: Whether it may be chained to its input.
-        slot_sharing_group: Shown in the plan.
+        slot_sharing_group: Shown in the plan; None for that of its inputs, if all have the same.
         description: Longer text for plans.
         bounded: For sources, whether the input ends.
         fixed_parallelism: Whether the parallelism may not be changed (non-parallel operators have 1).
@@ -68,7 +68,7 @@ class Transformation:
     max_parallelism: int | None = None
     uid: str | None = None
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
-    slot_sharing_group: str = "default"
+    slot_sharing_group: str | None = None
     description: str | None = None
     bounded: bool = True
     fixed_parallelism: bool = False

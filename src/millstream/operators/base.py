@@ -14,7 +14,7 @@ Spark nor the runtime nor where their output goes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from millstream.operators.split_time import SplitTime
     from millstream.state.keyed import KeyedStateBackend
     from millstream.state.operator_state import OperatorStateBackend
+    from millstream.state.snapshots import Entries, StateChanges
 
 __all__ = [
     "EpochTime",
@@ -35,7 +36,9 @@ __all__ = [
     "OperatorReport",
     "OperatorSpec",
     "Output",
+    "OwnEntries",
     "RestoreScope",
+    "connector_name",
 ]
 
 
@@ -183,6 +186,9 @@ class RestoreScope:
         return self.written_by % self.parallelism == self.subtask_index
 
 
+OwnEntries = tuple[str, Any, Iterable[tuple[Any, Any]]]
+"""Name, namespace, and entries by key."""
+
 BatchHandler = Callable[[list[Any], "list[int] | None"], None]
 
 
@@ -240,14 +246,39 @@ class Operator(ABC):
         """Learn that no element will follow; called before the last `end_epoch`."""
 
     def snapshot_state(self) -> Any:
-        """Return what the operator itself keeps, beside keyed and operator state; None for nothing.
+        """Return what the operator itself keeps, beside keyed and operator state and entries; None for nothing.
 
+        Written whole at each checkpoint, so what grows with the number of keys belongs to `snapshot_entries`.
         Picklable; called between batches, may share live objects.
         """
         return None
 
     def restore_state(self, snapshot: Any, scope: RestoreScope) -> None:
         """Take over what `snapshot_state` gave, before `open`; called for each old subtask that may matter."""
+
+    def snapshot_entries(self) -> Iterable[OwnEntries]:
+        """Return what the operator itself keeps by key: (name, namespace, [(key, entry)]).
+
+        Picklable; called between batches, may share live objects. A (name, namespace) may come more than once.
+        """
+        return ()
+
+    def changed_entries(self, changes: StateChanges) -> bool:
+        """Add what changed in `snapshot_entries` since `forget_changes` was called.
+
+        Returns:
+            Whether that is all of it; if not, a snapshot is written, and what was added does not count.
+        """
+        return False
+
+    def forget_changes(self) -> None:
+        """Take what `snapshot_entries` gives now as what is known: it has been given for a checkpoint."""
+
+    def restore_entries(self, name: str, entries: Entries) -> None:
+        """Take over entries of keys of this subtask, after `restore_state` of the old subtask that they are of.
+
+        Called before `open`, several times.
+        """
 
     def abort(self) -> None:
         """The attempt failed: remove what was staged outside; `close` follows."""
@@ -262,11 +293,38 @@ class OperatorSpec(ABC):
     Attributes:
         is_source: Whether it has no input and reads ranges.
         is_keyed: Whether it needs keyed state.
+        former_name: A class that is renamed gives the name it had first: checkpoints know it by that.
     """
 
     is_source: bool = False
     is_keyed: bool = False
+    former_name: str = ""
+
+    @property
+    def kind(self) -> str:
+        """What checkpoints and operator ids call such operators; never changes."""
+        return self.former_name or type(self).__name__
+
+    @property
+    def state_form(self) -> str:
+        """What state of its own it keeps, where that depends on more than its kind; empty if it does not.
+
+        State is restored only by an operator of the same kind and form, so whatever makes an operator read another
+        one's state wrongly belongs in here, and nothing else. Messages show it.
+        """
+        return ""
 
     @abstractmethod
     def build(self) -> Operator:
         """Make the running half."""
+
+
+def connector_name(connector: object) -> str:
+    """Return what tells one of our sources or sinks from the others; empty for a user's, which may be renamed.
+
+    Checkpoints keep it: a class of ours that is renamed gives the name it had first as `former_name`.
+    """
+    kind = type(connector)
+    if not kind.__module__.startswith("millstream."):
+        return ""
+    return getattr(kind, "former_name", "") or kind.__name__

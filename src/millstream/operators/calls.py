@@ -11,7 +11,7 @@ from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator
 from millstream.operators.timer_service import KeyedContext, ProcessContext
-from millstream.operators.user_code import attach_element, fit
+from millstream.operators.user_code import attach_element, check_results, fit
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 
 __all__ = ["Process", "call_each", "call_each_keyed", "emit_results", "extend_stamped"]
@@ -26,7 +26,7 @@ def call_each(
     """Call `process` for each record; returns what it yielded, with the timestamps of the records."""
     results: list[Any] = []
     stamps: list[int] | None = None if timestamps is None else []
-    value = None
+    value = produced = None
     try:
         for value, context.stamp in zip(values, timestamps or repeat(MIN_TIMESTAMP), strict=False):
             produced = process(value, context)
@@ -34,6 +34,7 @@ def call_each(
                 extend_stamped(results, produced, stamps, context.stamp)
     except BaseException as error:
         attach_element(error, value)
+        check_results(_name_of(process), produced, value)
         raise
     return results, stamps
 
@@ -63,7 +64,7 @@ def _call_unstamped(
     results: list[Any] = []
     extend = results.extend
     context.stamp = MIN_TIMESTAMP
-    value = None
+    value = produced = None
     try:
         for value, state.current_key in zip(values, keys, strict=False):
             produced = process(value, context)
@@ -71,6 +72,7 @@ def _call_unstamped(
                 extend(produced)
     except BaseException as error:
         attach_element(error, value)
+        check_results(_name_of(process), produced, value)
         raise
     return results, None
 
@@ -80,7 +82,7 @@ def _call_stamped(
 ) -> tuple[list[Any], list[int] | None]:
     results: list[Any] = []
     stamps: list[int] = []
-    value = None
+    value = produced = None
     try:
         for value, state.current_key, context.stamp in zip(values, keys, timestamps, strict=False):
             produced = process(value, context)
@@ -88,8 +90,13 @@ def _call_stamped(
                 extend_stamped(results, produced, stamps, context.stamp)
     except BaseException as error:
         attach_element(error, value)
+        check_results(_name_of(process), produced, value)
         raise
     return results, stamps
+
+
+def _name_of(process: Process) -> str:
+    return str(getattr(process, "__name__", "the function"))
 
 
 def extend_stamped(results: list[Any], produced: Iterable[Any], stamps: list[int] | None, stamp: int) -> None:

@@ -18,7 +18,7 @@ sweep that visits it once in a while, not by a timer for each record.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
@@ -27,14 +27,28 @@ from millstream.common.co_functions import ProcessJoinFunction
 from millstream.common.errors import ConfigurationError, JobDefinitionError, shorten
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
-from millstream.operators.base import BatchHandler, Operator, OperatorReport, OperatorSpec, RestoreScope
+from millstream.operators.base import (
+    BatchHandler,
+    Operator,
+    OperatorContext,
+    OperatorReport,
+    OperatorSpec,
+    Output,
+    OwnEntries,
+    RestoreScope,
+)
 from millstream.operators.calls import emit_results
 from millstream.operators.functions_adapter import open_function
+from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
 from millstream.state.keyed import NO_KEY
+from millstream.state.snapshots import Entries, StateChanges, TouchedKeys
 
-__all__ = ["LATE_RECORDS_DROPPED", "IntervalJoinSpec"]
+__all__ = ["BUFFERS", "LATE_RECORDS_DROPPED", "IntervalJoinSpec"]
+
+BUFFERS = "buffers"
+"""Entries of interval joins: key -> (clean until, (times, left records), (times, right records))."""
 
 LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 """Counter of late records that went nowhere."""
@@ -77,6 +91,12 @@ class IntervalJoinSpec(OperatorSpec):
                 detail="Bounds are differences of right and left time; exclusive ones count inwards by 1 ms.",
                 hint="Give between(lower, upper) the lower one first.",
             )
+
+    @property
+    def state_form(self) -> str:
+        """What is kept, and until when: records that other bounds pair may be gone."""
+        time = "event time" if self.event_time else "processing time"
+        return f"{time}, from {self.lower_ms} to {self.upper_ms} ms"
 
     def build(self) -> Operator:
         """Make the running half."""
@@ -170,6 +190,12 @@ class IntervalJoinOperator(Operator):
         self._context = _Context()
         self._late_dropped = 0
         self._restored = False
+        self._touched: TouchedKeys | None = None
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Be told where it runs and where results go."""
+        super().setup(context, output)
+        self._touched = touched_keys(context)
 
     def open(self) -> None:
         """Open the function."""
@@ -259,8 +285,12 @@ class IntervalJoinOperator(Operator):
         from_ms, to_ms = side.from_ms, side.to_ms
         all_keys, clean, emit = self._keys, self._clean, self._emit_pairs
         value = None
+        keys: Iterable[Any] = map(side.key_selector, values)
+        if self._touched is not None:
+            keys = list(keys)
+            self._touched.note(keys, len(self._keys))
         try:
-            for value, key, stamp in zip(values, map(side.key_selector, values), timestamps, strict=True):
+            for value, key, stamp in zip(values, keys, timestamps, strict=True):
                 buffers = all_keys.get(key)
                 if buffers is None:
                     buffers = all_keys[key] = _KeyBuffers(time_ms)
@@ -338,7 +368,10 @@ class IntervalJoinOperator(Operator):
 
     def _sweep(self, time_ms: int) -> None:
         """Visit the keys whose turn has come: clean them, drop those that are empty."""
-        for key in self._sweeps.take_until(time_ms):
+        swept = self._sweeps.take_until(time_ms)
+        if self._touched is not None:
+            self._touched.note(swept, len(self._keys))
+        for key in swept:
             buffers = self._keys[key]
             self._clean(buffers, time_ms)
             next_ms = self._last_use(buffers)
@@ -356,36 +389,46 @@ class IntervalJoinOperator(Operator):
 
     # Snapshots
 
-    def snapshot_state(self) -> Any:
-        """Return all buffers and the watermark, picklable: key -> (clean until, left, right).
-
-        Called between batches. Left and right are (times, records); the lists are copies, the records are not.
-        """
-        return {
-            "watermark_ms": self.watermark_ms,
-            "keys": {
-                key: (
-                    buffers.cleaned_ms,
-                    *((list(buffer.stamps), list(buffer.values)) for buffer in buffers.sides),
-                )
-                for key, buffers in self._keys.items()
-            },
-        }
+    def snapshot_state(self) -> int:
+        """Return the watermark."""
+        return self.watermark_ms
 
     def restore_state(self, snapshot: Any, scope: RestoreScope) -> None:
-        """Take over the buffers of this subtask's keys."""
-        watermark_ms = snapshot["watermark_ms"]
+        """Take over the watermark; formerly the buffers too."""
+        former = snapshot if isinstance(snapshot, dict) else {"watermark_ms": snapshot, "keys": {}}
+        watermark_ms = former["watermark_ms"]
         # Of several the lowest, so that nothing counts as late that did not before.
         self.watermark_ms = min(self.watermark_ms, watermark_ms) if self._restored else watermark_ms
         self._restored = True
-        for key, (cleaned_ms, left, right) in snapshot["keys"].items():
-            if not scope.owns(key):
-                continue
+        self.restore_entries(
+            BUFFERS, [(None, key, kept) for key, kept in former["keys"].items() if scope.owns(key)]
+        )
+
+    def snapshot_entries(self) -> Iterator[OwnEntries]:
+        """Return all buffers: key -> (clean until, left, right); left and right are (times, records)."""
+        yield BUFFERS, None, ((key, _kept(buffers)) for key, buffers in self._keys.items())
+
+    def changed_entries(self, changes: StateChanges) -> bool:
+        """Add the buffers of keys that had records, or were cleaned."""
+        return add_changed(changes, BUFFERS, self._keys, self._touched, _kept)
+
+    def forget_changes(self) -> None:
+        """Take the buffers as they are as known."""
+        if self._touched is not None:
+            self._touched.forget()
+
+    def restore_entries(self, name: str, entries: Entries) -> None:
+        """Take over buffers."""
+        for _, key, (cleaned_ms, *sides) in entries:
             buffers = self._keys[key] = _KeyBuffers(cleaned_ms)
-            for buffer, (stamps, values) in zip(buffers.sides, (left, right), strict=True):
+            for buffer, (stamps, values) in zip(buffers.sides, sides, strict=True):
                 buffer.stamps, buffer.values = list(stamps), list(values)
             last_use = self._last_use(buffers)
             self._sweeps.add(cleaned_ms if last_use is None else last_use, key)
+
+
+def _kept(buffers: _KeyBuffers) -> tuple[Any, ...]:
+    return buffers.cleaned_ms, *((buffer.stamps, buffer.values) for buffer in buffers.sides)
 
 
 class _Sweeps:

@@ -14,6 +14,7 @@ from typing import Any
 
 from millstream.common.errors import ConfigurationError
 from millstream.common.functions import Partitioner
+from millstream.common.typeinfo import TypeInformation
 from millstream.state.key_groups import KeyGroupMemo
 
 __all__ = [
@@ -207,9 +208,11 @@ class KeyGroups(Partitioning):
 
     Attributes:
         key_selector: Gives a record's key.
+        key_type: Declared type of the keys; None if none is.
     """
 
     key_selector: Callable[[Any], Any]
+    key_type: TypeInformation | None = None
 
     @property
     def name(self) -> str:

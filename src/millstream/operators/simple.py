@@ -18,7 +18,7 @@ from millstream.operators.functions_adapter import (
     open_function,
 )
 from millstream.operators.runtime_context import OperatorRuntimeContext
-from millstream.operators.user_code import attach_element, fit
+from millstream.operators.user_code import attach_element, check_results, fit
 
 __all__ = ["FilterSpec", "FlatMapSpec", "IdentitySpec", "MapSpec"]
 
@@ -158,7 +158,7 @@ class FlatMapOperator(_UserFunctionOperator):
         flat_map = self._flat_map
         results: list[Any] = []
         counts: list[int] = []
-        value = None
+        value = produced = None
         try:
             if timestamps is None:
                 for value in values:
@@ -173,6 +173,7 @@ class FlatMapOperator(_UserFunctionOperator):
                     counts.append(len(results))
         except BaseException as error:
             attach_element(error, value)
+            check_results("flat_map", produced, value)
             raise
         stamps = None if timestamps is None else _spread(timestamps, counts)
         self.output.emit(fit(results, self._output_type), stamps)

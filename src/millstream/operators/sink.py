@@ -8,7 +8,7 @@ from typing import Any
 from millstream.common.crash_points import reach
 from millstream.common.functions import SinkFunction
 from millstream.common.typeinfo import TypeInformation
-from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope
+from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope, connector_name
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
@@ -28,6 +28,11 @@ class SinkSpec(OperatorSpec):
 
     sink: Sink
     value_type: TypeInformation | None = None
+
+    @property
+    def state_form(self) -> str:
+        """Whose committables are kept."""
+        return connector_name(self.sink)
 
     def build(self) -> Operator:
         """Make the running half."""
@@ -102,9 +107,11 @@ class SinkOperator(Operator):
                 context.attempt,
                 self._value_type,
                 context.operator_id,
+                context.time.now_ms,
             )
         )
         self._built = True
+        reach("sink.open", context.name)
         if self._restored:
             mine = [snapshot for adopted, snapshot in self._restored if adopted]
             others = [snapshot for adopted, snapshot in self._restored if not adopted]
@@ -135,6 +142,7 @@ class SinkOperator(Operator):
         report.committables = self._writer.prepare_commit(
             now_ms=self.context.time.now_ms, checkpoint=checkpoint, end_of_input=self._ended
         )
+        reach("sink.precommitted", self.context.name)
         self._report = report
 
     def _number(self, checkpoint_id: int, timestamp_ms: int) -> None:

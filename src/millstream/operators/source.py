@@ -11,7 +11,7 @@ from millstream.common.batch import ACTIVE, IDLE, StreamStatus
 from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
 from millstream.common.watermark_strategy import WatermarkStrategy
-from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope
+from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope, connector_name
 from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import fit
 from millstream.operators.watermarks import SplitWatermarks
@@ -28,6 +28,11 @@ class SourceSpec(OperatorSpec):
     strategy: WatermarkStrategy
     output_type: TypeInformation | None = None
     is_source = True
+
+    @property
+    def state_form(self) -> str:
+        """Whose positions are kept."""
+        return connector_name(self.source)
 
     def build(self) -> Operator:
         """Make the running half."""

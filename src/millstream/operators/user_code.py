@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from millstream.common.errors import TypeMismatchError, shorten
 from millstream.common.typeinfo import TypeInformation
 
-__all__ = ["attach_element", "attached_element", "check_type", "fit"]
+__all__ = ["attach_element", "attached_element", "check_results", "check_type", "fit"]
 
 _ATTRIBUTE = "__millstream_element__"
 
@@ -21,6 +22,22 @@ def attach_element(error: BaseException, element: object) -> None:
 def attached_element(error: BaseException) -> str | None:
     """Return the shortened element noted on an error, or None."""
     return getattr(error, _ATTRIBUTE, None)
+
+
+def check_results(what: str, results: object, element: object) -> None:
+    """Check what a function returned as its results; called when taking them has failed.
+
+    Raises:
+        TypeMismatchError: If it is something that has no elements.
+    """
+    if results is None or isinstance(results, Iterable):
+        return
+    error = TypeMismatchError(
+        f"{what} returned {shorten(results)} of type {type(results).__name__}, not its results",
+        hint="Yield them, or return a list of them.",
+    )
+    attach_element(error, element)
+    raise error
 
 
 def check_type(values: list[Any], declared: TypeInformation | None) -> None:

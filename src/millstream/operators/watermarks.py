@@ -12,6 +12,7 @@ In batch mode timestamps are assigned and generators are ignored: the only water
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import repeat
 from operator import length_hint
@@ -52,6 +53,10 @@ class _Bounded(WatermarkGenerator):
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
         output.emit_watermark(self._max_ms - self._behind)
 
+    def go_on_from(self, other: _Bounded) -> None:
+        """Take over how far another one came; the bound stays."""
+        self._max_ms = max(other._max_ms, MIN_TIMESTAMP + self._behind)
+
 
 class SplitWatermarks(WatermarkOutput):
     """Stamps the records of one split and knows its watermark; the subtask's thread calls it.
@@ -76,6 +81,7 @@ class SplitWatermarks(WatermarkOutput):
         self.idle = False
         self._assigner = strategy.timestamp_assigner
         self._generator = _build_generator(strategy)
+        self._begun_as = _settings_of(self._generator)
         self._idle_timeout_ms = strategy.idle_timeout_ms
         self._time = time
         self._split_id = split_id
@@ -202,12 +208,16 @@ class SplitWatermarks(WatermarkOutput):
 
     def snapshot(self) -> Any:
         """Return how far event time has come, picklable."""
-        return self.watermark_ms, self.max_timestamp_ms, self._generator
+        return self.watermark_ms, self.max_timestamp_ms, self._generator, self._begun_as
 
     def restore(self, snapshot: Any) -> None:
-        """Go on from a snapshot; a generator of another class than then begins anew."""
-        self.watermark_ms, self.max_timestamp_ms, generator = snapshot
-        if type(generator) is type(self._generator):
+        """Go on from a snapshot; a generator of another class, or with other settings, than then begins anew."""
+        self.watermark_ms, self.max_timestamp_ms, generator, *begun_as = snapshot
+        if type(generator) is not type(self._generator):
+            return
+        if isinstance(self._generator, _Bounded) and isinstance(generator, _Bounded):
+            self._generator.go_on_from(generator)
+        elif begun_as in ([], [self._begun_as]):  # formerly a snapshot did not say how the generator was made
             self._generator = generator
 
     def _extract(self, values: list[Any], timestamps: list[int] | None) -> list[int]:
@@ -247,6 +257,16 @@ def _build_generator(strategy: WatermarkStrategy) -> WatermarkGenerator | None:
             hint="Derive the generator from WatermarkGenerator, with on_event and on_periodic_emit.",
         )
     return built
+
+
+def _settings_of(generator: WatermarkGenerator | None) -> dict[str, Any] | None:
+    """Return what a new generator holds; None if that cannot be said."""
+    if generator is None or isinstance(generator, _Bounded):
+        return None
+    try:
+        return deepcopy(vars(generator))
+    except Exception:  # noqa: BLE001 - any object may refuse in any way; checkpoints tell if it cannot be pickled
+        return None
 
 
 @dataclass(frozen=True)

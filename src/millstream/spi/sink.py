@@ -13,14 +13,19 @@ in its snapshot; another attempt's writer goes on from there (`restore`, then `o
 
 from __future__ import annotations
 
+import hashlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.common.ids import new_id
 from millstream.common.typeinfo_basic import TypeInformation
 
 __all__ = ["Committer", "Sink", "SinkWriter", "WriterContext"]
+
+_NAME = re.compile(r"([A-Za-z0-9]*-[0-9a-f]{8})-(\d+)-(\d+)-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,7 @@ class WriterContext:
         attempt: Number of the attempt, from 0.
         value_type: Declared type of the records, None if there is none.
         operator_id: Tells sinks of one job apart; the same in every attempt.
+        began_ms: When the attempt began, epoch milliseconds; the same for all its subtasks.
     """
 
     job_id: str
@@ -44,6 +50,38 @@ class WriterContext:
     attempt: int
     value_type: TypeInformation | None = None
     operator_id: str = ""
+    began_ms: int = 0
+
+    def new_name(self) -> str:
+        """Return a name for something staged: nobody else has it, and it tells whose it is (`is_of_former`).
+
+        Letters, digits and dashes. A later attempt, of this driver or one that took over from it, can recognise what
+        is left by one that was killed.
+
+        >>> WriterContext("4a3f", "sink", 0, 1, 2, began_ms=5).new_name().rpartition("-")[0]
+        '4a3f-1271cf25-5-2'
+        """
+        return f"{self._sink()}-{self.began_ms}-{self.attempt}-{new_id()[:8]}"
+
+    def is_of_former(self, text: str, *, or_own: bool = False) -> bool:
+        """Return whether a text holds a name that an earlier attempt of the same job and sink gave.
+
+        A later attempt's is never taken for one: a zombie must not clear up after those who took over from it.
+
+        Args:
+            text: A path, the name of a transaction.
+            or_own: Whether names of this very attempt count as well.
+        """
+        own = (self.began_ms, self.attempt)
+        return any(
+            match[1] == self._sink()
+            and ((age := (int(match[2]), int(match[3]))) < own or (or_own and age == own))
+            for match in _NAME.finditer(text)
+        )
+
+    def _sink(self) -> str:
+        operator = hashlib.blake2b(self.operator_id.encode(), digest_size=4).hexdigest()
+        return f"{re.sub('[^A-Za-z0-9]', '', self.job_id)}-{operator}"
 
 
 class SinkWriter(ABC):

@@ -22,7 +22,7 @@ class KeyedStateSettings:
         on_disk: On disk rather than as objects in memory.
         local_directory: Where on disk; None for the system's directory of temporary files.
         cache_bytes: Memory for the values used lately, for each operator in each slot, about.
-        tracking: Whether the keys are tracked that are used between two checkpoints.
+        tracking: Whether it is tracked what changes between two checkpoints.
     """
 
     on_disk: bool = False
@@ -67,4 +67,5 @@ class KeyedStateSettings:
             operator=operator,
             time=time,
             max_parallelism=max_parallelism,
+            tracking=self.tracking,
         )

@@ -26,7 +26,7 @@ from millstream.state.key_decoding import decode_key
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.kinds import NO_KEY, StateKind, StateSchema, no_key_error
 from millstream.state.records import RecordCodec
-from millstream.state.snapshots import KeyedStateSnapshot
+from millstream.state.snapshots import KeyedStateSnapshot, StateChanges, pays
 from millstream.state.ttl import ProcessingTime, drop_expired
 
 __all__ = ["DiskKeyedStateBackend"]
@@ -49,6 +49,7 @@ class DiskKeyedStateBackend(KeyedStateBackend):
         operator: The operator's name, for messages.
         time: Processing time, for time to live.
         max_parallelism: Number of key groups.
+        tracking: Whether to learn what changes between checkpoints.
     """
 
     def __init__(
@@ -59,8 +60,9 @@ class DiskKeyedStateBackend(KeyedStateBackend):
         operator: str = "",
         time: ProcessingTime | None = None,
         max_parallelism: int = 128,
+        tracking: bool = False,
     ) -> None:
-        super().__init__(operator=operator, time=time, max_parallelism=max_parallelism)
+        super().__init__(operator=operator, time=time, max_parallelism=max_parallelism, tracking=tracking)
         self.max_parallelism = max_parallelism
         self.store = DiskStore(directory)
         self.codec = RecordCodec(operator)
@@ -72,6 +74,8 @@ class DiskKeyedStateBackend(KeyedStateBackend):
         self._tables: weakref.WeakValueDictionary[tuple[str, Any], DiskTable] = weakref.WeakValueDictionary()
         self._live: set[DiskTable] = set()
         self._swept_to = b""
+        self._written: dict[tuple[str, Any], set[Any]] | None = {} if tracking else None
+        self._written_count = 0
 
     def charge(self, table: DiskTable, size_bytes: int) -> None:
         """Take memory for an object; when it is used up, write what changed and drop what is old."""
@@ -94,8 +98,44 @@ class DiskKeyedStateBackend(KeyedStateBackend):
         """
         changes = Changes()
         for table in self._live:
+            if self._written is not None:
+                self._note_written(self._written, table)
             table.collect(changes)
         self.store.write(changes.puts, changes.deletes, changes.prefixes)
+        if not pays(self._written_count, self.store.count()):
+            self._written = None  # everything will be written, so that which keys it were takes no memory
+
+    def _note_written(self, written: dict[tuple[str, Any], set[Any]], table: DiskTable) -> None:
+        """Note the keys that are about to be written."""
+        keys = table.changed_keys()
+        if keys:
+            noted = written.setdefault((table.name, table.namespace), set())
+            before = len(noted)
+            noted.update(keys)
+            self._written_count += len(noted) - before
+
+    def patch(self) -> StateChanges | None:
+        """Return what the keys have that were written since; None if they are most of what is there."""
+        self.flush()
+        if self._written is None:
+            return None
+        changes = StateChanges(self.max_parallelism)
+        for (name, namespace), keys in self._written.items():
+            table: DiskTable = self._table(name, namespace)
+            for key in keys:
+                entry = table.entry(key)
+                if entry is ABSENT:
+                    changes.remove(name, namespace, key)
+                else:
+                    changes.put(name, namespace, key, entry)
+            table.forget_prefixes()
+        return changes
+
+    def forget_changes(self) -> None:
+        """Take what is there now as what is known."""
+        self.flush()
+        self._written = {} if self.tracking else None
+        self._written_count = 0
 
     def table(self, name: str) -> TableView:
         """Return the values of a state by key, as a mapping."""

@@ -54,6 +54,10 @@ class DiskStore:
         """Return the record of a key, None if there is none."""
         return self._reader.get(key)
 
+    def count(self) -> int:
+        """Return how many records there are."""
+        return int(self._env.stat()["entries"])
+
     def scan(self, prefix: bytes) -> Scan:
         """Return the keys with that prefix and their records, in order, as they are now."""
         scan = Scan(self._env.begin(buffers=True), prefix, prefix)

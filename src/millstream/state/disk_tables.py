@@ -8,7 +8,7 @@ two dicts and no list of uses, and keeps what was used lately.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Collection, Iterator, MutableMapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -142,6 +142,18 @@ class DiskTable(ABC):
         self._record_bytes = known + (record_bytes - known) / 16 if known else record_bytes
         self._cost_bytes = int(_OBJECT_BYTES + 2 * self._record_bytes)
 
+    def forget_prefixes(self) -> None:
+        """Free what was noted of keys that were looked up once."""
+        self._prefixes = {}
+
+    @abstractmethod
+    def changed_keys(self) -> Collection[Any]:
+        """Return the keys of which `collect` would write something."""
+
+    @abstractmethod
+    def entry(self, key: Any) -> Any:
+        """Return what a key has on disk, put together, past the cache; ABSENT if nothing. Called behind a flush."""
+
     @abstractmethod
     def clear(self, key: Any) -> None:
         """Remove what a key has."""
@@ -192,6 +204,14 @@ class DiskValueTable(DiskTable):
             self._sample(key, value)
         self.young[key] = value
         self.dirty.add(key)
+
+    def changed_keys(self) -> set[Any]:
+        """Return the keys whose value changed."""
+        return self.dirty
+
+    def entry(self, key: Any) -> Any:
+        """Return the value that a key has on disk."""
+        return self.load(self.prefix(key))
 
     def clear(self, key: Any) -> None:
         """Remove the value of a key."""
@@ -267,6 +287,16 @@ class DiskListTable(DiskTable):
         self.clear(key)
         if values:
             self.add(key, values)
+
+    def changed_keys(self) -> set[Any]:
+        """Return the keys whose list changed."""
+        return self._dirty
+
+    def entry(self, key: Any) -> Any:
+        """Return the list that a key has on disk."""
+        decode = self.backend.codec.decode
+        chunks = [decode(record) for _, record in self.backend.store.scan(self.prefix(key))]
+        return [value for chunk in chunks for value in chunk] if chunks else ABSENT
 
     def clear(self, key: Any) -> None:
         """Remove all elements."""
@@ -351,6 +381,21 @@ class DiskMapTable(DiskTable):
             self._dirty[key] = {user_key}
         else:
             dirty.add(user_key)
+
+    def changed_keys(self) -> set[Any]:
+        """Return the keys whose map changed."""
+        return self._cleared.union(self._dirty)
+
+    def entry(self, key: Any) -> Any:
+        """Return the map that a key has on disk."""
+        prefix = self.prefix(key)
+        codec = self.backend.codec
+        found: dict[Any, Any] = {}
+        for disk_key, record in self.backend.store.scan(prefix):
+            keys = codec.decode_keys(record)
+            user_key = decode_key(disk_key, len(prefix))[0] if keys is None else keys[2]
+            found[user_key] = codec.decode(record)
+        return found or ABSENT
 
     def clear(self, key: Any) -> None:
         """Remove all user keys."""

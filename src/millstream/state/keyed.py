@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, MutableMapping
+from dataclasses import replace
 from typing import Any, cast
 
 from millstream.common.errors import ConfigurationError
@@ -22,11 +23,19 @@ from millstream.common.state import (
     StateDescriptor,
     ValueState,
 )
+from millstream.common.type_forms import form_of, may_become
 from millstream.state.folding import FoldingAggregatingState, FoldingReducingState
 from millstream.state.heap import HeapListState, HeapMapState, HeapValueState
 from millstream.state.key_groups import key_group
-from millstream.state.kinds import NO_KEY, StateKind, StateSchema, kind_of
-from millstream.state.snapshots import KeyedStatePatch, KeyedStateSnapshot, TimerSnapshot
+from millstream.state.kinds import NO_KEY, StateKind, StateSchema, incompatible_state, kind_of
+from millstream.state.snapshots import (
+    GroupMemo,
+    KeyedStateSnapshot,
+    StateChanges,
+    TimerSnapshot,
+    TouchedKeys,
+    pays,
+)
 from millstream.state.timers import TimerQueue
 from millstream.state.ttl import (
     ProcessingTime,
@@ -54,24 +63,34 @@ class KeyedStateBackend(ABC):
         current_key: The key that state objects act on; hot loops set it directly.
         event_timers: Event-time timers by key.
         processing_timers: Processing-time timers by key.
-        touched: Keys used since the last checkpoint, where that is tracked (see `track`); None where it is not.
+        tracking: Whether checkpoints may write what changed only, so that it has to be known.
+        touched: Keys used since the last checkpoint, where the operator tells (see `track`); None where it need not.
         timer_key: Gives the key that a timer belongs to, for timers of more than a key (a key and a window).
+        uid: The operator's uid, for messages; None if it has none.
 
     Args:
         operator: The operator's name, for messages.
         time: Processing time, for time to live.
         max_parallelism: Number of key groups.
+        tracking: Whether to learn what changes between checkpoints.
     """
 
     current_key: Any
     event_timers: TimerQueue
     processing_timers: TimerQueue
-    touched: set[Any] | None = None
+    touched: TouchedKeys | None = None
+    uid: str | None = None
 
     def __init__(
-        self, *, operator: str = "", time: ProcessingTime | None = None, max_parallelism: int = 128
+        self,
+        *,
+        operator: str = "",
+        time: ProcessingTime | None = None,
+        max_parallelism: int = 128,
+        tracking: bool = False,
     ) -> None:
         self.operator = operator
+        self.tracking = tracking
         self.current_key = NO_KEY
         self.event_timers = TimerQueue()
         self.processing_timers = TimerQueue()
@@ -81,6 +100,8 @@ class KeyedStateBackend(ABC):
         self._schemas: dict[str, StateSchema] = {}
         self._lives: dict[str, TimeToLive] = {}
         self._restored: set[str] = set()
+        # Types by name as descriptors have them: states are asked for again and again, also for each record.
+        self._declared: dict[str, Any] = {}
 
     def set_current_key(self, key: Any) -> None:
         """Choose the key that state objects act on."""
@@ -98,10 +119,14 @@ class KeyedStateBackend(ABC):
 
         Raises:
             ConfigurationError: If it describes no kind of state, or the name is taken by another kind.
+            StateIncompatibleError: If the state was restored and is of another kind, or of a type that does not
+                become the declared one.
         """
         kind = kind_of(descriptor, self.operator)
         timed = descriptor.ttl_config is not None
         self._register(descriptor.name, StateSchema(kind, timed=timed))
+        if self._declared.get(descriptor.name, self) is not descriptor.type_info:
+            self._declare(descriptor)
         life = self._life(descriptor) if timed else None
         if kind is StateKind.LIST:
             elements = self._list_state(descriptor.name, namespace)
@@ -163,15 +188,24 @@ class KeyedStateBackend(ABC):
             key_groups: Only of these; None for all.
         """
 
-    def track(self) -> None:
+    def track(self, keys: TouchedKeys | None = None) -> None:
         """Learn that the operator adds every key to `touched` before it uses its state.
 
-        A checkpoint then writes what those keys have, if the backend can tell; otherwise nothing happens.
+        A checkpoint then writes what those keys have, if the backend cannot tell by itself.
+
+        Args:
+            keys: The operator's own set, for `touched`; None for a new one.
         """
 
-    def patch(self, touched: set[Any]) -> dict[int, KeyedStatePatch] | None:
-        """Return what some keys have now, by key group; None if only a snapshot can tell."""
+    def patch(self) -> StateChanges | None:
+        """Return what changed since `forget_changes` was called; None if only a snapshot can tell.
+
+        It may refer to the live objects, as a snapshot may.
+        """
         return None
+
+    def forget_changes(self) -> None:
+        """Take what is there now as what is known: it has been given for a checkpoint."""
 
     def outline(self) -> KeyedStateSnapshot:
         """Return a snapshot without entries: what goes with a patch."""
@@ -233,12 +267,27 @@ class KeyedStateBackend(ABC):
     def _register(self, name: str, schema: StateSchema) -> None:
         known = self._schemas.setdefault(name, schema)
         if known is not schema and known != schema:
-            been = "was restored as" if name in self._restored else "is"
+            if name in self._restored:
+                raise incompatible_state(
+                    name, self.operator, self.uid, old=known.describe(), new=schema.describe()
+                )
             raise ConfigurationError(
-                f'state "{name}" of operator "{self.operator}" {been} {known.describe()} and was asked for as '
+                f'state "{name}" of operator "{self.operator}" is {known.describe()} and was asked for as '
                 f"{schema.describe()}",
                 hint="Give each state of an operator a name of its own, and keep its kind.",
             )
+
+    def _declare(self, descriptor: StateDescriptor) -> None:
+        """Take note of a state's declared type, which the next checkpoint tells."""
+        name = descriptor.name
+        known = self._schemas[name]
+        declared = replace(known, type_form=form_of(descriptor.type_info))
+        if name in self._restored and not may_become(known.type_form, declared.type_form):
+            raise incompatible_state(
+                name, self.operator, self.uid, old=known.describe(), new=declared.describe()
+            )
+        self._schemas[name] = declared
+        self._declared[name] = descriptor.type_info
 
     def _group_of(self, key: Any) -> int:
         return key_group(key, self._max_parallelism)
@@ -273,9 +322,9 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         max_parallelism: int = 128,
         tracking: bool = False,
     ) -> None:
-        super().__init__(operator=operator, time=time, max_parallelism=max_parallelism)
-        self._tracking = tracking
+        super().__init__(operator=operator, time=time, max_parallelism=max_parallelism, tracking=tracking)
         self._tables: dict[str, dict[Any, dict[Any, Any]]] = {}
+        self._namespaced: set[str] = set()
 
     def table(self, name: str) -> dict[Any, Any]:
         """Return the values of a state by key."""
@@ -294,7 +343,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
     def snapshot(self, key_groups: range | None = None) -> KeyedStateSnapshot:
         """Return all state and timers, by key group; one pass over all keys."""
         snapshot = KeyedStateSnapshot(dict(self._schemas), timers=self._snapshot_timers(key_groups))
-        groups = _GroupMemo(self._max_parallelism)
+        groups = GroupMemo(self._max_parallelism)
         for name, by_namespace in self._tables.items():
             life = self._lives.get(name)
             expires = life is not None and life.config.get_cleanup_strategies().in_full_snapshot()
@@ -309,26 +358,41 @@ class HeapKeyedStateBackend(KeyedStateBackend):
                         snapshot.add(group, name, namespace, key, kept)
         return snapshot
 
-    def track(self) -> None:
+    def track(self, keys: TouchedKeys | None = None) -> None:
         """Have keys added to `touched`, if checkpoints are incremental."""
-        if self._tracking:
-            self.touched = set()
+        if self.tracking and (keys is not None or self.touched is None):
+            self.touched = TouchedKeys() if keys is None else keys
 
-    def patch(self, touched: set[Any]) -> dict[int, KeyedStatePatch] | None:
-        """Return what some keys have now, by key group; None where there are namespaces, which come and go."""
-        if any(namespace is not None for tables in self._tables.values() for namespace in tables):
+    def patch(self) -> StateChanges | None:
+        """Return what the touched keys have now; None where they are not tracked, or are most of them."""
+        touched = self.touched
+        if touched is None or touched.too_many:
             return None
-        patches: dict[int, KeyedStatePatch] = {}
-        groups = _GroupMemo(self._max_parallelism)
+        changes = StateChanges(self._max_parallelism)
         for name, by_namespace in self._tables.items():
-            table = by_namespace.get(None, {})
-            for key in touched:
-                patch = patches.setdefault(groups[key], KeyedStatePatch())
-                if key in table:
-                    patch.entries.setdefault(name, []).append((key, table[key]))
-                else:
-                    patch.removed.setdefault(name, []).append(key)
-        return patches
+            if not pays(len(touched), sum(map(len, by_namespace.values()))):
+                return None
+            if name in self._namespaced:
+                for key in touched:
+                    changes.clear(name, key)
+            for namespace, table in by_namespace.items():
+                if name in self._namespaced:
+                    # There may be a namespace for each key: one pass over what there is, and not more.
+                    for key in touched if len(touched) < len(table) else list(table):
+                        if key in table and key in touched:
+                            changes.put(name, namespace, key, table[key])
+                    continue
+                for key in touched:
+                    if key in table:
+                        changes.put(name, None, key, table[key])
+                    else:
+                        changes.remove(name, None, key)
+        return changes
+
+    def forget_changes(self) -> None:
+        """Take what is there now as what is known."""
+        if self.touched is not None:
+            self.touched.forget()
 
     def _restore_entries(self, name: str, entries: list[tuple[Any, Any, Any]]) -> None:
         for namespace, key, entry in entries:
@@ -351,19 +415,9 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         return Sweeper(tables, self._schemas[name].kind, life, strategy.get_cleanup_size())
 
     def _table(self, name: str, namespace: Any) -> dict[Any, Any]:
+        if namespace is not None:
+            self._namespaced.add(name)
         return self._tables.setdefault(name, {}).setdefault(namespace, {})
 
 
 _TABLE_SCHEMA = StateSchema(StateKind.TABLE)
-
-
-class _GroupMemo(dict[Any, int]):
-    """Key groups of the keys of one snapshot: states share most keys."""
-
-    def __init__(self, max_parallelism: int) -> None:
-        super().__init__()
-        self._max_parallelism = max_parallelism
-
-    def __missing__(self, key: Any) -> int:
-        group = self[key] = key_group(key, self._max_parallelism)
-        return group

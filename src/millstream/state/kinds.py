@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from millstream.common.errors import ConfigurationError, StateAccessError, shorten
+from millstream.common.errors import (
+    ConfigurationError,
+    StateAccessError,
+    StateIncompatibleError,
+    shorten,
+)
 from millstream.common.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -15,8 +20,17 @@ from millstream.common.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
+from millstream.common.type_forms import TypeForm, describe_form
 
-__all__ = ["NO_KEY", "StateKind", "StateSchema", "check_descriptor", "kind_of", "no_key_error"]
+__all__ = [
+    "NO_KEY",
+    "StateKind",
+    "StateSchema",
+    "check_descriptor",
+    "incompatible_state",
+    "kind_of",
+    "no_key_error",
+]
 
 
 class _NoKey:
@@ -55,18 +69,31 @@ class StateSchema:
     Attributes:
         kind: What it holds for each key.
         timed: Whether entries carry the time of their last access.
+        type_form: The declared type (of lists and maps as a whole); None if none is. It may change, within limits,
+            so it does not make schemas differ.
     """
 
     kind: StateKind
     timed: bool = False
+    type_form: TypeForm | None = field(default=None, compare=False)
+
+    def __setstate__(self, state: list[Any]) -> None:
+        # Those of checkpoints that were made before types were kept have two values.
+        for name, value in zip(self.__slots__, [*state, None][: len(self.__slots__)], strict=True):
+            object.__setattr__(self, name, value)
 
     def describe(self) -> str:
         """Return it for messages.
 
         >>> StateSchema(StateKind.LIST, timed=True).describe()
         'list state with a time to live'
+        >>> StateSchema(StateKind.VALUE, type_form="LONG").describe()
+        'value state of LONG'
         """
-        return f"{self.kind.value} state{' with a time to live' if self.timed else ''}"
+        kind = f"{self.kind.value} state"
+        if self.type_form is not None:
+            kind += f" of {describe_form(self.type_form)}"
+        return f"{kind}{' with a time to live' if self.timed else ''}"
 
 
 def kind_of(descriptor: StateDescriptor, operator: str) -> StateKind:
@@ -97,6 +124,28 @@ def check_descriptor(descriptor: Any, wanted: type[StateDescriptor], getter: str
     raise ConfigurationError(
         f'{getter} was given a {type(descriptor).__name__}{named} in operator "{operator}"',
         hint=f"Give it a {wanted.__name__}.",
+    )
+
+
+def incompatible_state(
+    name: str, operator: str, uid: str | None, *, old: str, new: str
+) -> StateIncompatibleError:
+    """Return the error for a state that is asked for as something else than it was restored as.
+
+    Args:
+        name: The state's name.
+        operator: The operator's name.
+        uid: The operator's uid; None if it has none.
+        old: What it was restored as, as `StateSchema.describe` says it.
+        new: What it was asked for as.
+    """
+    named = f'"{operator}" (uid "{uid}")' if uid is not None else f'"{operator}"'
+    return StateIncompatibleError(
+        f'state "{name}" of operator {named} was restored as {old} and was asked for as {new}',
+        detail="Numbers may become wider, rows and tuples may gain and lose fields; state without a declared type "
+        "takes anything.",
+        hint="Give the state another name, or the operator another uid and drop its state: "
+        "--allow-non-restored-state.",
     )
 
 

@@ -19,7 +19,8 @@ from millstream.common.state import (
     MapStateDescriptor,
     OperatorStateStore,
 )
-from millstream.state.kinds import check_descriptor
+from millstream.common.type_forms import TypeForm, describe_form, form_of, may_become
+from millstream.state.kinds import check_descriptor, incompatible_state
 
 __all__ = ["OperatorStateBackend", "OperatorStateMode", "OperatorStateSnapshot", "redistribute"]
 
@@ -40,11 +41,30 @@ class OperatorStateSnapshot:
         modes: How each state is dealt out, by name.
         lists: Elements of the lists, by name.
         maps: Broadcast maps, by name.
+        types: Declared types, of the lists and maps as a whole, of the states that have one, by name.
     """
 
     modes: dict[str, OperatorStateMode] = field(default_factory=dict)
     lists: dict[str, list[Any]] = field(default_factory=dict)
     maps: dict[str, dict[Any, Any]] = field(default_factory=dict)
+    types: dict[str, TypeForm] = field(default_factory=dict)
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        # Those of checkpoints that were made before types were kept have none.
+        for name, value in {"types": {}, **state[1]}.items():
+            setattr(self, name, value)
+
+    def describe(self, name: str) -> str:
+        """Return what a state is, for messages.
+
+        >>> OperatorStateSnapshot({"n": OperatorStateMode.UNION}, types={"n": ["LIST", "LONG"]}).describe("n")
+        'union list state of LIST<LONG>'
+        """
+        return _describe(self.modes[name], self.types.get(name))
+
+
+def _describe(mode: OperatorStateMode, form: TypeForm | None) -> str:
+    return f"{mode.value} state" + ("" if form is None else f" of {describe_form(form)}")
 
 
 def redistribute(snapshots: Sequence[OperatorStateSnapshot], parallelism: int) -> list[OperatorStateSnapshot]:
@@ -76,7 +96,8 @@ def redistribute(snapshots: Sequence[OperatorStateSnapshot], parallelism: int) -
                 raise ConfigurationError(
                     f'operator state "{name}" was both {modes[name].value} and {mode.value} state'
                 )
-    dealt = [OperatorStateSnapshot(dict(modes)) for _ in range(parallelism)]
+    types = {name: form for snapshot in snapshots for name, form in snapshot.types.items()}
+    dealt = [OperatorStateSnapshot(dict(modes), types=dict(types)) for _ in range(parallelism)]
     first = 0
     for name, mode in sorted(modes.items()):
         if mode is OperatorStateMode.BROADCAST:
@@ -120,10 +141,13 @@ class OperatorStateBackend(OperatorStateStore):
 
     Attributes:
         restored_checkpoint_id: The checkpoint that it was restored from; None if it began empty.
+        uid: The operator's uid, for messages; None if it has none.
 
     Args:
         operator: The operator's name, for messages.
     """
+
+    uid: str | None = None
 
     def __init__(self, operator: str = "") -> None:
         self.operator = operator
@@ -131,6 +155,8 @@ class OperatorStateBackend(OperatorStateStore):
         self._modes: dict[str, OperatorStateMode] = {}
         self._lists: dict[str, list[Any]] = {}
         self._maps: dict[str, dict[Any, Any]] = {}
+        self._types: dict[str, TypeForm] = {}
+        self._restored: set[str] = set()
         self._before_snapshot: list[Callable[[int, int], None]] = []
         self._after_completion: list[Callable[[int], None]] = []
 
@@ -186,6 +212,7 @@ class OperatorStateBackend(OperatorStateStore):
             dict(self._modes),
             {name: list(elements) for name, elements in self._lists.items()},
             {name: dict(mapping) for name, mapping in self._maps.items()},
+            dict(self._types),
         )
 
     def restore(self, snapshot: OperatorStateSnapshot, *, checkpoint_id: int | None = None) -> None:
@@ -197,6 +224,8 @@ class OperatorStateBackend(OperatorStateStore):
         """
         self.restored_checkpoint_id = checkpoint_id
         self._modes.update(snapshot.modes)
+        self._types.update(snapshot.types)
+        self._restored.update(snapshot.modes)
         for name, elements in snapshot.lists.items():
             self._lists.setdefault(name, []).extend(elements)
         for name, mapping in snapshot.maps.items():
@@ -215,13 +244,22 @@ class OperatorStateBackend(OperatorStateStore):
                 f'operator state "{descriptor.name}" of operator "{self.operator}" has a time to live',
                 detail="Only keyed state expires.",
             )
-        known = self._modes.setdefault(descriptor.name, mode)
+        name = descriptor.name
+        known = self._modes.setdefault(name, mode)
+        before, form = self._types.get(name), form_of(descriptor.type_info)
+        if name in self._restored and (known is not mode or not may_become(before, form)):
+            old, new = _describe(known, before), _describe(mode, form)
+            raise incompatible_state(name, self.operator, self.uid, old=old, new=new)
         if known is not mode:
             raise ConfigurationError(
-                f'operator state "{descriptor.name}" of operator "{self.operator}" is {known.value} state and '
+                f'operator state "{name}" of operator "{self.operator}" is {known.value} state and '
                 f"was asked for as {mode.value} state",
                 hint="Give each state of an operator a name of its own.",
             )
+        if form is None:
+            self._types.pop(name, None)
+        else:
+            self._types[name] = form
 
 
 class _OperatorListState(ListState[Any]):

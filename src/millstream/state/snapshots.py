@@ -1,18 +1,30 @@
 """What a keyed backend gives at a checkpoint and takes at a restore: entries and timers by key group.
 
 The form is the same for every backend, so a snapshot of one can be restored into another, and ranges of key
-groups can be put together as parallelism demands.
+groups can be put together as parallelism demands. What operators themselves keep by key has this form too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from millstream.state.key_groups import key_group
 from millstream.state.kinds import StateSchema
 from millstream.state.timers import TimerQueue
 
-__all__ = ["KeyedStatePatch", "KeyedStateSnapshot", "TimerSnapshot"]
+__all__ = [
+    "Entries",
+    "GroupMemo",
+    "KeyedStatePatch",
+    "KeyedStateSnapshot",
+    "Merged",
+    "StateChanges",
+    "TimerSnapshot",
+    "TouchedKeys",
+    "pays",
+]
 
 
 @dataclass(slots=True)
@@ -55,23 +67,149 @@ class KeyedStateSnapshot:
         self.groups.setdefault(group, {}).setdefault(name, []).append((namespace, key, entry))
 
 
-@dataclass(slots=True)
-class KeyedStatePatch:
-    """What changed in keyed state since a checkpoint, for one key group.
+class GroupMemo(dict[Any, int]):
+    """Key groups of the keys of one snapshot: states share most keys.
 
-    Attributes:
-        entries: State name -> [(key, entry)]: set anew.
-        removed: State name -> [key]: gone.
+    Args:
+        max_parallelism: Number of key groups.
     """
 
-    entries: dict[str, list[tuple[Any, Any]]] = field(default_factory=dict)
-    removed: dict[str, list[Any]] = field(default_factory=dict)
+    def __init__(self, max_parallelism: int) -> None:
+        super().__init__()
+        self._max_parallelism = max_parallelism
 
-    def apply(self, states: dict[str, dict[tuple[Any, Any], Any]]) -> None:
-        """Change entries, by state name and by (namespace, key), as they were before into what they are."""
-        for name, gone in self.removed.items():
-            held = states.get(name, {})
-            for key in gone:
-                held.pop((None, key), None)
-        for name, entries in self.entries.items():
-            states.setdefault(name, {}).update(((None, key), entry) for key, entry in entries)
+    def __missing__(self, key: Any) -> int:
+        group = self[key] = key_group(key, self._max_parallelism)
+        return group
+
+
+Entries = list[tuple[Any, Any, Any]]
+"""(namespace, key, entry)."""
+
+Merged = dict[str, dict[Any, dict[Any, Any]]]
+"""Entries of one key group while patches are applied: state name -> namespace -> key -> entry."""
+
+
+@dataclass(slots=True)
+class KeyedStatePatch:
+    """What changed in contents by key since a checkpoint, for one key group.
+
+    Attributes:
+        changed: State name -> [(namespace, key, entry)]: set anew.
+        removed: State name -> [(namespace, key)]: gone.
+        cleared: State name -> [key]: everything that they had, in every namespace, goes before anything is set.
+    """
+
+    changed: dict[str, Entries] = field(default_factory=dict)
+    removed: dict[str, list[tuple[Any, Any]]] = field(default_factory=dict)
+    cleared: dict[str, list[Any]] = field(default_factory=dict)
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        """Take over what was pickled, also before there were namespaces: [(key, entry)] and [key]."""
+        fields = state[1]
+        if "entries" in fields:
+            fields = {
+                "changed": {
+                    name: [(None, key, entry) for key, entry in entries]
+                    for name, entries in fields["entries"].items()
+                },
+                "removed": {name: [(None, key) for key in keys] for name, keys in fields["removed"].items()},
+                "cleared": {},
+            }
+        for name, value in fields.items():
+            setattr(self, name, value)
+
+    def apply(self, states: Merged) -> None:
+        """Change entries as they were before into what they are."""
+        for name, keys in self.cleared.items():
+            gone = set(keys)
+            for held in states.get(name, {}).values():
+                for key in gone if len(gone) < len(held) else [key for key in held if key in gone]:
+                    held.pop(key, None)
+        for name, places in self.removed.items():
+            namespaces = states.get(name, {})
+            for namespace, key in places:
+                namespaces.get(namespace, {}).pop(key, None)
+        for name, entries in self.changed.items():
+            namespaces = states.setdefault(name, {})
+            for namespace, key, entry in entries:
+                namespaces.setdefault(namespace, {})[key] = entry
+
+
+class StateChanges:
+    """What changed in contents by key since a checkpoint.
+
+    Args:
+        max_parallelism: Number of key groups.
+
+    Attributes:
+        patches: By key group.
+        dropped: State name -> namespaces that are gone with all that was in them, before anything is set anew.
+    """
+
+    def __init__(self, max_parallelism: int) -> None:
+        self.patches: dict[int, KeyedStatePatch] = {}
+        self.dropped: dict[str, list[Any]] = {}
+        self._groups = GroupMemo(max_parallelism)
+
+    def put(self, name: str, namespace: Any, key: Any, entry: Any) -> None:
+        """Add what a key has now."""
+        self._patch(key).changed.setdefault(name, []).append((namespace, key, entry))
+
+    def remove(self, name: str, namespace: Any, key: Any) -> None:
+        """Add that a key has nothing any more in a namespace."""
+        self._patch(key).removed.setdefault(name, []).append((namespace, key))
+
+    def clear(self, name: str, key: Any) -> None:
+        """Add that a key has nothing any more but what is put."""
+        self._patch(key).cleared.setdefault(name, []).append(key)
+
+    def _patch(self, key: Any) -> KeyedStatePatch:
+        group = self._groups[key]
+        patch = self.patches.get(group)
+        if patch is None:
+            patch = self.patches[group] = KeyedStatePatch()
+        return patch
+
+
+class TouchedKeys(set[Any]):
+    """Keys that may have changed since a checkpoint, as long as they are worth knowing.
+
+    Attributes:
+        too_many: Whether they are most of those that there are: then they are not kept, and everything is written.
+    """
+
+    too_many = False
+
+    def note(self, keys: Iterable[Any], held: int) -> None:
+        """Add the keys of a batch.
+
+        Args:
+            keys: The keys.
+            held: How many keys have something.
+        """
+        if not self.too_many:
+            self.update(keys)
+            if not pays(len(self), held):
+                self.clear()
+                self.too_many = True
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.clear()
+        self.too_many = False
+
+
+def pays(touched: int, held: int) -> bool:
+    """Return whether to write changes and not everything.
+
+    If much of it changed, the whole is hardly longer, and a restore then reads no older files.
+
+    Args:
+        touched: How many entries the changes hold, about.
+        held: How many there are.
+    """
+    return touched <= _ALWAYS_CHANGES or 2 * touched <= held
+
+
+_ALWAYS_CHANGES = 1_000

@@ -50,7 +50,7 @@ from millstream.runtime.local.executor import LocalExecutor
 from millstream.runtime.task.dependencies import collect_dependencies
 from millstream.runtime.task.deployment import Deployment
 from millstream.state.keyed import HeapKeyedStateBackend, KeyedStateBackend
-from millstream.state.snapshots import KeyedStateSnapshot, TimerSnapshot
+from millstream.state.snapshots import Entries, KeyedStateSnapshot, TimerSnapshot
 from millstream.state_processor.keys import KeyText
 from millstream.state_processor.reader import SavepointReader, untimed
 from millstream.state_processor.windows import own_entries
@@ -155,7 +155,7 @@ def _run(submission: JobSubmission, plan: EpochPlan, restored: Restored, clock: 
         master.run()
     finally:
         master.release()
-        checkpoints.close(succeeded=True)
+        checkpoints.close("FINISHED")
 
 
 # The graph
@@ -295,6 +295,7 @@ class _Watch:
         self._setup = operator.setup
         self._close = operator.close
         self._restore_state = operator.restore_state
+        self._restore_entries = operator.restore_entries
 
     def attach(self) -> None:
         """Take the place of the operator's methods."""
@@ -307,6 +308,7 @@ class _Watch:
             "open": self.open,
             "close": self.close,
             "restore_state": self.restore_state,
+            "restore_entries": self.restore_entries,
             "batch_handlers": lambda: handlers,
             "process_batch": handlers[0],
             "process_watermark": partial(self._watermark, operator.process_watermark),
@@ -324,6 +326,10 @@ class _Watch:
     def restore_state(self, snapshot: Any, scope: RestoreScope) -> None:
         """Restore what the operator itself keeps of the key."""
         self._restore_state(snapshot, replace(scope, owns=lambda key: self._matches(key) and scope.owns(key)))
+
+    def restore_entries(self, name: str, entries: Entries) -> None:
+        """Restore what the operator itself keeps under the key."""
+        self._restore_entries(name, [entry for entry in entries if self._matches(entry[1])])
 
     def open(self) -> None:
         """Drop state and timers of other keys, then open the operator."""
@@ -449,7 +455,10 @@ class _Watch:
             for name, held in states.items()
             for namespace, key_of, value in held
         ]
-        entries += own_entries(self._kind, self._operator.snapshot_state()) or ()
+        own: dict[str, list[tuple[Any, Any, Any]]] = {}
+        for name, namespace, held in self._operator.snapshot_entries():
+            own.setdefault(name, []).extend((namespace, key_of, entry) for key_of, entry in held)
+        entries += own_entries(own)
         for name, key_of, namespace, value in entries:
             if key is None or key == key_of:
                 scope = "" if namespace is None else f"[{namespace!r}]"

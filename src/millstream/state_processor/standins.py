@@ -237,19 +237,23 @@ class TolerantStateFile(StateFileReader):
     def _load_strictly(self, chunk: Chunk) -> Any:
         try:
             return super()._load(chunk)
-        except (ImportError, AttributeError) as error:
+        except StateIncompatibleError as error:
+            if not isinstance(error.__cause__, (ImportError, AttributeError)):
+                raise
             raise StateIncompatibleError(
-                f'state in "{self._where}" is of a class that is not here: {error}',
+                f'state in "{self._where}" is of a class that is not here: {error.message}',
                 hint="Import the program's modules, or give their directories as python_path.",
             ) from error
 
 
 def _in_place_of(kind: ChunkKind, unreadable: StandIn) -> Any:
     """Return contents as they are of that kind, with what cannot be read as their only element."""
-    if kind is ChunkKind.KEYED:
+    if kind in (ChunkKind.KEYED, ChunkKind.ENTRIES):
         return {UNREADABLE: [(None, unreadable, unreadable)]}
-    if kind is ChunkKind.PATCH:
-        return KeyedStatePatch(entries={UNREADABLE: [(unreadable, unreadable)]})
+    if kind in (ChunkKind.PATCH, ChunkKind.ENTRIES_PATCH):
+        return KeyedStatePatch(changed={UNREADABLE: [(None, unreadable, unreadable)]})
+    if kind in (ChunkKind.PATCHED, ChunkKind.ENTRIES_PATCHED):
+        return None
     if kind is ChunkKind.TIMERS:
         return TimerSnapshot(event=[(0, unreadable)])
     if kind is ChunkKind.OPERATOR:

@@ -1,16 +1,21 @@
 """What operators keep beside keyed and operator state, as entries by key: contents of windows, buffers of joins.
 
-Each operator writes it in the form that it works with; this module knows these forms. They are told apart by
-their shape, as several operators stand behind one declaration (the fastest for assigner and trigger).
+Each operator writes it in the form that it works with, under a name of its own; this module knows these forms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from millstream.common.windows import CountWindow, TimeWindow
+from millstream.operators.interval_join import BUFFERS
+from millstream.operators.windowing.counts import COUNTS
+from millstream.operators.windowing.general import CONTENTS, MERGED
+from millstream.operators.windowing.panes import PANES
+from millstream.operators.windowing.sessions import SESSIONS
+from millstream.operators.windowing.slices import SLICES
 
 __all__ = [
     "JOIN_LEFT",
@@ -19,6 +24,7 @@ __all__ = [
     "WINDOW_CONTENTS",
     "OwnEntry",
     "WindowStart",
+    "former_entries",
     "own_entries",
 ]
 
@@ -49,73 +55,99 @@ class WindowStart:
         return f"WindowStart({self.start})"
 
 
-def own_entries(kind: str, snapshot: Any) -> Iterator[OwnEntry] | None:
-    """Return what an operator keeps, as entries by key; None if it is of no known form, or has no keys.
+def own_entries(states: Mapping[str, Iterable[tuple[Any, Any, Any]]]) -> Iterator[OwnEntry]:
+    """Return what an operator keeps by key in one key group, as programs see it.
+
+    Args:
+        states: Entries (namespace, key, entry) by the operator's name of them.
+    """
+    shown_as = dict(_windows_of_contents(states.get(MERGED, ())))
+    for name, entries in states.items():
+        show = _SHOWN.get(name)
+        if name == CONTENTS:
+            for _, key, windows in entries:
+                names = shown_as.get(key, {})
+                for window, accumulator in windows.items():
+                    yield WINDOW_CONTENTS, key, names.get(window, window), accumulator
+        elif name != MERGED:
+            for namespace, key, entry in entries:
+                yield from [(name, key, namespace, entry)] if show is None else show(namespace, key, entry)
+
+
+def former_entries(kind: str, snapshot: Any) -> dict[str, list[tuple[Any, Any, Any]]]:
+    """Return the entries of an operator that wrote them all in one, before there were entries; {} if it did not.
+
+    Its form is told by its shape, as several operators stand behind one declaration.
 
     Args:
         kind: Class of the operator's spec.
         snapshot: What `Operator.snapshot_state` gave.
     """
-    read = _FORMS.get(kind)
-    return None if read is None else read(snapshot)
-
-
-def _window_entries(snapshot: Any) -> Iterator[OwnEntry] | None:
+    if kind == "IntervalJoinSpec":
+        return {BUFFERS: _by_key(snapshot["keys"])} if isinstance(snapshot, dict) else {}
+    if kind != "WindowSpec":
+        return {}
     if isinstance(snapshot, dict):
-        return _counted(snapshot)
-    if not isinstance(snapshot, tuple) or not snapshot:
-        return None
+        return {COUNTS: _by_key(snapshot)}
+    if not isinstance(snapshot, tuple):
+        return {}
     if isinstance(snapshot[0], bool):  # a sliding reduce: whether slices are kept, and they or the panes
-        return _window_entries(snapshot[1])
+        return former_entries(kind, snapshot[1])
     if len(snapshot) == 3:
-        return _general(snapshot[1], snapshot[2])
-    return _by_time(snapshot[1])
+        return {MERGED: _by_key(snapshot[2]), CONTENTS: _by_key(snapshot[1])}
+    if any(isinstance(inner, list) for inner in snapshot[1].values()):
+        return {SESSIONS: _by_key(snapshot[1])}
+    return {
+        PANES: [
+            (start, key, accumulator)
+            for start, pane in snapshot[1].items()
+            for key, accumulator in pane.items()
+        ]
+    }
 
 
-def _by_time(contents: dict[Any, Any]) -> Iterator[OwnEntry]:
-    """Read panes and slices (start -> key -> accumulator), or sessions (key -> [(start, end, accumulator, fired)])."""
-    for outer, inner in contents.items():
-        if isinstance(inner, dict):
-            for key, accumulator in inner.items():
-                yield WINDOW_CONTENTS, key, WindowStart(outer), accumulator
-        else:
-            for start, end, accumulator, _ in inner:
-                yield WINDOW_CONTENTS, outer, TimeWindow(start, end), accumulator
+def _by_key(held: Mapping[Any, Any]) -> list[tuple[Any, Any, Any]]:
+    return [(None, key, entry) for key, entry in held.items()]
 
 
-def _general(contents: dict[Any, dict[Any, Any]], merged: dict[Any, dict[Any, Any]]) -> Iterator[OwnEntry]:
-    """Read key -> state window -> accumulator; windows that have merged go by their own name, not the state's."""
-    for key, windows in contents.items():
-        seen_as = {state_window: window for window, state_window in merged.get(key, {}).items()}
-        for state_window, accumulator in windows.items():
-            yield WINDOW_CONTENTS, key, seen_as.get(state_window, state_window), accumulator
+def _windows_of_contents(entries: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[Any, dict[Any, Any]]]:
+    """Yield by key which window contents belong to: windows that have merged go by their own name."""
+    for _, key, merged in entries:
+        yield key, {state_window: window for window, state_window in merged.items()}
 
 
-def _counted(contents: dict[Any, Any]) -> Iterator[OwnEntry]:
-    """Read key -> [number, records, accumulator], or key -> (records, accumulators of the open windows).
+def _pane(start: int, key: Any, accumulator: Any) -> Iterator[OwnEntry]:
+    yield WINDOW_CONTENTS, key, WindowStart(start), accumulator
+
+
+def _sessions(_: None, key: Any, sessions: list[tuple[int, int, Any, bool]]) -> Iterator[OwnEntry]:
+    for start, end, accumulator, _fired in sessions:
+        yield WINDOW_CONTENTS, key, TimeWindow(start, end), accumulator
+
+
+def _counted(_: None, key: Any, entry: Any) -> Iterator[OwnEntry]:
+    """Show [number, records, accumulator], or (records, accumulators of the open windows).
 
     Of the latter it is not known how many came before: they are numbered from the oldest that is open, 0.
     """
-    for key, entry in contents.items():
-        if isinstance(entry, tuple):
-            for place, accumulator in enumerate(entry[1]):
-                yield WINDOW_CONTENTS, key, place, accumulator
-        elif entry[1]:
-            yield WINDOW_CONTENTS, key, CountWindow(entry[0]), entry[2]
+    if isinstance(entry, tuple):
+        for place, accumulator in enumerate(entry[1]):
+            yield WINDOW_CONTENTS, key, place, accumulator
+    elif entry[1]:
+        yield WINDOW_CONTENTS, key, CountWindow(entry[0]), entry[2]
 
 
-def _join_entries(snapshot: Any) -> Iterator[OwnEntry] | None:
-    return _buffers(snapshot["keys"]) if isinstance(snapshot, dict) and "keys" in snapshot else None
+def _buffers(_: None, key: Any, entry: Any) -> Iterator[OwnEntry]:
+    for name, (stamps, values) in zip((JOIN_LEFT, JOIN_RIGHT), entry[1:], strict=True):
+        if values:
+            yield name, key, None, list(zip(stamps, values, strict=True))
 
 
-def _buffers(keys: dict[Any, Any]) -> Iterator[OwnEntry]:
-    for key, (_, *sides) in keys.items():
-        for name, (stamps, values) in zip((JOIN_LEFT, JOIN_RIGHT), sides, strict=True):
-            if values:
-                yield name, key, None, list(zip(stamps, values, strict=True))
-
-
-_FORMS: dict[str, Callable[[Any], Iterator[OwnEntry] | None]] = {
-    "WindowSpec": _window_entries,
-    "IntervalJoinSpec": _join_entries,
+_SHOWN: dict[str, Callable[[Any, Any, Any], Iterator[OwnEntry]]] = {
+    PANES: _pane,
+    SLICES: _pane,
+    SESSIONS: _sessions,
+    COUNTS: _counted,
+    BUFFERS: _buffers,
 }
+"""How entries are shown, by name; those of windows of any kind need `MERGED` besides."""

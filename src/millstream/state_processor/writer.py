@@ -322,6 +322,7 @@ _WHOLE_KINDS = (
     ChunkKind.TIMERS,
     ChunkKind.OPERATOR,
     ChunkKind.OWN,
+    ChunkKind.ENTRIES,
     ChunkKind.WATERMARKS,
 )
 """All kinds of parts that a file without changes has; schemas before entries."""

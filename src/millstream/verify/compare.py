@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from millstream.common.errors import shorten
-from millstream.verify.program import Guarantee
 
-__all__ = ["Difference", "compare"]
+__all__ = ["Difference", "Guarantee", "compare"]
 
 _SHOWN = 3
+
+
+class Guarantee(Enum):
+    """How often a record that belongs in a sink may be there after failures; the value is for people."""
+
+    EXACTLY_ONCE = "exactly once"
+    AT_LEAST_ONCE = "at least once"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from functools import partial
 
 from millstream.common.errors import SlotLostError, StaleAttemptError
 from millstream.runtime.local.executor import LocalExecutor
+from millstream.runtime.slot.compactor import InlineCompactor
 from millstream.runtime.slot.core import LevelOutput, SlotCore
 from millstream.runtime.slot.tasks import SlotTasks
 from millstream.runtime.task.deployment import Deployment, dump_deployment, load_deployment
@@ -46,7 +47,9 @@ class SimulatedExecutor(LocalExecutor):
         payload = dump_deployment(deployment)
         cached_files = self._enter_workspace(deployment)
         for slot in range(deployment.plan.slots):
-            tasks = SlotTasks(load_deployment(payload, cached_files), slot)
+            tasks = SlotTasks(
+                load_deployment(payload, cached_files), slot, clock=world.clock, compactor=InlineCompactor()
+            )
             self._slots.append(tasks)
             self._cores[slot] = SlotCore(tasks, deployment.attempt)
         for tasks in self._slots:
@@ -59,7 +62,7 @@ class SimulatedExecutor(LocalExecutor):
         header = headers[0]
         world.note(
             f"epoch {header.epoch} of attempt {header.attempt}"
-            f"{'' if header.order is None else f', checkpoint {header.order.checkpoint_id}'}"
+            f"{''.join(f', {order.kind} {order.checkpoint_id}' for order in header.orders)}"
             f"{', the last' if header.end_of_input else ''}"
         )
         travelling: dict[int, list[bytes]] = defaultdict(list)
@@ -81,7 +84,7 @@ class SimulatedExecutor(LocalExecutor):
     def _run_level(self, slot: int, header: EpochHeader, level: int, bundles: list[bytes]) -> LevelOutput:
         core = self._cores[slot]
         output: LevelOutput = self._ask(slot, partial(core.run_level, header, level, bundles, []))
-        if self._world.random.random() < 0.03:  # a Spark task that is run again
+        if self._world.random.random() < self._world.scenario.repeats:  # a Spark task that is run again
             self._world.note(f"slot {slot} is asked again for level {level}")
             again: LevelOutput = self._ask(slot, partial(core.run_level, header, level, bundles, []))
             if again != output:
@@ -107,9 +110,9 @@ class SimulatedExecutor(LocalExecutor):
             self._hung.add(slot)
             raise
 
-    def finish(self) -> None:
+    def finish(self, completed_checkpoint: int | None = None) -> None:
         """Close the operators."""
-        super().finish()
+        super().finish(completed_checkpoint)
         self._cores.clear()
         self._world.job_ended = not self._aborting
 

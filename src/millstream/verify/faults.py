@@ -56,7 +56,7 @@ def kinds_at(point: str) -> tuple[FaultKind, ...]:
     """Return what can go wrong at a place.
 
     >>> [kind.value for kind in kinds_at("plan")]
-    ['exception', 'kill', 'hang']
+    ['exception', 'I/O error', 'kill', 'hang']
     """
     if point == "storage.read":
         return (_K.IO_ERROR, _K.KILL, _K.HANG)
@@ -67,8 +67,8 @@ def kinds_at(point: str) -> tuple[FaultKind, ...]:
     if point in GUARDED_POINTS:
         return (*_GUARDED, _K.KILL, _K.HANG)
     if point in SLOT_POINTS:
-        return (_K.EXCEPTION, _K.KILL, _K.KILL_DRIVER, _K.HANG)
-    return (_K.EXCEPTION, _K.KILL, _K.HANG)
+        return (_K.EXCEPTION, _K.IO_ERROR, _K.KILL, _K.KILL_DRIVER, _K.HANG)
+    return (_K.EXCEPTION, _K.IO_ERROR, _K.KILL, _K.HANG)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@
 sink                   in the simulation                              compared as
 =====================  =============================================  ==============
 FileSink               itself, in a directory of the run              exactly once
+a `VerifiableSink`     itself, in a directory of the run              exactly once
 any other Sink         a sink that keeps records in memory, with       exactly once
                        committables of its own
 collect                itself; as any other Sink where the driver is   exactly once
@@ -19,7 +20,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -38,22 +38,17 @@ from millstream.operators.source import SourceSpec
 from millstream.operators.watermarks import WatermarksSpec
 from millstream.runtime.job.console import JobOutput
 from millstream.runtime.job.settings import is_batch
+from millstream.verify.compare import Guarantee
 from millstream.verify.faults import FaultKind
 from millstream.verify.scenario import Scenario
 from millstream.verify.sinks import RecordingFunction, RecordingSink, as_text
 from millstream.verify.sources import SimulatedSource, shuffled
+from millstream.verify.watch import Check, FilesWatch, SinkWatch, VerifiableSink, Watch
 from millstream.verify.world import World
 
 __all__ = ["Guarantee", "Program", "SimulatedOutput"]
 
 _PRINTED = re.compile("\x00(\\d+)\x00(?::\\d+)?> ")
-
-
-class Guarantee(Enum):
-    """How often a record that belongs in a sink may be there after failures; the value is for people."""
-
-    EXACTLY_ONCE = "exactly once"
-    AT_LEAST_ONCE = "at least once"
 
 
 class SimulatedOutput(JobOutput):
@@ -123,6 +118,29 @@ class Program:
                 guarantees[label(each)] = Guarantee.EXACTLY_ONCE
         return guarantees
 
+    def watches(
+        self, scratch: Path, expected: Mapping[str, Counter[str]] | None, check: Check | None
+    ) -> list[Watch]:
+        """Return what looks at the sinks that write themselves, in a simulation.
+
+        Args:
+            scratch: The simulation's directory.
+            expected: What is to be in the sinks at the end, by label; None if that is not known.
+            check: A further check.
+        """
+        watches: list[Watch] = []
+        for each in self.submission.transformations:
+            name, directory = label(each), _directory(scratch, each)
+            right = None if expected is None else expected.get(name)
+            if isinstance(each.spec, SinkSpec):
+                if isinstance(each.spec.sink, FileSink):
+                    watches.append(FilesWatch(name, directory, right, check))
+                elif isinstance(each.spec.sink, VerifiableSink):
+                    sink = each.spec.sink.at(str(directory))
+                    assert isinstance(sink, VerifiableSink), f"{name}: what at() returns cannot be looked at"
+                    watches.append(SinkWatch(name, directory, right, check, sink))
+        return watches
+
     def build(self, world: World, *, start: int, recovery_path: str | None) -> JobSubmission:
         """Return what is submitted in a simulation.
 
@@ -160,6 +178,7 @@ class Program:
             world: The simulation.
             output: Of all starts of the driver.
         """
+        seen = {watch.label: watch.records() for watch in world.watches}
         printed: dict[int, Counter[str]] = {}
         for line in output.printed:
             found = _PRINTED.match(line)
@@ -172,8 +191,8 @@ class Program:
                 outputs[name] = printed.get(each.id, Counter())
             elif isinstance(each.spec, SinkFunctionSpec):
                 outputs[name] = Counter(world.emitted.get(name, ()))
-            elif isinstance(each.spec, SinkSpec) and isinstance(each.spec.sink, FileSink):
-                outputs[name] = _read_files(_directory(world, each))
+            elif name in seen:
+                outputs[name] = seen[name]
             elif isinstance(each.spec, (SinkSpec, CollectSpec)):
                 recorded = world.recorded.get(name, {}).values()
                 outputs[name] = Counter(record for records in recorded for record in records)
@@ -191,8 +210,8 @@ class Program:
         if isinstance(spec, SinkFunctionSpec):
             return SinkFunctionSpec(RecordingFunction(name))
         if isinstance(spec, SinkSpec):
-            if isinstance(spec.sink, FileSink):
-                return replace(spec, sink=spec.sink.at(str(_directory(world, transformation))))
+            if isinstance(spec.sink, (FileSink, VerifiableSink)):
+                return replace(spec, sink=spec.sink.at(str(_directory(world.scratch, transformation))))
             return replace(spec, sink=RecordingSink(name))
         if isinstance(spec, CollectSpec) and may_lose_driver(world.scenario):
             return SinkSpec(RecordingSink(name))
@@ -229,6 +248,8 @@ class Program:
             keys.RETAINED_CHECKPOINTS: scenario.retained,
             keys.TOLERABLE_FAILURES: scenario.tolerable_failures,
             keys.INCREMENTAL: scenario.incremental,
+            keys.COMPACT_FROM_BYTES: 1 if scenario.compacts else 1 << 30,
+            keys.COMPACT_AFTER: 2,
             keys.MIN_PAUSE: 0,
             keys.RESTART_STRATEGY: "fixed-delay",
             keys.RESTART_FIXED_DELAY_ATTEMPTS: 12,
@@ -270,25 +291,5 @@ def _relinked(edge: Edge, copies: Mapping[int, Transformation]) -> Edge:
     return replace(edge, source=copies[edge.source.id])
 
 
-def _directory(world: World, transformation: Transformation) -> Path:
-    return world.scratch / "sinks" / str(transformation.id)
-
-
-def _read_files(directory: Path) -> Counter[str]:
-    """Return the records of all finished files below a directory: lines, or rows of Parquet files."""
-    records: Counter[str] = Counter()
-    for path in sorted(directory.rglob("*")):
-        if path.name.startswith(".") or not path.is_file():
-            continue
-        data = path.read_bytes()
-        if data[:4] == b"PAR1":
-            records.update(_parquet_rows(path))
-        else:
-            records.update(data.decode("utf-8", errors="replace").splitlines())
-    return records
-
-
-def _parquet_rows(path: Path) -> list[str]:
-    from pyarrow import parquet  # optional, and slow to import
-
-    return [repr(row) for row in parquet.read_table(path).to_pylist()]
+def _directory(scratch: Path, transformation: Transformation) -> Path:
+    return scratch / "sinks" / str(transformation.id)

@@ -13,9 +13,10 @@ from millstream.common.errors import JobExecutionError, MillstreamError
 from millstream.graph.launcher import RunningJob
 from millstream.runtime.job.launcher import DefaultLauncher
 from millstream.verify.executor import SimulatedExecutor
-from millstream.verify.faults import DriverKilled, Fault
+from millstream.verify.faults import DriverKilled, Fault, InjectedFault
 from millstream.verify.program import Program, SimulatedOutput
 from millstream.verify.scenario import Scenario
+from millstream.verify.watch import Check, Violation
 from millstream.verify.world import World
 
 __all__ = ["Outcome", "scratch_base", "simulate"]
@@ -37,6 +38,7 @@ class Outcome:
         restarts: How often an attempt or the driver began anew.
         records: Records that the sources gave; of the last attempt.
         job: The job of the last start of the driver; None if it could not be started.
+        violations: What was wrong in sinks for a moment, or left staged.
     """
 
     scenario: Scenario
@@ -48,6 +50,7 @@ class Outcome:
     restarts: int
     records: int
     job: RunningJob | None
+    violations: tuple[Violation, ...] = ()
 
 
 def scratch_base() -> str | None:
@@ -56,10 +59,23 @@ def scratch_base() -> str | None:
     return str(shared) if shared.is_dir() else None
 
 
-def simulate(program: Program, scenario: Scenario) -> Outcome:
-    """Run a job in a world of its own; everything it writes is gone afterwards."""
+def simulate(
+    program: Program,
+    scenario: Scenario,
+    expected: Mapping[str, Counter[str]] | None = None,
+    check: Check | None = None,
+) -> Outcome:
+    """Run a job in a world of its own; everything it writes is gone afterwards.
+
+    Args:
+        program: The job.
+        scenario: How the run goes.
+        expected: What the sinks are to have at the end, by label, so that it is seen if they have more at any moment;
+            None if that is not known.
+        check: A further check of what readers see, whenever that has changed.
+    """
     with tempfile.TemporaryDirectory(prefix="millstream-verify-", dir=scratch_base()) as scratch:
-        world = World(scenario, Path(scratch))
+        world = World(scenario, Path(scratch), program.watches(Path(scratch), expected, check))
         with world.installed():
             return _Run(program, world).run()
 
@@ -88,6 +104,9 @@ class _Run:
             # A driver that could not even begin is started again, if that was injected.
             if not world.driver_dead and not (job is None and len(world.fired) > fired):
                 break
+        if error is None:
+            world.look("the end")
+            world.check_leftovers({*self._job_ids} - {*self._job_ids[-1:]})
         world.let_all_arrive()
         world.note("end" if error is None else f"end: {type(error).__name__}")
         # A job that was killed as it ended has no result to ask for.
@@ -102,6 +121,7 @@ class _Run:
             restarts=world.failed_attempts + self._starts - 1,
             records=0 if progress is None else progress.records_in,
             job=job,
+            violations=tuple(world.violations),
         )
 
     def _start(self, start: int) -> tuple[RunningJob | None, BaseException | None]:
@@ -119,7 +139,7 @@ class _Run:
         )
         try:
             job = launcher.launch(submission)
-        except (MillstreamError, DriverKilled) as error:
+        except (MillstreamError, DriverKilled, InjectedFault, OSError) as error:
             return None, error
         self._job_ids.append(job.job_id)
         try:
@@ -133,7 +153,8 @@ class _Run:
         if not self._world.driver_dead or not self._world.job_ended:
             return False
         if self._world.scenario.recovers:
-            return not any(self._world.scratch.glob("recovery/*.recovery"))
+            # With a result that is there, what the job leaves may have to be removed.
+            return not any(path.is_file() for path in self._world.scratch.glob("recovery/**/*"))
         return self._newest_checkpoint() is None
 
     def _build_output(self, collectors: Mapping[int, str]) -> SimulatedOutput:

@@ -60,8 +60,12 @@ class Variation:
 
 EVERYTHING = Variation()
 
-_ONLY_AFTER_A_FAILURE = {"restore": 1, "storage.read": 6}
+_ONLY_AFTER_A_FAILURE = {"restore": 1, "storage.read": 6, "sink.abort": 2}
 """How often places are reached that an undisturbed run does not come to, about."""
+_IN_SINKS = 0.2
+"""Probability that a fault is put into sinks, besides those that fall there by chance."""
+_BY_KIND = 0.1
+"""Probability that a fault's kind is drawn first, and then a place: some kinds are possible at few places only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +80,11 @@ class Scenario:
         retained: Checkpoints that are kept.
         tolerable_failures: Checkpoints that may fail one after the other.
         incremental: Whether checkpoints hold only what changed.
+        compacts: Whether chains of changes are merged beside, as large ones are, or written anew.
         shuffled: Whether records arrive in another order.
         recovers: Whether a driver that comes back is told by high-availability storage where to go on
             (`--recover`), or by a user: from the newest checkpoint that is there.
+        repeats: Probability that a slot is asked twice for a level, as by a Spark task that is run again.
         faults: What goes wrong.
     """
 
@@ -89,20 +95,27 @@ class Scenario:
     retained: int = 1
     tolerable_failures: int = 0
     incremental: bool = True
+    compacts: bool = True
     shuffled: bool = False
     recovers: bool = True
+    repeats: float = 0.03
     faults: tuple[Fault, ...] = ()
 
     def without_faults(self) -> Scenario:
         """Return the same run, undisturbed."""
         return replace(self, faults=())
 
+    def _files(self) -> str:
+        if not self.incremental:
+            return "whole"
+        return "incremental, compacted" if self.compacts else "incremental"
+
     def __str__(self) -> str:
         parallelism = "-" if self.parallelism is None else "/".join(map(str, self.parallelism))
         return (
             f"seed {self.seed}, parallelism {parallelism}, epochs up to {self.epoch_records or 'any number of'} "
             f"records, checkpoints every {self.interval_ms} ms ({self.retained} kept, {self.tolerable_failures} may "
-            f"fail, {'incremental' if self.incremental else 'whole'}), order {'changed' if self.shuffled else 'kept'}, "
+            f"fail, {self._files()}), order {'changed' if self.shuffled else 'kept'}, "
             f"recovers from {'the last' if self.recovers else 'the newest'} checkpoint"
         )
 
@@ -134,6 +147,7 @@ def draw_scenario(seed: int, *, records: int, profile: Mapping[str, int], vary: 
         retained=retained,
         tolerable_failures=tolerable,
         incremental=incremental,
+        compacts=random.random() < 0.7,
         shuffled=shuffled and vary.order,
         recovers=recovers,
         faults=faults if vary.faults else (),
@@ -142,7 +156,14 @@ def draw_scenario(seed: int, *, records: int, profile: Mapping[str, int], vary: 
 
 def _draw_fault(random: Random, profile: Mapping[str, int]) -> Fault:
     counts = {**_ONLY_AFTER_A_FAILURE, **profile}
-    point = random.choice(sorted(point for point, count in counts.items() if count))
+    points = sorted(point for point, count in counts.items() if count)
+    if random.random() < _IN_SINKS:
+        points = [point for point in points if point.startswith("sink.")] or points
+    rare = random.choice(list(FaultKind)) if random.random() < _BY_KIND else None
+    points = [point for point in points if rare in kinds_at(point)] or points
+    point = random.choice(points)
     # Sooner rather than later: a run with fewer checkpoints reaches a place less often than the one counted.
     nth = 1 + int(counts[point] * random.random() ** 2)
-    return Fault(point, random.choice(kinds_at(point)), nth)
+    kinds = kinds_at(point)
+    kind = random.choice(kinds)
+    return Fault(point, rare if rare in kinds else kind, nth)

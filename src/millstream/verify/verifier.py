@@ -11,6 +11,7 @@ from millstream.verify.compare import Difference, compare
 from millstream.verify.program import Guarantee, Program
 from millstream.verify.run import Outcome, simulate
 from millstream.verify.scenario import EVERYTHING, Scenario, Variation, draw_scenario
+from millstream.verify.watch import Check, Violation
 
 __all__ = ["SeedResult", "Summary", "Verifier"]
 
@@ -24,7 +25,7 @@ class SeedResult:
     Attributes:
         seed: The seed.
         scenario: What it stands for.
-        differences: What is wrong in the sinks.
+        differences: What is wrong in the sinks, at the end or at any moment before.
         error: Why the job failed for good, as text; None if it did not.
         faults: Place and kind of what went wrong on purpose.
         restarts: How often an attempt or the driver began anew.
@@ -34,7 +35,7 @@ class SeedResult:
 
     seed: int
     scenario: Scenario
-    differences: tuple[Difference, ...]
+    differences: tuple[Difference | Violation, ...]
     error: str | None
     faults: tuple[tuple[str, str], ...]
     restarts: int
@@ -78,6 +79,7 @@ class Verifier:
     Args:
         program: The job.
         vary: What seeds vary; None finds out what the job's results do not depend on.
+        check: A further check of what readers see in sinks that write themselves.
 
     Attributes:
         vary: What seeds vary.
@@ -88,9 +90,10 @@ class Verifier:
         MillstreamError: If the job cannot be verified, or fails undisturbed.
     """
 
-    def __init__(self, program: Program, vary: Variation | None = None) -> None:
+    def __init__(self, program: Program, vary: Variation | None = None, check: Check | None = None) -> None:
         program.check()
         self._program = program
+        self._check = check
         self.guarantees: dict[str, Guarantee] = program.sinks()
         self.dependencies: list[str] = []
         self.reference = simulate(program, Scenario(interval_ms=1_000_000))
@@ -113,11 +116,11 @@ class Verifier:
 
     def run_scenario(self, scenario: Scenario) -> SeedResult:
         """Run one scenario and compare."""
-        outcome = simulate(self._program, scenario)
+        outcome = self._simulate(scenario)
         differences, error = self._judge(outcome)
         also = None
         if (differences or error) and scenario.faults:
-            undisturbed, other = self._judge(simulate(self._program, scenario.without_faults()))
+            undisturbed, other = self._judge(self._simulate(scenario.without_faults()))
             also = bool(undisturbed) or other is not None
         return SeedResult(
             seed=scenario.seed,
@@ -130,13 +133,15 @@ class Verifier:
             trace=outcome.trace,
         )
 
-    def _judge(self, outcome: Outcome) -> tuple[list[Difference], str | None]:
+    def _simulate(self, scenario: Scenario) -> Outcome:
+        return simulate(self._program, scenario, self.reference.outputs, self._check)
+
+    def _judge(self, outcome: Outcome) -> tuple[list[Difference | Violation], str | None]:
+        wrong: list[Difference | Violation] = list(outcome.violations)
         if outcome.error is not None:
-            return [], f"{type(outcome.error).__name__}: {outcome.error}"
-        return (
-            compare(self.reference.outputs, outcome.outputs, self.guarantees, restarts=outcome.restarts),
-            None,
-        )
+            return wrong, f"{type(outcome.error).__name__}: {outcome.error}"
+        wrong += compare(self.reference.outputs, outcome.outputs, self.guarantees, restarts=outcome.restarts)
+        return wrong, None
 
     def _find_variation(self) -> Variation:
         """Return what results do not depend on, as far as a few undisturbed runs show."""
@@ -157,7 +162,7 @@ class Verifier:
 
     def _same(self, vary: Variation) -> bool:
         return all(
-            not any(self._judge(simulate(self._program, scenario)))
+            not any(self._judge(self._simulate(scenario)))
             for scenario in (
                 draw_scenario(-1 - probe, records=self.reference.records, profile={"plan": 1}, vary=vary)
                 for probe in range(_PROBES)

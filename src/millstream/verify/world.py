@@ -10,7 +10,7 @@ import random
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,6 +21,7 @@ from millstream.common.errors import MillstreamError, SinkError, SlotLostError
 from millstream.common.ids import set_id_source
 from millstream.verify.faults import DriverKilled, Fault, FaultKind, InjectedFault, SlotKilled
 from millstream.verify.scenario import Scenario
+from millstream.verify.watch import Violation, Watch
 
 __all__ = ["SlotCall", "World", "current_world"]
 
@@ -45,6 +46,7 @@ class World:
     Args:
         scenario: How it goes.
         scratch: A directory of its own, empty.
+        watches: What looks at its sinks after every step.
 
     Attributes:
         scenario: How it goes.
@@ -60,9 +62,12 @@ class World:
         slot: The slot that works at present; None for the driver.
         recorded: What recording sinks published, by label of the sink and id of the committable.
         emitted: What sinks gave at once, by label of the sink.
+        violations: What was wrong in sinks, for a moment at least.
     """
 
-    def __init__(self, scenario: Scenario, scratch: Path) -> None:
+    def __init__(self, scenario: Scenario, scratch: Path, watches: Sequence[Watch] = ()) -> None:
+        self.watches = watches
+        self.violations: list[Violation] = []
         self.scenario = scenario
         self.scratch = scratch
         self.clock = ManualClock(START_MS)
@@ -115,12 +120,41 @@ class World:
 
     def reach(self, name: str, detail: str) -> None:
         """Let happen what is to happen at a place."""
+        self.look(name)
         fault = self._due(name, detail)
         if fault is not None:
             self._strike(fault, detail)
 
     def around(self, name: str, detail: str, action: Callable[[], Any]) -> Any:
-        """Perform an action, or let it go wrong."""
+        """Perform an action, or let it go wrong; then look at the sinks again."""
+        try:
+            return self._around(name, detail, action)
+        finally:
+            self.look(name)
+
+    def look(self, step: str) -> None:
+        """See what readers see now."""
+        if step.startswith("storage."):
+            return  # of checkpoints: nobody writes to sinks between these and the next step
+        for watch in self.watches:
+            for what in watch.look():
+                self.violate(watch, what, step)
+
+    def check_leftovers(self, foreign: Collection[str]) -> None:
+        """See whether anything staged is left, by others than jobs with given ids: those are lost for good."""
+        for watch in self.watches:
+            left = [text for text in watch.staged() if not any(job_id in text for job_id in foreign)]
+            if left:
+                names = ", ".join(text.replace(str(self.scratch), "") for text in left[:3])
+                self.violate(watch, f"{len(left)} staged are left ({names})", "the end of the job")
+
+    def violate(self, watch: Watch, what: str, step: str) -> None:
+        """Take note of what is wrong in a sink."""
+        violation = Violation(watch.label, what.replace(str(self.scratch), ""), step)
+        self.violations.append(violation)
+        self.note(f"WRONG {violation}")
+
+    def _around(self, name: str, detail: str, action: Callable[[], Any]) -> Any:
         fault = self._due(name, detail)
         if fault is None:
             if name != "storage.read" and not self._quiet:
@@ -223,6 +257,7 @@ class World:
     def _let_one_arrive(self) -> None:
         self._quiet = True
         try:
+            self.look("some step before something late")
             if self._zombies and (not self._late or self.random.random() < 0.5):
                 self._wake(self._zombies.pop(0))
                 return
@@ -233,6 +268,7 @@ class World:
             except (OSError, MillstreamError) as error:
                 self.note(f"late {what}: {type(error).__name__}")
         finally:
+            self.look("something late")
             self._quiet = False
 
     def _wake(self, zombie: SlotCall) -> None:

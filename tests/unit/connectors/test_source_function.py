@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from millstream.common.configuration import Configuration
 from millstream.common.errors import JobExecutionError, NotSupportedError
 from millstream.common.functions import CheckpointedFunction, ProcessFunction
 from millstream.common.state import ListStateDescriptor
 from millstream.connectors import source_function
 from millstream.connectors.receive_log import ReceiveLog, read_log
 from millstream.datastream.functions import ParallelSourceFunction, SourceFunction
+from millstream.spi.source import PlanRequest, RangeEnd
 
 
 class Queue:
@@ -254,3 +256,101 @@ def test_segments_go_when_a_checkpoint_is_behind_them(tmp_path, monkeypatch):
     log.forget_before(positions[10])
     assert 1 < len(list(tmp_path.iterdir())) < before
     assert [entry for entry, _ in read_log(str(tmp_path), behind=positions[10])] == list(range(11, 20))
+
+
+class ThenNothing(SourceFunction):
+    """Gives what it is to give each time it is run, and notes that it was."""
+
+    def __init__(self, directory, count):
+        super().__init__()
+        self.path, self.count = directory / "runs", count
+
+    def run(self, ctx):
+        with open(self.path, "a") as file:
+            file.write("run\n")
+        for number in range(self.count):
+            ctx.collect(-1 - number)
+
+
+@pytest.mark.parametrize("kind", [ThenNothing, type("Parallel", (ThenNothing, ParallelSourceFunction), {})])
+def test_function_that_has_ended_is_not_run_again_after_a_failure(restarting, faults, tmp_path, kind):
+    for place in "abc":
+        faults.arm(place, skip=60)
+    environment = restarting(2 if issubclass(kind, ParallelSourceFunction) else 1)
+    ended = environment.add_source(kind(tmp_path, 3))
+    running = environment.add_source(Slow(200)).map(failing(faults))
+    found = Counter(ended.union(running).execute_and_collect())
+    assert faults.armed() == []
+    runs = len((tmp_path / "runs").read_text().split())
+    assert runs == environment.get_parallelism()
+    assert found == once(200) + Counter(dict.fromkeys(range(-3, 0), runs))
+
+
+@pytest.mark.parametrize(
+    ("before", "ended", "after", "running"),
+    [
+        (2, {1}, 2, {0}),
+        (2, {0, 1}, 3, set()),
+        (2, {1}, 3, {0, 1, 2}),  # functions share out their work anew
+        (3, {0, 1, 2}, 1, set()),
+    ],
+)
+def test_functions_that_ended_are_known_at_another_parallelism(before, ended, after, running):
+    source = source_function.SourceFunctionSource(ParallelSourceFunction(), Configuration())
+    enumerator = source.build_enumerator(before, None)
+    enumerator.plan(PlanRequest(before, 10, 0))
+    enumerator.advance([RangeEnd(str(subtask), None, finished=True, records=0) for subtask in ended])
+    again = source.build_enumerator(after, enumerator.snapshot())
+    plan = again.plan(PlanRequest(after, 10, 100))
+    assert set(plan.ranges) == running
+    assert plan.finished == frozenset(range(after)) - running
+
+
+class Slow(Counting):
+    """Gives checkpoints time to be made before it ends."""
+
+    def run(self, ctx):
+        while self.next < self.count:
+            with ctx.get_checkpoint_lock():
+                ctx.collect(self.next)
+                self.next += 1
+            threading.Event().wait(0.001)
+
+
+class Tens(Counting):
+    """Emits ten records and then moves on by ten."""
+
+    def run(self, ctx):
+        while self.next < self.count:
+            with ctx.get_checkpoint_lock():
+                for number in range(self.next, self.next + 10):
+                    ctx.collect(number)
+                self.next += 10
+
+
+@pytest.mark.parametrize("skip", [0, 12, 33, 87])
+def test_records_that_are_emitted_under_one_lock_are_in_a_checkpoint_together(
+    restarting, faults, monkeypatch, skip
+):
+    # The buffer is full in the middle of every ten.
+    monkeypatch.setattr(source_function, "_BUFFER_ENTRIES", 4)
+    faults.arm("a", skip=skip)
+    stream = restarting(1, records=3).add_source(Tens(100)).map(failing(faults))
+    assert Counter(stream.execute_and_collect()) == once(100)
+    assert faults.armed() == []
+
+
+def test_function_that_keeps_the_checkpoint_lock_is_told_to_let_go(restarting, monkeypatch):
+    monkeypatch.setattr(source_function, "_SETTLE_S", 0.05)
+
+    class Keeping(Counting):
+        def run(self, ctx):
+            with ctx.get_checkpoint_lock():
+                ctx.collect(1)
+                threading.Event().wait()
+
+    environment = restarting(1)
+    environment._configuration.set_integer("restart-strategy.fixed-delay.attempts", 1)
+    with pytest.raises(JobExecutionError) as caught:
+        list(environment.add_source(Keeping(1)).execute_and_collect())
+    assert "has held the checkpoint lock" in str(caught.value.__cause__)

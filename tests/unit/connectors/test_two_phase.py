@@ -7,7 +7,6 @@ import os
 import sqlite3
 from collections import Counter
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -26,11 +25,15 @@ class SqliteSink(TwoPhaseCommitSink):
         self.database, self.staging, self.faults = database, staging, faults
 
     def open(self, context):
+        self.context = context
         self.faults.hit("open")
 
     def begin_transaction(self):
         self.faults.hit("begin")
-        return os.path.join(self.staging, uuid4().hex)
+        return os.path.join(self.staging, self.context.new_name())
+
+    def staged_transactions(self):
+        return [os.path.join(self.staging, name) for name in os.listdir(self.staging)]
 
     def invoke(self, transaction, value, context):
         with open(transaction, "a") as file:
@@ -110,13 +113,7 @@ def test_failure_between_any_two_steps_loses_and_doubles_nothing(
     run(restarting(parallelism), sink)
     assert faults.armed() == []
     assert rows(sink) == ONCE
-    if place in (
-        "open",
-        "invoke",
-        "commit",
-        "committed",
-    ):  # else a committable may be lost on its way: see the docs
-        assert os.listdir(sink.staging) == []
+    assert os.listdir(sink.staging) == []
 
 
 def test_function_before_the_sink_may_fail_at_any_record(restarting, sink, faults):
@@ -214,3 +211,98 @@ def test_restored_writer_aborts_what_was_open_and_restored_committables_are_reco
     writer.open()
     sink.build_committer().recover([3])
     assert sink.calls == ["recover abort 7", "recover abort 8", "recover 3"]
+
+
+class Listed(Recorder):
+    """Knows what is staged, by its name."""
+
+    def __init__(self, *staged):
+        super().__init__()
+        self.listed = list(staged)
+
+    def staged_transactions(self):
+        return self.listed
+
+
+def context(subtask=0, attempt=1, began_ms=100, job="job", operator="id"):
+    return WriterContext(job, "sink", subtask, 2, attempt, None, operator, began_ms)
+
+
+def opened(sink, where, snapshots=None, others=()):
+    writer = sink.build_writer(where)
+    if snapshots is not None:
+        writer.restore(snapshots, others=others)
+    writer.open()
+    return writer
+
+
+def test_what_former_attempts_staged_is_aborted_and_nothing_else():
+    former = [
+        context(attempt=0, began_ms=50).new_name(),
+        context(subtask=1, attempt=0, began_ms=50).new_name() + ".ready",
+        context(attempt=7, began_ms=20).new_name(),  # of a driver that was lost
+    ]
+    others = [
+        context().new_name(),
+        context(attempt=2, began_ms=150).new_name(),  # this attempt is a zombie then
+        context(attempt=0, began_ms=50, job="another").new_name(),
+        context(attempt=0, began_ms=50, operator="another").new_name(),
+        "somebody's",
+    ]
+    sink = Listed(*former, *others)
+    opened(sink, context())
+    assert sink.calls == [f"recover abort {name}" for name in former]
+
+
+@pytest.mark.parametrize("where", [context(subtask=1), context(attempt=0)])
+def test_one_subtask_looks_for_all_and_only_if_there_was_an_attempt_before(where):
+    sink = Listed(context(attempt=0, began_ms=5).new_name())
+    opened(sink, where)
+    assert sink.calls == []
+
+
+def test_an_attempt_of_a_new_driver_looks_as_well():
+    left = context(attempt=3, began_ms=5).new_name()
+    sink = Listed(left)
+    opened(sink, context(attempt=0), snapshots=[], others=[(1,)])
+    assert sink.calls == [f"recover abort {left}"]
+
+
+def test_what_zombies_staged_meanwhile_is_aborted_at_the_end_of_the_job_and_only_there():
+    sink = Listed()
+    for end_of_input in (False, True):
+        writer = opened(sink, context())
+        sink.listed = [context(attempt=0, began_ms=50).new_name()]
+        writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=end_of_input)
+        writer.close()
+        assert sink.calls == ([f"recover abort {sink.listed[0]}"] if end_of_input else [])
+        sink.listed = []
+
+
+def test_a_job_that_fails_with_its_last_commit_does_not_clear_up():
+    sink = Listed()
+    writer = opened(sink, context())
+    sink.listed = [context().new_name()]
+    writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=True)
+    writer.abort()
+    writer.close()
+    assert sink.calls == []
+
+
+def test_behind_the_last_record_no_transaction_is_begun():
+    sink = Recorder()
+    writer = opened(sink, context())
+    writer.write(["a"], None, watermark_ms=0, now_ms=0)
+    assert writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=True) == [1]
+    assert writer.snapshot() == ()
+    writer.close()
+    assert sink.calls == ["begin 1", "invoke 1 a None"]
+
+
+def test_after_rescaling_each_former_transaction_is_aborted_by_one_subtask():
+    aborted = []
+    for snapshots, others in (([(1,), (3,)], [(2,)]), ([(2,)], [(1,), (3,)]), ([], [(1,), (2,), (3,)])):
+        sink = Recorder()
+        opened(sink, context(), snapshots, others)
+        aborted += sink.calls
+    assert sorted(aborted) == ["recover abort 1", "recover abort 2", "recover abort 3"]

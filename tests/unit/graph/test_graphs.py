@@ -90,6 +90,15 @@ def test_what_an_operator_says_decides_whether_it_is_chained_to_its_input(progra
     assert program.vertices() == (["source -> map"] if chained else ["source", "map"])
 
 
+def test_slot_sharing_group_is_handed_on_to_operators_that_name_none(program):
+    program.add("map", "source", slot_sharing_group="g")
+    program.add("behind", "map")
+    program.add("both", "source", "behind")
+    program.add("own", "behind", slot_sharing_group="default")
+    groups = {node.name: node.slot_sharing_group for node in program.stream_graph().nodes.values()}
+    assert groups == {"source": "default", "map": "g", "behind": "g", "both": "default", "own": "default"}
+
+
 def test_operator_that_is_never_chained_has_nothing_chained_behind_it_a_head_has(program):
     program.add("never", "source", chaining=ChainingStrategy.NEVER)
     program.add("behind", "never")

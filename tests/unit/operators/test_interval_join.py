@@ -15,6 +15,7 @@ from millstream.operators.interval_join import LATE_RECORDS_DROPPED, IntervalJoi
 from millstream.operators.user_code import attached_element
 from millstream.state.keyed import HeapKeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend
+from millstream.state.snapshots import StateChanges
 
 
 class Recorder(Output):
@@ -41,7 +42,7 @@ class Pairs(ProcessJoinFunction):
         yield left, right, ctx.get_left_timestamp(), ctx.get_right_timestamp(), ctx.get_timestamp()
 
 
-def start(lower_ms, upper_ms, *, function=None, snapshots=(), **settings):
+def start(lower_ms, upper_ms, *, function=None, snapshots=(), tracking=False, **settings):
     spec = IntervalJoinSpec(
         function or Pairs(), lambda value: value[0], lambda value: value[0], lower_ms, upper_ms, **settings
     )
@@ -55,13 +56,15 @@ def start(lower_ms, upper_ms, *, function=None, snapshots=(), **settings):
         max_parallelism=128,
         attempt=0,
         time=EpochTime(1_000),
-        keyed_state=HeapKeyedStateBackend(),
+        keyed_state=HeapKeyedStateBackend(tracking=tracking),
         side_outputs=frozenset({"side"}),
         operator_state=OperatorStateBackend(),
     )
     operator.setup(context, Recorder())
-    for snapshot in snapshots:
-        operator.restore_state(snapshot, RestoreScope(0, 0, 1, owns=lambda key: True))
+    for snapshot, *entries in snapshots:
+        operator.restore_state(snapshot, RestoreScope(0, 0, 1, owns=lambda key: key != "foreign"))
+        for name, namespace, held in entries:
+            operator.restore_entries(name, [(namespace, *entry) for entry in held])
     operator.open()
     return operator
 
@@ -158,7 +161,8 @@ def test_random_streams_with_late_and_borderline_records_give_what_flinks_rules_
 def kept(operator):
     return {
         key: tuple(len(values) for _, values in sides)
-        for key, (_, *sides) in operator.snapshot_state()["keys"].items()
+        for _, _, entries in operator.snapshot_entries()
+        for key, (_, *sides) in entries
     }
 
 
@@ -241,13 +245,41 @@ def test_processing_time_pairs_records_by_arrival():
     assert kept(operator) == {}
 
 
+def snapshot(operator):
+    entries = [(name, space, list(held)) for name, space, held in operator.snapshot_entries()]
+    return [operator.snapshot_state(), *entries]
+
+
+def test_a_snapshot_as_it_was_before_there_were_entries_goes_on_where_it_was():
+    buffers = {"a": (7, ([8, 10], [("a", 8), ("a", 10)]), ([], [])), "foreign": (7, ([8], ["x"]), ([], []))}
+    restored = start(-5, 5, snapshots=[[{"watermark_ms": 7, "keys": buffers}]])
+    assert kept(restored) == {"a": (2, 0)}
+    right(restored, ("a", 12))
+    assert pairs(restored) == [(8, 12), (10, 12)]
+    assert restored.watermark_ms == 7
+
+
+def test_what_changed_is_keys_with_records_and_keys_that_were_swept():
+    operator = start(-5, 5, tracking=True)
+    left(operator, *[(f"k{number}", 100) for number in range(9)], ("swept", 10))
+    operator.forget_changes()
+    left(operator, ("k1", 110))
+    operator.process_watermark(90)
+    changes = StateChanges(128)
+    assert operator.changed_entries(changes)
+    patches = changes.patches.values()
+    changed = [(key, entry) for patch in patches for _, key, entry in patch.changed.get("buffers", ())]
+    assert changed == [("k1", (MIN_TIMESTAMP, ([100, 110], [("k1", 100), ("k1", 110)]), ([], [])))]
+    assert [place for patch in patches for place in patch.removed.get("buffers", ())] == [(None, "swept")]
+
+
 def test_snapshot_goes_on_where_it_was_and_several_of_different_keys_are_joined():
     one, two = start(-5, 5), start(-5, 5)
     left(one, ("a", 10), ("a", 8))
     one.process_watermark(7)
     right(two, ("b", 20))
     two.process_watermark(9)
-    snapshots = [pickle.loads(pickle.dumps(each.snapshot_state())) for each in (one, two)]
+    snapshots = [pickle.loads(pickle.dumps(snapshot(each))) for each in (one, two)]
     restored = start(-5, 5, snapshots=snapshots)
     right(restored, ("a", 12))
     left(restored, ("b", 16), ("c", 6))

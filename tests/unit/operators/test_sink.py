@@ -50,9 +50,6 @@ class BufferingSink(SinkFunction, CheckpointedFunction, CheckpointListener):
             Path(self.target, f"{number}.json").write_text(json.dumps(values))
         self.waiting = [pair for pair in self.waiting if pair not in due]
 
-    def finish(self):
-        Path(self.target, "rest.json").write_text(json.dumps([value for _, value in self.waiting]))
-
 
 @pytest.mark.parametrize("fails_at", [0, 31, 99])
 def test_sink_function_with_state_is_exactly_once_over_a_failure(tmp_path, fails_at):

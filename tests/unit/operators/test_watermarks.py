@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from millstream.common import Duration, WatermarkStrategy
@@ -232,3 +234,52 @@ def test_strategies_are_values_each_with_returns_a_new_one():
     assert aligned.alignment is not None
     assert (aligned.alignment.group, aligned.alignment.max_drift_ms) == ("g", 2_000)
     assert aligned.alignment.update_interval_ms == 1_000
+
+
+class Trailing(WatermarkGenerator):
+    def __init__(self, bound):
+        self.bound, self.largest = bound, 0
+
+    def on_event(self, value, timestamp, output):
+        self.largest = max(self.largest, timestamp)
+
+    def on_periodic_emit(self, output):
+        output.emit_watermark(self.largest - self.bound)
+
+
+def trailing(bound):
+    return WatermarkStrategy.for_generator(lambda: Trailing(bound))
+
+
+def bounded(bound):
+    return WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound - 1))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "watermarks"),
+    [
+        (bounded(10), bounded(10), ["W105"]),
+        (bounded(10), bounded(3), ["W112"]),
+        (bounded(10), bounded(50), []),
+        (trailing(10), trailing(10), ["W105"]),
+        (trailing(10), trailing(3), ["W112"]),
+        (bounded(10), trailing(3), ["W112"]),
+    ],
+)
+def test_a_restored_stream_goes_on_with_the_bound_that_the_program_has_now(before, after, watermarks):
+    first = Subject(before)
+    assert first.epoch(100)[-1] == "W90"
+    second = Subject(after)
+    second.operator.restore_state(pickle.loads(pickle.dumps(first.operator.snapshot_state())), None)
+    second.operator.open()
+    second.operator.watermark_ms = 90
+    assert [event for event in second.epoch(115) if isinstance(event, str)] == watermarks
+
+
+def test_a_restored_generator_goes_on_where_it_was_if_its_settings_are_the_same():
+    first = Subject(trailing(10))
+    first.epoch(100)
+    second = Subject(trailing(10))
+    second.operator.restore_state(pickle.loads(pickle.dumps(first.operator.snapshot_state())), None)
+    second.operator.open()
+    assert second.operator._split._generator.largest == 100

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import pickle
 
 import pytest
 
-from millstream.common.errors import ConfigurationError
+from millstream.common.errors import StateIncompatibleError
 from millstream.common.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from millstream.common.windows import TimeWindow
 from millstream.state.key_groups import key_group, key_group_range, subtask_of
+from millstream.state.kinds import StateKind, StateSchema
 
 KEYS = [f"user-{number}" for number in range(60)] + [1, 2.5, ("t", 1), None, True]
 WINDOW = TimeWindow(0, 10)
@@ -98,7 +100,7 @@ def test_restored_state_of_another_kind_is_refused_by_name(backend, make_backend
     fill(backend)
     restored = make_backend("heap")
     restored.restore(backend.snapshot())
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(StateIncompatibleError) as caught:
         restored.get_state(ListStateDescriptor("v"))
     assert 'state "v" of operator "op" was restored as value state and was asked for as list state' in str(
         caught.value
@@ -114,3 +116,26 @@ def test_timers_of_more_than_a_key_go_with_their_key(make_backend):
         (group, timer[0]) for group, held in backend.snapshot().timers.items() for _, timer in held.event
     }
     assert found == {(key_group(key, 128), key) for key in KEYS}
+
+
+BEFORE_TYPES = (
+    "gAWV4QAAAAAAAABdlCiMFm1pbGxzdHJlYW0uc3RhdGUua2luZHOUjAtTdGF0ZVNjaGVtYZSTlCmBlF2UKGgBjAlTdGF0ZUtpbmSUk5SMBGxp"
+    "c3SUhZRSlIhlYowfbWlsbHN0cmVhbS5zdGF0ZS5vcGVyYXRvcl9zdGF0ZZSMFU9wZXJhdG9yU3RhdGVTbmFwc2hvdJSTlCmBlE59lCiMBW1v"
+    "ZGVzlH2UjAFulGgLjBFPcGVyYXRvclN0YXRlTW9kZZSTlGgIhZRSlHOMBWxpc3RzlH2UaBJdlEsBYXOMBG1hcHOUfZR1hpRiZS4="
+)
+"""As checkpoints held schemas and operator state before they told the declared types."""
+
+
+def test_what_was_pickled_before_types_were_kept_can_be_read():
+    schema, operator_state = pickle.loads(base64.b64decode(BEFORE_TYPES))
+    assert schema == StateSchema(StateKind.LIST, timed=True)
+    assert schema.type_form is None
+    assert operator_state.lists == {"n": [1]}
+    assert operator_state.describe("n") == "list state"
+
+
+def test_a_schema_keeps_its_type_and_is_the_same_without():
+    schema = StateSchema(StateKind.VALUE, type_form=["LIST", "LONG"])
+    assert pickle.loads(pickle.dumps(schema)).type_form == ["LIST", "LONG"]
+    assert schema == StateSchema(StateKind.VALUE)
+    assert hash(schema) == hash(StateSchema(StateKind.VALUE))

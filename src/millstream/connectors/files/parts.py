@@ -3,22 +3,20 @@
 ::
 
     part-2-3f0c…-7.csv                                           finished: readers see it
-    .part-2-3f0c…-7.csv.inprogress.<job>-<operator>-<attempt>-9c…    hidden: being written, or pending
+    .part-2-3f0c…-7.csv.inprogress.<job>-<operator>-<began>-<attempt>-9c…    hidden: being written, or pending
 
 A hidden name tells whose it is, so that a later attempt of the same job can remove what no checkpoint refers to.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
+import contextlib
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from millstream.common.errors import SinkError
-from millstream.common.ids import new_id
 from millstream.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from millstream.connectors.files.compaction import FileCompactor
 from millstream.connectors.files.output import OutputFiles
@@ -27,7 +25,6 @@ from millstream.spi.sink import WriterContext
 __all__ = [
     "FileCommittable",
     "InProgressFile",
-    "Owner",
     "PartFile",
     "PendingFile",
     "WriterSnapshot",
@@ -113,40 +110,9 @@ class WriterSnapshot:
         return {each.staged_path for each in self.open} | {each.file.staged_path for each in self.waiting}
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Whose a hidden file is.
-
-    Attributes:
-        sink: Names the job and the operator.
-        attempt: Number of the attempt.
-    """
-
-    sink: str
-    attempt: int
-
-    @staticmethod
-    def of(context: WriterContext) -> Owner:
-        """Return the owner of a writer's files."""
-        operator = hashlib.blake2b(context.operator_id.encode(), digest_size=4).hexdigest()
-        return Owner(f"{re.sub('[^A-Za-z0-9]', '', context.job_id)}-{operator}", context.attempt)
-
-    def is_former(self, path: str) -> bool:
-        """Return whether a hidden file is of an earlier attempt of the same sink."""
-        match = _HIDDEN.search(path)
-        return match is not None and match[1] == self.sink and int(match[2]) < self.attempt
-
-
-_HIDDEN = re.compile(r"\.inprogress\.([A-Za-z0-9]*-[0-9a-f]{8})-(\d+)-[0-9a-f]{8}$")
-
-
-def hidden_name(name: str, owner: Owner) -> str:
-    """Return a name for a file that is not finished.
-
-    >>> hidden_name("part-0-5.csv", Owner("4a3f-0badcafe", 2)).rpartition("-")[0]
-    '.part-0-5.csv.inprogress.4a3f-0badcafe-2'
-    """
-    return f".{name}.inprogress.{owner.sink}-{owner.attempt}-{new_id()[:8]}"
+def hidden_name(name: str, context: WriterContext) -> str:
+    """Return a name for a file that is not finished; it tells whose it is."""
+    return f".{name}.inprogress.{context.new_name()}"
 
 
 class PartFile:
@@ -255,6 +221,11 @@ class PartFile:
 
     def discard(self) -> None:
         """Close and remove it."""
+        if self._bulk is not None:
+            with contextlib.suppress(
+                Exception
+            ):  # Parquet's writer complains later if its file is closed before it
+                self._bulk.finish()
         try:
             self._file.close()
         finally:

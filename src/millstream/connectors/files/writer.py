@@ -14,10 +14,11 @@ complete, so the same checkpoint can be restored as often as it takes.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
+from millstream.common.crash_points import reach
 from millstream.common.errors import SinkError
 from millstream.common.ids import new_id
 from millstream.common.serialization import BulkWriterFactory, Encoder
@@ -27,7 +28,6 @@ from millstream.connectors.files.output import OutputFiles, open_output
 from millstream.connectors.files.parts import (
     FileCommittable,
     InProgressFile,
-    Owner,
     PartFile,
     PendingFile,
     WriterSnapshot,
@@ -71,8 +71,7 @@ class FileWriter(SinkWriter):
         self._settings = settings
         self._files: OutputFiles = open_output(settings.base_path)
         self._is_bulk = isinstance(settings.output, BulkWriterFactory)
-        self._owner = Owner.of(context)
-        self._subtask_index = context.subtask_index
+        self._context = context
         # Unique for each attempt: files of two runs, or of two sinks in one directory, never collide.
         self._uid = f"{context.subtask_index}-{new_id()[:16]}"
         self._counter = 0
@@ -83,9 +82,11 @@ class FileWriter(SinkWriter):
         self._checked_ms: int | None = None
         self._ages = type(settings.rolling_policy).is_old is not RollingPolicy.is_old
         self._referred: set[str] = set()
+        self._is_restored = False
         self._superseded: list[str] = []
         self._replaceable: list[str] = []
         self._ended = False
+        self._aborted = False
 
     @property
     def files(self) -> OutputFiles:
@@ -103,6 +104,7 @@ class FileWriter(SinkWriter):
         Raises:
             SinkError: If what a checkpoint refers to is gone or altered.
         """
+        self._is_restored = True
         for snapshot in (*snapshots, *others):
             self._referred |= snapshot.paths()
         try:
@@ -116,14 +118,11 @@ class FileWriter(SinkWriter):
 
     def open(self) -> None:
         """Remove what killed attempts of this job left and no checkpoint refers to; one subtask does it for all."""
-        if self._owner.attempt == 0 or self._subtask_index != 0:
-            return
-        try:
-            for path in list(self._files.hidden_files()):
-                if self._owner.is_former(posixpath.basename(path)) and path not in self._referred:
-                    self._files.remove(path)
-        except OSError as error:
-            raise self._failed(error) from error
+        if self._cleans():
+            try:
+                self._remove_leftovers(self._referred)
+            except OSError as error:
+                raise self._failed(error) from error
 
     def write(
         self, values: list[Any], timestamps: list[int] | None, *, watermark_ms: int, now_ms: int
@@ -187,6 +186,7 @@ class FileWriter(SinkWriter):
 
     def abort(self) -> None:
         """Remove the files that no snapshot refers to, and the directories made for them if they are empty."""
+        self._aborted = True
         for part in self._open.values():
             if part.kept:
                 part.release()
@@ -209,12 +209,25 @@ class FileWriter(SinkWriter):
         superseded = self._superseded if self._ended else self._replaceable
         for path in superseded:
             self._files.remove(path)
+        has_ended = self._ended and not self._aborted
         self.abort()
+        if has_ended and self._cleans():  # all is published: what is staged is of zombies
+            self._remove_leftovers(frozenset(), or_own=True)
+
+    def _cleans(self) -> bool:
+        """Return whether this subtask removes leftovers, and whether there can be any."""
+        return self._context.subtask_index == 0 and (self._context.attempt > 0 or self._is_restored)
+
+    def _remove_leftovers(self, referred: Set[str], *, or_own: bool = False) -> None:
+        for path in list(self._files.hidden_files()):
+            name = posixpath.basename(path)
+            if path not in referred and self._context.is_of_former(name, or_own=or_own):
+                self._files.remove(path)
 
     def begin_part(self, bucket_id: str, directory: str, name: str, now_ms: int, *, raw: bool) -> PartFile:
         """Begin a hidden file; with `raw` its bytes are given as they are."""
         names = FileCommittable(
-            posixpath.join(directory, hidden_name(name, self._owner)),
+            posixpath.join(directory, hidden_name(name, self._context)),
             posixpath.join(directory, name),
             in_bucket=bucket_id != "",
         )
@@ -404,9 +417,11 @@ class _Compaction:
         files = self._writer.files
         opened = [files.open(source.staged_path) for source in sources]
         try:
+            reach("sink.compact", part.committable.final_path)
             part.merge(self._compactor, opened)
             merged = part.finish()
-        except BaseException:
+            reach("sink.compacted", part.committable.final_path)
+        except Exception:
             part.discard()
             raise
         finally:

@@ -67,8 +67,8 @@ class Cache:
         )
 
     def filled_by(self, job: RunningJob) -> None:
-        """Take note of the job that fills it."""
-        self._filling = job
+        """Take note of the job that fills it; one that an earlier driver brought to its end fills nothing."""
+        self._filling = None if job.ended_before else job
 
     def invalidate(self) -> None:
         """Drop what is kept; the next job fills the cache anew."""

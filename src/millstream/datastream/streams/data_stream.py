@@ -238,7 +238,7 @@ class DataStream(OperatorSettings):
 
         selector = as_key_selector(key_selector)
         check_type(key_type)
-        return KeyedStream(self._partition(KeyGroups(selector)), selector, key_type)
+        return KeyedStream(self._partition(KeyGroups(selector, key_type)), selector, key_type)
 
     def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream:
         """Cut all records into windows, whatever their keys; the operator's parallelism is 1.

@@ -200,9 +200,8 @@ class _WithWindow:
         """
         window_function = self._pair.window_function(function)
         tagged = self._pair.tagged(self._selectors)
-        windowed = KeyedStream(tagged._partition(KeyGroups(TAGGED_KEY)), TAGGED_KEY, self._key_type).window(
-            self._window_assigner
-        )
+        by_key = tagged._partition(KeyGroups(TAGGED_KEY, self._key_type))
+        windowed = KeyedStream(by_key, TAGGED_KEY, self._key_type).window(self._window_assigner)
         if self._trigger is not None:
             windowed = windowed.trigger(self._trigger)
         if self._evictor is not None:

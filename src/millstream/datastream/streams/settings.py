@@ -112,8 +112,16 @@ class OperatorSettings:
         return self
 
     def slot_sharing_group(self: OperatorT, slot_sharing_group: str | SlotSharingGroup) -> OperatorT:
-        """Set the group's name, for plans."""
+        """Set the group's name, for plans.
+
+        Raises:
+            TypeMismatchError: If it is neither a name nor a SlotSharingGroup.
+        """
         group = slot_sharing_group
+        if not isinstance(group, (str, SlotSharingGroup)):
+            raise TypeMismatchError(
+                f"slot_sharing_group was given a {type(group).__name__}, not a name or a SlotSharingGroup"
+            )
         self._transformation.slot_sharing_group = group if isinstance(group, str) else group.get_name()
         return self
 

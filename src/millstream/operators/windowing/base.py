@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.common.functions import Function
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.windows import TimeWindow
-from millstream.operators.base import Operator, OperatorReport, RestoreScope
+from millstream.operators.base import Operator, OperatorReport
 from millstream.operators.calls import emit_results
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
@@ -107,14 +107,6 @@ class WindowOperator(Operator):
             counters[LATE_RECORDS_DROPPED] = counters.get(LATE_RECORDS_DROPPED, 0) + self._late_dropped
             self._late_dropped = 0
 
-    @abstractmethod
-    def snapshot_state(self) -> Any:
-        """Return all windows and the time passed, picklable; called between batches, shares live objects."""
-
-    @abstractmethod
-    def restore_state(self, snapshot: Any, scope: RestoreScope) -> None:
-        """Take over the own keys of a snapshot, or of several that hold different keys; called before `open`."""
-
     def _keys(self, values: list[Any]) -> list[Any]:
         return list(map(self._key_selector, values))
 
@@ -144,6 +136,10 @@ class TimedWindowOperator(WindowOperator):
     _passed_ms: int = MIN_TIMESTAMP
     """Time that has passed: the watermark, or the last millisecond before the clock's."""
     _restored = False
+
+    def snapshot_state(self) -> Any:
+        """Return the time passed; windows are entries."""
+        return self._passed_ms
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Add a batch to its windows; late records may fire at once.

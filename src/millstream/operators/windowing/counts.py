@@ -6,21 +6,57 @@ full never fires.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
 from millstream.common.windows import CountWindow, GlobalWindow, Window
-from millstream.operators.base import RestoreScope
+from millstream.operators.base import OperatorContext, Output, OwnEntries, RestoreScope
 from millstream.operators.calls import emit_results
+from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.user_code import attach_element
 from millstream.operators.windowing.base import WindowOperator
+from millstream.state.snapshots import Entries, StateChanges, TouchedKeys
 
-__all__ = ["CountWindowOperator", "SlidingCountWindowOperator"]
+__all__ = ["COUNTS", "CountWindowOperator", "SlidingCountWindowOperator"]
+
+COUNTS = "counts"
+"""Entries of counted windows: key -> [id, records, accumulator] or (records so far, accumulators)."""
 
 
 class _CountingOperator(WindowOperator):
     """What both have in common: results carry the timestamp of the record that filled their window."""
+
+    def __init__(self, **shared: Any) -> None:
+        super().__init__(**shared)
+        self._open: dict[Any, Any] = {}
+        self._touched: TouchedKeys | None = None
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Be told where it runs and where results go."""
+        super().setup(context, output)
+        self._touched = touched_keys(context)
+
+    def restore_state(self, snapshot: dict[Any, Any], scope: RestoreScope) -> None:
+        """Take over windows as they were written formerly, all in one."""
+        self._open.update((key, entry) for key, entry in snapshot.items() if scope.owns(key))
+
+    def snapshot_entries(self) -> Iterator[OwnEntries]:
+        """Return counts and open windows by key."""
+        yield COUNTS, None, self._open.items()
+
+    def changed_entries(self, changes: StateChanges) -> bool:
+        """Add the counts and open windows of keys that had records."""
+        return add_changed(changes, COUNTS, self._open, self._touched)
+
+    def forget_changes(self) -> None:
+        """Take the windows as they are as known."""
+        if self._touched is not None:
+            self._touched.forget()
+
+    def restore_entries(self, name: str, entries: Entries) -> None:
+        """Take over counts and open windows."""
+        self._open.update((key, entry) for _, key, entry in entries)
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Count a batch into windows."""
@@ -34,6 +70,13 @@ class _CountingOperator(WindowOperator):
 
     def _add_all(self, values: list[Any], stamps: Iterable[Any]) -> None:
         raise NotImplementedError
+
+    def _touch(self, values: list[Any]) -> list[Any]:
+        """Return the records' keys, known to be touched."""
+        keys = self._keys(values)
+        if self._touched is not None:
+            self._touched.note(keys, len(self._open))
+        return keys
 
     def _fire_full(self, window: Window, key: Any, accumulator: Any, stamp: Any) -> None:
         self._firing.fire(window, [(key, self._fold.result(accumulator))], self._results)
@@ -57,22 +100,13 @@ class CountWindowOperator(_CountingOperator):
         super().__init__(**shared)
         self._size = size
         self._numbered = numbered
-        self._open: dict[Any, list[Any]] = {}
-
-    def snapshot_state(self) -> dict[Any, list[Any]]:
-        """Return the open windows by key."""
-        return self._open
-
-    def restore_state(self, snapshot: dict[Any, list[Any]], scope: RestoreScope) -> None:
-        """Take over open windows."""
-        self._open.update((key, entry) for key, entry in snapshot.items() if scope.owns(key))
 
     def _add_all(self, values: list[Any], stamps: Iterable[Any]) -> None:
         size, entries, first, add = self._size, self._open, self._fold.first, self._fold.add
         entry: list[Any] | None
         value = None
         try:
-            for key, value, stamp in zip(self._keys(values), values, stamps, strict=False):
+            for key, value, stamp in zip(self._touch(values), values, stamps, strict=False):
                 entry = entries.get(key)
                 if entry is None:
                     entry = entries[key] = [0, 1, first(value)]
@@ -111,22 +145,13 @@ class SlidingCountWindowOperator(_CountingOperator):
         super().__init__(**shared)
         self._size = size
         self._slide = slide
-        self._open: dict[Any, tuple[int, list[Any]]] = {}
-
-    def snapshot_state(self) -> dict[Any, tuple[int, list[Any]]]:
-        """Return counts and open windows by key."""
-        return self._open
-
-    def restore_state(self, snapshot: dict[Any, tuple[int, list[Any]]], scope: RestoreScope) -> None:
-        """Take over counts and open windows."""
-        self._open.update((key, entry) for key, entry in snapshot.items() if scope.owns(key))
 
     def _add_all(self, values: list[Any], stamps: Iterable[Any]) -> None:
         size, slide, entries = self._size, self._slide, self._open
         first, add = self._fold.first, self._fold.add
         value = None
         try:
-            for key, value, stamp in zip(self._keys(values), values, stamps, strict=False):
+            for key, value, stamp in zip(self._touch(values), values, stamps, strict=False):
                 count, accumulators = entries.get(key) or (0, [])
                 for index, accumulator in enumerate(accumulators):
                     accumulators[index] = add(value, accumulator)

@@ -97,8 +97,11 @@ class _FunctionFiring(Firing, ABC):
                 results.extend(made)
 
     def _select(self, key: Any) -> None:
-        if self._keyed_state is not None:
-            self._keyed_state.set_current_key(key)
+        state = self._keyed_state
+        if state is not None:
+            state.set_current_key(key)
+            if state.touched is not None:
+                state.touched.add(key)
 
     @abstractmethod
     def _call(self, key: Any, window: Window, elements: list[Any]) -> Iterable[Any] | None: ...
@@ -152,6 +155,8 @@ class _ContextFiring(_FunctionFiring, ABC):
                 self._select(key)
                 self._call_clear()
             if state is not None:
+                if state.touched is not None:
+                    state.touched.add(key)
                 state.clear_namespace(window, key)
 
     @abstractmethod

@@ -17,15 +17,16 @@ The operators for windows by time with their default triggers (`panes`, `slices`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import groupby, repeat
 from operator import itemgetter
 from typing import Any
 
 from millstream.common.errors import JobDefinitionError, TypeMismatchError, shorten
 from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
-from millstream.operators.base import RestoreScope
+from millstream.operators.base import OperatorContext, Output, OwnEntries, RestoreScope
 from millstream.operators.calls import emit_results
+from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
 from millstream.operators.windowing.assigner import MergingWindowAssigner, WindowAssigner
@@ -36,8 +37,14 @@ from millstream.operators.windowing.folds import Fold, ListFold
 from millstream.operators.windowing.merging import WindowSet, add_window
 from millstream.operators.windowing.trigger import Trigger, TriggerResult
 from millstream.state.keyed import NO_KEY
+from millstream.state.snapshots import Entries, StateChanges, TouchedKeys
 
-__all__ = ["GeneralWindowOperator"]
+__all__ = ["CONTENTS", "MERGED", "GeneralWindowOperator"]
+
+CONTENTS = "contents"
+"""Entries: key -> {state window: accumulator}."""
+MERGED = "merged"
+"""Entries: key -> {window: state window}."""
 
 _CONTINUE = TriggerResult.CONTINUE
 _MISSING: Any = object()
@@ -67,8 +74,14 @@ class GeneralWindowOperator(WindowOperator):
         self._kept: Fold = self._fold if evictor is None else ListFold()
         self._contents: dict[Any, dict[Any, Any]] = {}
         self._sets: dict[Any, WindowSet] = {}
+        self._touched: TouchedKeys | None = None
         self._stamp: int | None = None
         self._restored = False
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Be told where it runs and where results go."""
+        super().setup(context, output)
+        self._touched = touched_keys(context)
 
     def open(self) -> None:
         """Open the functions."""
@@ -82,18 +95,42 @@ class GeneralWindowOperator(WindowOperator):
         self._evictor_context = EvictingContext(self, runtime_context)
         super().open()
 
-    def snapshot_state(self) -> tuple[int, dict[Any, dict[Any, Any]], dict[Any, WindowSet]]:
-        """Return the watermark, the contents, and by key which windows have merged."""
-        return self.watermark_ms, self._contents, self._sets
+    def snapshot_state(self) -> int:
+        """Return the watermark."""
+        return self.watermark_ms
 
     def restore_state(
-        self, snapshot: tuple[int, dict[Any, dict[Any, Any]], dict[Any, WindowSet]], scope: RestoreScope
+        self, snapshot: int | tuple[int, dict[Any, dict[Any, Any]], dict[Any, WindowSet]], scope: RestoreScope
     ) -> None:
-        """Take over contents; timers and trigger state come back with the keyed backend."""
-        self.watermark_ms = min(self.watermark_ms, snapshot[0]) if self._restored else snapshot[0]
+        """Take over the watermark, formerly contents too; timers and trigger state are the keyed backend's."""
+        watermark_ms, *former = snapshot if isinstance(snapshot, tuple) else (snapshot,)
+        self.watermark_ms = min(self.watermark_ms, watermark_ms) if self._restored else watermark_ms
         self._restored = True
-        for mine, theirs in ((self._contents, snapshot[1]), (self._sets, snapshot[2])):
+        for mine, theirs in zip((self._contents, self._sets), former, strict=False):
             mine.update((key, windows) for key, windows in theirs.items() if scope.owns(key))
+
+    def snapshot_entries(self) -> Iterator[OwnEntries]:
+        """Return contents by key, and by key which windows have merged."""
+        yield CONTENTS, None, self._contents.items()
+        yield MERGED, None, self._sets.items()
+
+    def changed_entries(self, changes: StateChanges) -> bool:
+        """Add contents of keys that had records or timers."""
+        touched = self._touched
+        whole = not add_changed(changes, CONTENTS, self._contents, touched)
+        if whole or not self.merging:
+            return not whole
+        return add_changed(changes, MERGED, self._sets, touched)
+
+    def forget_changes(self) -> None:
+        """Take the contents as they are as known."""
+        if self._touched is not None:
+            self._touched.forget()
+
+    def restore_entries(self, name: str, entries: Entries) -> None:
+        """Take over contents, or which windows have merged."""
+        mine = self._contents if name == CONTENTS else self._sets
+        mine.update((key, windows) for _, key, windows in entries)
 
     # Records
 
@@ -105,11 +142,13 @@ class GeneralWindowOperator(WindowOperator):
         if staggered is not None:
             self._assigner = staggered(self.context.time.now_ms)
         add = self._add_merging if self.merging else self._add
-        state = self._state
+        state, keys = self._state, self._keys(values)
+        if self._touched is not None:
+            self._touched.note(keys, len(self._contents))
         value = None
         try:
             for state.current_key, value, stamp in zip(
-                self._keys(values), values, timestamps or repeat(None), strict=False
+                keys, values, timestamps or repeat(None), strict=False
             ):
                 self._stamp = stamp
                 add(state.current_key, value, MIN_TIMESTAMP if stamp is None else stamp)
@@ -246,6 +285,8 @@ class GeneralWindowOperator(WindowOperator):
 
     def _fire_timer(self, timestamp_ms: int, key: Any, window: Any, on_time: OnTime, *, cleans: bool) -> None:
         state_window = window
+        if self._touched is not None:
+            self._touched.add(key)
         if self.merging:
             state_window = self._sets.get(key, {}).get(window, _MISSING)
             if state_window is _MISSING:

@@ -6,11 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from millstream.common.windows import TimeWindow
-from millstream.operators.base import RestoreScope
+from millstream.operators.base import OperatorContext, Output, OwnEntries, RestoreScope
+from millstream.operators.own_entries import TouchedPanes, touched_panes
 from millstream.operators.windowing.base import DueTimes, TimedWindowOperator
 from millstream.operators.windowing.folds import Pane, Rows
+from millstream.state.snapshots import Entries, StateChanges
 
-__all__ = ["PaneOperator"]
+__all__ = ["PANES", "PaneOperator"]
+
+PANES = "panes"
+"""Entries of panes: start -> key -> accumulator."""
 
 
 class PaneOperator(TimedWindowOperator):
@@ -36,18 +41,40 @@ class PaneOperator(TimedWindowOperator):
         self._panes: dict[int, Pane] = {}
         self._live: dict[int, Pane] = {}
         self._due = DueTimes()
+        self._touched: TouchedPanes | None = None
 
-    def snapshot_state(self) -> tuple[int, dict[int, Pane]]:
-        """Return the time passed and the panes by start."""
-        return self._passed_ms, self._panes
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Be told where it runs and where results go."""
+        super().setup(context, output)
+        self._touched = touched_panes(context)
 
-    def restore_state(self, snapshot: tuple[int, dict[int, Pane]], scope: RestoreScope) -> None:
-        """Take over panes; those that had fired are known by the time passed."""
-        self._restore_time(snapshot[0])
+    def restore_state(self, snapshot: int | tuple[int, dict[int, Pane]], scope: RestoreScope) -> None:
+        """Take over the time passed, by which it is known which panes had fired; formerly the panes too."""
+        passed_ms, panes = snapshot if isinstance(snapshot, tuple) else (snapshot, {})
+        self._restore_time(passed_ms)
         owns = scope.owns
         self.add_panes(
-            {start: {key: pane[key] for key in pane if owns(key)} for start, pane in snapshot[1].items()}
+            {start: {key: pane[key] for key in pane if owns(key)} for start, pane in panes.items()}
         )
+
+    def snapshot_entries(self) -> Iterator[OwnEntries]:
+        """Return accumulators by start and key."""
+        for start, pane in self._panes.items():
+            yield PANES, start, pane.items()
+
+    def changed_entries(self, changes: StateChanges) -> bool:
+        """Add the accumulators that changed, and the panes that ended."""
+        return self._touched is not None and self._touched.add_to(changes, PANES, self._panes)
+
+    def forget_changes(self) -> None:
+        """Take the panes as they are as known."""
+        if self._touched is not None:
+            self._touched.forget()
+
+    def restore_entries(self, name: str, entries: Entries) -> None:
+        """Take over accumulators."""
+        for start, key, accumulator in entries:
+            self._pane(start)[key] = accumulator
 
     def add_panes(self, panes: dict[int, Pane]) -> None:
         """Take over panes of other keys, by start."""
@@ -56,20 +83,22 @@ class PaneOperator(TimedWindowOperator):
                 self._pane(start).update(pane)
 
     def _add_batch(self, values: list[Any], timestamps: list[int]) -> None:
-        rows = self._rows_of_one(values, timestamps)
-        if self._size_ms != self._slide_ms:
-            rows = self._rows_of_each(values, timestamps)
-        self._fold.add_all(rows, self._live, self._open, self._add_behind)
-
-    def _rows_of_one(self, values: list[Any], timestamps: list[int]) -> Rows:
-        size, offset = self._size_ms, self._offset_ms
-        starts = [timestamp - (timestamp - offset) % size for timestamp in timestamps]
-        return zip(self._keys(values), values, starts, timestamps, strict=True)
-
-    def _rows_of_each(self, values: list[Any], timestamps: list[int]) -> Iterator[tuple[Any, Any, int, int]]:
         size, slide, offset = self._size_ms, self._slide_ms, self._offset_ms
-        for key, value, timestamp in zip(self._keys(values), values, timestamps, strict=True):
-            starts = range(timestamp - (timestamp - offset) % slide, timestamp - size, -slide)
+        keys, touched = self._keys(values), self._touched
+        starts = [timestamp - (timestamp - offset) % slide for timestamp in timestamps]
+        rows: Rows = zip(keys, values, starts, timestamps, strict=True)
+        if size != slide:
+            rows = self._rows_of_each(rows)
+        self._fold.add_all(rows, self._live, self._open, self._add_behind)
+        if touched is not None:
+            if size > slide:
+                starts = [start for newest in set(starts) for start in range(newest, newest - size, -slide)]
+            touched.note(keys, starts, self._panes)
+
+    def _rows_of_each(self, rows: Rows) -> Iterator[tuple[Any, Any, int, int]]:
+        size, slide = self._size_ms, self._slide_ms
+        for key, value, newest, timestamp in rows:
+            starts = range(newest, timestamp - size, -slide)
             for start in starts:
                 yield key, value, start, timestamp
             if not starts and timestamp + self._lateness_ms <= self._passed_ms:
@@ -117,5 +146,7 @@ class PaneOperator(TimedWindowOperator):
                     self._due.add(window.end - 1 + self._lateness_ms, start, DueTimes.CLEAN_UP)
                     continue
             pane = self._panes.pop(start)
+            if self._touched is not None:
+                self._touched.end(start)
             if self._firing.clears:
                 self._firing.clear(window, pane)

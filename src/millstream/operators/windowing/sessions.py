@@ -13,16 +13,23 @@ put back at the right time. A record is late only if the session it would belong
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
 from millstream.common.windows import TimeWindow
-from millstream.operators.base import RestoreScope
+from millstream.operators.base import OperatorContext, Output, OwnEntries, RestoreScope
+from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.user_code import attach_element
 from millstream.operators.windowing.base import TimedWindowOperator
+from millstream.state.snapshots import Entries, StateChanges, TouchedKeys
 
-__all__ = ["SessionOperator"]
+__all__ = ["SESSIONS", "SessionOperator"]
+
+SESSIONS = "sessions"
+"""Entries of sessions: key -> [(start, end, accumulator, fired)]."""
+
+_Kept = list[tuple[int, int, Any, bool]]
 
 
 class _Session:
@@ -71,25 +78,39 @@ class SessionOperator(TimedWindowOperator):
         self._heap: list[tuple[int, int, int, _Session]] = []
         self._pushes = count()
         self._orders = count()
+        self._touched: TouchedKeys | None = None
 
-    def snapshot_state(self) -> tuple[int, dict[Any, list[tuple[int, int, Any, bool]]]]:
-        """Return the time passed and by key (start, end, accumulator, fired), keys in order of creation."""
-        sessions = {
-            key: [(one.start, one.end, one.accumulator, one.fired) for one in own]
-            for key, own in self._sessions.items()
-        }
-        return self._passed_ms, sessions
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Be told where it runs and where results go."""
+        super().setup(context, output)
+        self._touched = touched_keys(context)
 
-    def restore_state(
-        self, snapshot: tuple[int, dict[Any, list[tuple[int, int, Any, bool]]]], scope: RestoreScope
-    ) -> None:
+    def restore_state(self, snapshot: int | tuple[int, dict[Any, _Kept]], scope: RestoreScope) -> None:
+        """Take over the time passed; formerly the sessions too."""
+        passed_ms, sessions = snapshot if isinstance(snapshot, tuple) else (snapshot, {})
+        self._restore_time(passed_ms)
+        self.restore_entries(
+            SESSIONS, [(None, key, kept) for key, kept in sessions.items() if scope.owns(key)]
+        )
+
+    def snapshot_entries(self) -> Iterator[OwnEntries]:
+        """Return by key [(start, end, accumulator, fired)]."""
+        yield SESSIONS, None, ((key, _kept(own)) for key, own in self._sessions.items())
+
+    def changed_entries(self, changes: StateChanges) -> bool:
+        """Add the sessions of keys of which one changed."""
+        return add_changed(changes, SESSIONS, self._sessions, self._touched, _kept)
+
+    def forget_changes(self) -> None:
+        """Take the sessions as they are as known."""
+        if self._touched is not None:
+            self._touched.forget()
+
+    def restore_entries(self, name: str, entries: Entries) -> None:
         """Take over sessions."""
-        self._restore_time(snapshot[0])
-        for key, own in snapshot[1].items():
-            if not scope.owns(key):
-                continue
+        for _, key, kept in entries:
             restored = []
-            for start, end, accumulator, fired in own:
+            for start, end, accumulator, fired in kept:
                 session = _Session(key, start, end, accumulator, next(self._orders))
                 session.fired = fired
                 self._push(session)
@@ -97,7 +118,10 @@ class SessionOperator(TimedWindowOperator):
             self._sessions[key] = restored
 
     def _add_batch(self, values: list[Any], timestamps: list[int]) -> None:
-        rows = zip(self._keys(values), values, timestamps, self._ends(values, timestamps), strict=True)
+        keys = self._keys(values)
+        if self._touched is not None:
+            self._touched.note(keys, len(self._sessions))
+        rows = zip(keys, values, timestamps, self._ends(values, timestamps), strict=True)
         add, sessions_of, value = self._fold.add, self._sessions.get, None
         try:
             for key, value, timestamp, end in rows:
@@ -183,6 +207,8 @@ class SessionOperator(TimedWindowOperator):
     def _fire_due(self, session: _Session) -> bool:
         """Fire a session that has ended; return whether it is kept for late records."""
         kept = self._lateness_ms > 0
+        if self._touched is not None:
+            self._touched.add(session.key)
         self._fire(session.window(), [(session.key, session.accumulator)], shared=kept)
         if kept:
             session.fired = True
@@ -191,9 +217,15 @@ class SessionOperator(TimedWindowOperator):
 
     def _clean_up(self, session: _Session) -> None:
         session.due_ms = None
+        if self._touched is not None:
+            self._touched.add(session.key)
         own = self._sessions[session.key]
         own.remove(session)
         if not own:
             del self._sessions[session.key]
         if self._firing.clears:
             self._firing.clear(session.window(), [session.key])
+
+
+def _kept(own: list[_Session]) -> _Kept:
+    return [(one.start, one.end, one.accumulator, one.fired) for one in own]

@@ -19,12 +19,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from millstream.common.windows import TimeWindow
-from millstream.operators.base import RestoreScope
+from millstream.operators.base import OperatorContext, Output, OwnEntries, RestoreScope
+from millstream.operators.own_entries import TouchedPanes, touched_panes
 from millstream.operators.windowing.base import DueTimes, TimedWindowOperator
 from millstream.operators.windowing.folds import Pane
 from millstream.operators.windowing.running import RunningWindows
+from millstream.state.snapshots import Entries, StateChanges
 
-__all__ = ["SliceOperator"]
+__all__ = ["SLICES", "SliceOperator"]
+
+SLICES = "slices"
+"""Entries of slices: start -> key -> accumulator."""
 
 
 class SliceOperator(TimedWindowOperator):
@@ -51,19 +56,40 @@ class SliceOperator(TimedWindowOperator):
         self._live: dict[int, Pane] = {}
         self._windows: set[int] = set()
         self._due = DueTimes()
+        self._touched: TouchedPanes | None = None
         self._running = RunningWindows(self._fold, self._slices, self._slices_in)
 
-    def snapshot_state(self) -> tuple[int, dict[int, Pane]]:
-        """Return the time passed and the slices by start."""
-        return self._passed_ms, self._slices
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Be told where it runs and where results go."""
+        super().setup(context, output)
+        self._touched = touched_panes(context)
 
-    def restore_state(self, snapshot: tuple[int, dict[int, Pane]], scope: RestoreScope) -> None:
-        """Take over slices; windows that had fired are known by the time passed."""
-        self._restore_time(snapshot[0])
-        for start, pane in snapshot[1].items():
-            own = {key: accumulator for key, accumulator in pane.items() if scope.owns(key)}
-            if own:
-                self._slice(start).update(own)
+    def restore_state(self, snapshot: int | tuple[int, dict[int, Pane]], scope: RestoreScope) -> None:
+        """Take over the time passed, by which it is known which windows had fired; formerly the slices too."""
+        passed_ms, slices = snapshot if isinstance(snapshot, tuple) else (snapshot, {})
+        self._restore_time(passed_ms)
+        for start, pane in slices.items():
+            own = [(start, key, accumulator) for key, accumulator in pane.items() if scope.owns(key)]
+            self.restore_entries(SLICES, own)
+
+    def snapshot_entries(self) -> Iterator[OwnEntries]:
+        """Return accumulators by start of the slice and key."""
+        for start, pane in self._slices.items():
+            yield SLICES, start, pane.items()
+
+    def changed_entries(self, changes: StateChanges) -> bool:
+        """Add the accumulators that changed, and the slices that are gone."""
+        return self._touched is not None and self._touched.add_to(changes, SLICES, self._slices)
+
+    def forget_changes(self) -> None:
+        """Take the slices as they are as known."""
+        if self._touched is not None:
+            self._touched.forget()
+
+    def restore_entries(self, name: str, entries: Entries) -> None:
+        """Take over accumulators."""
+        for start, key, accumulator in entries:
+            self._slice(start)[key] = accumulator
 
     def window_panes(self) -> tuple[int, dict[int, Pane]]:
         """Return the time passed and the accumulators of whole windows by start, as if they had had panes."""
@@ -74,8 +100,11 @@ class SliceOperator(TimedWindowOperator):
         return self._passed_ms, panes
 
     def _add_batch(self, values: list[Any], timestamps: list[int]) -> None:
-        rows = zip(self._keys(values), values, self._slice_starts(timestamps), timestamps, strict=True)
+        keys, starts, touched = self._keys(values), self._slice_starts(timestamps), self._touched
+        rows = zip(keys, values, starts, timestamps, strict=True)
         self._fold.add_all(rows, self._live, self._open, self._add_behind)
+        if touched is not None:
+            touched.note(keys, starts, self._slices)
 
     def _slice_starts(self, timestamps: list[int]) -> list[int]:
         slide, offset = self._slide_ms, self._offset_ms
@@ -201,4 +230,6 @@ class SliceOperator(TimedWindowOperator):
             self._firing.clear(window, self._parts_by_key(window.start) if keys is None else keys)
         for start in list(self._slices_in(window.start, window.start + min(self._slide_ms, self._size_ms))):
             del self._slices[start]
+            if self._touched is not None:
+                self._touched.end(start)
             self._live.pop(start, None)

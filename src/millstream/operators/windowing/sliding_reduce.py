@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from millstream.common.types import Row
-from millstream.operators.base import OperatorReport, RestoreScope
+from millstream.operators.base import OperatorReport, OwnEntries, RestoreScope
 from millstream.operators.windowing.base import WindowOperator
 from millstream.operators.windowing.panes import PaneOperator
-from millstream.operators.windowing.slices import SliceOperator
+from millstream.operators.windowing.slices import SLICES, SliceOperator
+from millstream.state.snapshots import Entries, StateChanges
 
 __all__ = ["SlidingReduceOperator", "breaks_associativity"]
 
@@ -77,20 +78,46 @@ class SlidingReduceOperator(WindowOperator):
         self.chosen.end_epoch(report, checkpoint=checkpoint)
 
     def snapshot_state(self) -> tuple[bool, Any]:
-        """Return whether slices are kept, and their or the panes' snapshot."""
+        """Return whether slices are kept, and the time passed."""
         return isinstance(self.chosen, SliceOperator), self.chosen.snapshot_state()
 
     def restore_state(self, snapshot: tuple[bool, Any], scope: RestoreScope) -> None:
-        """Take over a snapshot; if subtasks had chosen differently, slices are put together to panes."""
+        """Take over a snapshot; if subtasks had chosen differently, slices are put together to panes.
+
+        Slices and panes are entries; formerly they were in the snapshot.
+        """
         sliced, contents = snapshot
         if not sliced and isinstance(self.chosen, SliceOperator):
             self._turn_to_panes(self.chosen)
-        elif sliced and isinstance(self.chosen, PaneOperator):
+        elif sliced and isinstance(self.chosen, PaneOperator) and isinstance(contents, tuple):
             slices = self._build(SliceOperator)
             slices.restore_state(contents, scope)
             contents = slices.window_panes()
         self.chosen.restore_state(contents, scope)
         self.watermark_ms = self.chosen.watermark_ms
+
+    def snapshot_entries(self) -> Iterable[OwnEntries]:
+        """Return the slices or panes."""
+        return self.chosen.snapshot_entries()
+
+    def changed_entries(self, changes: StateChanges) -> bool:
+        """Add what changed in the slices or panes; panes are new to checkpoints once slices have turned to them."""
+        return self.chosen.changed_entries(changes)
+
+    def forget_changes(self) -> None:
+        """Take the slices or panes as they are as known."""
+        self.chosen.forget_changes()
+
+    def restore_entries(self, name: str, entries: Entries) -> None:
+        """Take over slices or panes; slices are put together if there are panes here."""
+        chosen = self.chosen
+        if name == SLICES and isinstance(chosen, PaneOperator):
+            slices: SliceOperator = self._build(SliceOperator)
+            slices.take_over(chosen)
+            slices.restore_entries(name, entries)
+            chosen.add_panes(slices.window_panes()[1])
+        else:
+            chosen.restore_entries(name, entries)
 
     def _build(self, kind: Callable[..., Any]) -> Any:
         operator = kind(**self._arguments)

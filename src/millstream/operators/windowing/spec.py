@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from millstream.common.errors import ConfigurationError, TypeMismatchError
 from millstream.common.functions import (
@@ -77,7 +77,13 @@ AnyWindowFunction = WindowFunction | ProcessWindowFunction | AllWindowFunction |
 
 
 class WindowFunctionSpec(ABC):
-    """Declares what is done with the records of a window."""
+    """Declares what is done with the records of a window.
+
+    Attributes:
+        contents: What is kept of them until the window fires, for checkpoints.
+    """
+
+    contents = "records"
 
     @property
     def fold_function(self) -> Function | None:
@@ -116,6 +122,7 @@ class ReduceWindow(WindowFunctionSpec):
 
     function: ReduceFunction | Callable[[Any, Any], Any]
     window_function: AnyWindowFunction | None = None
+    contents = "one reduced record"
 
     @property
     def fold_function(self) -> Function | None:
@@ -146,6 +153,7 @@ class AggregateWindow(WindowFunctionSpec):
 
     function: AggregateFunction
     window_function: AnyWindowFunction | None = None
+    contents = "accumulators"
 
     @property
     def fold_function(self) -> Function | None:
@@ -251,6 +259,26 @@ def _build_counting(assigner: WindowAssigner, trigger: Trigger, shared: Shared) 
     return None
 
 
+def _form(operator: WindowOperator, spec: WindowSpec) -> str:
+    """Return what of a spec decides whether the windows of another are read rightly."""
+    assigner, trigger = cast(Any, spec.assigner), cast(Any, spec._trigger())
+    if isinstance(operator, SessionOperator):
+        return "sessions"  # each has its end, whatever the gap is now
+    if isinstance(operator, (PaneOperator, SliceOperator, SlidingReduceOperator)):
+        kept = "windows" if isinstance(operator, PaneOperator) else "slices of windows"
+        if isinstance(operator, SlidingReduceOperator):  # either, as it finds out
+            kept = "reduced windows"
+        slide = getattr(assigner, "slide", assigner.size)
+        return f"{kept} of {assigner.size} ms every {slide} ms, offset {assigner.offset} ms"
+    if isinstance(operator, CountWindowOperator):
+        numbered = ", numbered" if isinstance(assigner, CountTumblingWindowAssigner) else ""
+        return f"windows of {(trigger.nested_trigger if not numbered else trigger).window_size} records{numbered}"
+    if isinstance(operator, SlidingCountWindowOperator):
+        return f"windows of {assigner.window_size} records every {assigner.window_slide}"
+    merging = isinstance(assigner, MergingWindowAssigner)
+    return f"windows of a custom kind{' that merge' if merging else ''}"  # contents are by window
+
+
 def check_mergeable(assigner: WindowAssigner, trigger: Trigger) -> None:
     """Check that a trigger can be used with windows that merge.
 
@@ -308,6 +336,13 @@ class WindowSpec(OperatorSpec):
 
     def _trigger(self) -> Trigger:
         return self.assigner.get_default_trigger(None) if self.trigger is None else self.trigger
+
+    @property
+    def state_form(self) -> str:
+        """Which windows by which time, and what is kept of their records."""
+        time = "event time" if self.assigner.is_event_time() else "processing time"
+        contents = self.function.contents if self.evictor is None else "records with timestamps"
+        return f"{_form(self.build(), self)}, {time}, {contents}"
 
     def build(self) -> WindowOperator:
         """Make the running half: the fastest operator that there is for the combination."""

@@ -16,7 +16,8 @@ import os
 import pickle
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from millstream.common import options
 from millstream.common import options_checkpointing as keys
@@ -25,8 +26,11 @@ from millstream.common.configuration import Configuration
 from millstream.common.crash_points import reach
 from millstream.common.errors import CheckpointStorageError, ConfigurationError
 from millstream.common.ids import new_id
+from millstream.common.type_forms import form_of
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
+from millstream.runtime.checkpoint.chain_keeper import ChainKeeper
+from millstream.runtime.checkpoint.deadline import within
 from millstream.runtime.checkpoint.manifest import (
     Manifest,
     OperatorEntry,
@@ -36,14 +40,11 @@ from millstream.runtime.checkpoint.manifest import (
 from millstream.runtime.checkpoint.orders import CheckpointOrder, WrittenState
 from millstream.runtime.checkpoint.pointer import LostJob, RecoveryPointer
 from millstream.runtime.checkpoint.restore import Saved
-from millstream.runtime.checkpoint.storage import FileStore, open_store
+from millstream.runtime.checkpoint.storage import FileRef, FileStore, open_store
 
 __all__ = ["CheckpointCoordinator", "CheckpointSettings"]
 
 log = logging.getLogger(__name__)
-
-_MAX_DELTAS = 20
-"""How many files with changes follow one with everything at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,11 @@ class CheckpointSettings:
         retained: How many completed ones are kept.
         directory: Where they are kept; None for a temporary directory that is removed with the job.
         savepoint_directory: Where savepoints go that are asked for without a directory.
-        keep_on_cancel: Whether they stay when the job is cancelled or fails.
+        keep_on_cancel: Whether they stay when the job is cancelled.
+        keep_on_failure: Whether they stay when the job fails.
+        timeout_ms: A checkpoint that takes longer is given up.
+        compact_from_bytes: Size from which on a slot's chain of files is compacted in the background.
+        compact_after: How many files with changes such a chain gets before.
     """
 
     interval_ms: int | None
@@ -67,11 +72,21 @@ class CheckpointSettings:
     directory: str | None = None
     savepoint_directory: str | None = None
     keep_on_cancel: bool = False
+    keep_on_failure: bool = False
+    timeout_ms: int = 600_000
+    compact_from_bytes: int = 1 << 20
+    compact_after: int = 10
 
     @staticmethod
     def of(configuration: Configuration) -> CheckpointSettings:
         """Read the options."""
         get = configuration.get
+        if get(keys.MAX_CONCURRENT_CHECKPOINTS) > 1:
+            log.warning(
+                "%s is %d and has no effect: a checkpoint is the end of an epoch, and epochs do not overlap",
+                keys.MAX_CONCURRENT_CHECKPOINTS.key,
+                get(keys.MAX_CONCURRENT_CHECKPOINTS),
+            )
         return CheckpointSettings(
             interval_ms=get(options.CHECKPOINT_INTERVAL),
             min_pause_ms=get(keys.MIN_PAUSE),
@@ -80,11 +95,19 @@ class CheckpointSettings:
             directory=get(keys.CHECKPOINT_DIRECTORY) or get(keys.HA_DIRECTORY),
             savepoint_directory=get(keys.SAVEPOINT_DIRECTORY),
             keep_on_cancel=get(keys.EXTERNALIZED_RETENTION).upper() == "RETAIN_ON_CANCELLATION",
+            keep_on_failure=get(keys.EXTERNALIZED_RETENTION).upper() != "NO_EXTERNALIZED_CHECKPOINTS",
+            timeout_ms=get(keys.CHECKPOINT_TIMEOUT),
+            compact_from_bytes=get(keys.COMPACT_FROM_BYTES),
+            compact_after=get(keys.COMPACT_AFTER),
         )
 
 
 class CheckpointCoordinator:
     """The checkpoints of one job, over all its attempts; the job master's thread calls it.
+
+    Attributes:
+        job_id: Of the job.
+        job_name: Of the job.
 
     Args:
         settings: Options.
@@ -107,8 +130,8 @@ class CheckpointCoordinator:
     ) -> None:
         self._pointer = pointer
         self._settings = settings
-        self._job_id = job_id
-        self._job_name = job_name
+        self.job_id = self._job_id = job_id
+        self.job_name = self._job_name = job_name
         self._nodes: list[StreamNode] = [node for vertex in job_graph.vertices for node in vertex.nodes]
         self._clock = clock
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
@@ -121,6 +144,9 @@ class CheckpointCoordinator:
         self._last_begin = self._last_end = clock.monotonic()
         self._failures = 0
         self._patchable = False
+        self._chains = ChainKeeper(
+            compact_from_bytes=settings.compact_from_bytes, compact_after=settings.compact_after
+        )
 
     @property
     def enabled(self) -> bool:
@@ -140,9 +166,19 @@ class CheckpointCoordinator:
         """Where the job's checkpoints are."""
         return self._store(self._location())
 
+    def check(self) -> None:
+        """See whether the directory of checkpoints can be reached, if the job makes any.
+
+        Raises:
+            CheckpointStorageError: If it cannot.
+        """
+        if self.enabled:
+            self.store.names("")
+
     def begin_attempt(self) -> None:
         """Learn that an attempt begins: its slots know nothing of what those before have written."""
         self._patchable = False
+        self._chains.begin_attempt()
 
     def continue_after(self, checkpoint_id: int) -> None:
         """Number the next checkpoints behind one that the job was restored from."""
@@ -167,12 +203,27 @@ class CheckpointCoordinator:
         self._last_begin = self._clock.monotonic()
         checkpoint_id = self._take_id()
         self._unknown.add(checkpoint_id)
-        return CheckpointOrder(
-            checkpoint_id, self._location(), "shared", _directory(checkpoint_id), base=self._base_of_delta()
+        order = CheckpointOrder(
+            checkpoint_id,
+            self._location(),
+            "shared",
+            _directory(checkpoint_id),
+            timeout_s=self._settings.timeout_ms / 1000,
         )
+        if not self._patchable:
+            return order
+        last = self._completed[-1]
+        plan = self._chains.plan(last, order.location, order.directory, checkpoint_id)
+        return replace(order, base=last.checkpoint_id, whole=plan.whole, compactions=plan.compactions)
 
-    def begin_savepoint(self, directory: str | None) -> CheckpointOrder:
+    def begin_savepoint(
+        self, directory: str | None, beside: CheckpointOrder | None = None
+    ) -> CheckpointOrder:
         """Begin a savepoint.
+
+        Args:
+            directory: Where to; None for the option's.
+            beside: A checkpoint of the same epoch.
 
         Raises:
             ConfigurationError: If there is neither a directory nor the option that gives one.
@@ -185,7 +236,12 @@ class CheckpointCoordinator:
             )
         name = f"savepoint-{self._job_id[:6]}-{new_id()[:12]}"
         return CheckpointOrder(
-            self._take_id(), f"{location.rstrip('/')}/{name}", "files", "", is_savepoint=True
+            self._take_id() if beside is None else beside.checkpoint_id,
+            f"{location.rstrip('/')}/{name}",
+            "files",
+            "",
+            is_savepoint=True,
+            timeout_s=self._settings.timeout_ms / 1000,
         )
 
     def complete(
@@ -208,25 +264,31 @@ class CheckpointCoordinator:
             CheckpointStorageError: If something cannot be written: the checkpoint is not there.
         """
         store = self._store(order.location)
+        deadline = self._clock.monotonic() + order.timeout_s
         manifest = Manifest(
             checkpoint_id=order.checkpoint_id,
-            kind="savepoint" if order.is_savepoint else "checkpoint",
+            kind=order.kind,
             job_id=self._job_id,
             job_name=self._job_name,
             epoch=epoch,
             created_ms=self._clock.now_ms(),
-            operators=tuple(self._entry(store, order, node, written, driver_states) for node in self._nodes),
+            operators=tuple(
+                self._entry(node, written, self._write_driver_state(order, node, driver_states, deadline))
+                for node in self._nodes
+            ),
             state=self._state_files(order, written),
         )
         reach("manifest.write", str(order.checkpoint_id))
-        write_manifest(store, order.manifest_directory, manifest)
+        within(self._clock, deadline, partial(write_manifest, store, order.manifest_directory, manifest))
         reach("manifest.published", str(order.checkpoint_id))
-        self._failures = 0
         self._last_end = self._clock.monotonic()
         if not order.is_savepoint:
             if self._pointer is not None:
-                self._pointer.write(LostJob(self._job_id, self.path_of(order)))
+                lost = LostJob(self._job_id, self.path_of(order))
+                within(self._clock, deadline, partial(self._pointer.write, lost))
+            self._failures = 0
             self._completed.append(manifest)
+            self._chains.published(manifest)
             self._unknown.discard(order.checkpoint_id)
             self._patchable = True
         return manifest
@@ -243,7 +305,7 @@ class CheckpointCoordinator:
             return
         if self._pointer is not None:
             if self._completed:
-                last = f"{self._location()}/{_directory(self._completed[-1].checkpoint_id)}"
+                last = self.store.describe(_directory(self._completed[-1].checkpoint_id))
                 self._pointer.write(LostJob(self._job_id, last))
             else:
                 self._pointer.clear()
@@ -264,8 +326,32 @@ class CheckpointCoordinator:
             raise error
         log.warning("checkpoint %d failed and is left out: %s", order.checkpoint_id, error.message)
 
-    def close(self, *, succeeded: bool) -> None:
-        """Remove what nobody wants any more: the job has ended."""
+    def give_up(self, savepoint: CheckpointOrder) -> None:
+        """Remove what slots wrote of a savepoint that could not be published."""
+        try:
+            self._store(savepoint.location).delete("")
+        except CheckpointStorageError as error:
+            log.warning("files of a savepoint that failed could not be removed: %s", error.message)
+
+    def goes_with(self, status: str) -> str | None:
+        """Return the directory that is removed when the job ends; None if nothing is, or it is a temporary one.
+
+        Args:
+            status: How it ends: FINISHED, FAILED or CANCELED.
+        """
+        kept = {"CANCELED": self._settings.keep_on_cancel, "FAILED": self._settings.keep_on_failure}
+        return None if self._temporary is not None or kept.get(status, False) else self._base
+
+    def close(self, status: str) -> bool:
+        """Remove what nobody wants any more: the job has ended.
+
+        Args:
+            status: How: FINISHED, FAILED or CANCELED.
+
+        Returns:
+            Whether all of it is gone.
+        """
+        gone = True
         try:
             # The pointer first: as long as it is there, so is what it points to.
             if self._pointer is not None:
@@ -273,64 +359,56 @@ class CheckpointCoordinator:
             if self._temporary is not None:
                 self._temporary.cleanup()
                 self._temporary = None
-            elif self._base is not None and (succeeded or not self._settings.keep_on_cancel):
+            elif self.goes_with(status) is not None:
                 self.store.delete("")
         except CheckpointStorageError as error:  # how the job ended is not changed by that
             log.warning("checkpoints could not be removed: %s", error.message)
+            gone = False
         self._completed.clear()
+        return gone
 
     def path_of(self, order: CheckpointOrder) -> str:
         """Return where a checkpoint or savepoint is, as users name it."""
         return self._store(order.location).describe(order.manifest_directory).rstrip("/")
 
-    def _base_of_delta(self) -> int | None:
-        """Return the checkpoint that slots may write the changes to; None when it is time to write everything."""
-        if not self._patchable:
-            return None
-        last = self._completed[-1]
-        whole = sum(each.file.size for each in last.state if not each.is_delta)
-        deltas = [each.file.size for each in last.state if each.is_delta]
-        slots = sum(not each.is_delta for each in last.state)
-        # Reading a chain takes longer the longer it is, and it keeps files of old checkpoints alive.
-        if sum(deltas) > whole or len(deltas) >= _MAX_DELTAS * slots:
-            return None
-        return last.checkpoint_id
+    def learn(self, written: Sequence[WrittenState]) -> None:
+        """Take note of what slots tell besides what they wrote, whatever becomes of the checkpoint."""
+        self._chains.learn(written)
 
     def _state_files(self, order: CheckpointOrder, written: Sequence[WrittenState]) -> tuple[StateFile, ...]:
-        """Return each slot's chain of files: what it wrote, behind the files that this holds the changes to."""
-        files: list[StateFile] = []
-        for each in sorted(written, key=lambda each: each.slot):
-            if each.is_delta:
-                assert order.base == self._completed[-1].checkpoint_id
-                files += [file for file in self._completed[-1].state if file.slot == each.slot]
-            files.append(StateFile(each.file, each.slot, each.is_delta))
-        return tuple(files)
+        """Return each slot's chain of files."""
+        last = None if order.base is None else self._completed[-1]
+        assert last is None or last.checkpoint_id == order.base
+        ordered = sorted(written, key=lambda each: each.slot)
+        return tuple(file for each in ordered for file in self._chains.extend(last, each))
+
+    def _write_driver_state(
+        self, order: CheckpointOrder, node: StreamNode, driver_states: Mapping[int, object], deadline: float
+    ) -> FileRef | None:
+        if node.id not in driver_states:
+            return None
+        name = f"{order.directory}/{order.checkpoint_id}-{node.operator_id}-driver-{new_id()[:8]}"
+        reach("state.driver", node.name)
+        content = pickle.dumps(driver_states[node.id], protocol=5)
+        return within(self._clock, deadline, partial(self._store(order.location).write, name, content))
 
     def _entry(
-        self,
-        store: FileStore,
-        order: CheckpointOrder,
-        node: StreamNode,
-        written: Sequence[WrittenState],
-        driver_states: Mapping[int, object],
+        self, node: StreamNode, written: Sequence[WrittenState], driver: FileRef | None
     ) -> OperatorEntry:
         states: dict[str, str] = {}
         for each in written:
             states |= each.states.get(node.id, {})
-        driver = None
-        if node.id in driver_states:
-            name = f"{order.directory}/{order.checkpoint_id}-{node.operator_id}-driver-{new_id()[:8]}"
-            reach("state.driver", node.name)
-            driver = store.write(name, pickle.dumps(driver_states[node.id], protocol=5))
         return OperatorEntry(
             operator_id=node.operator_id,
             uid=node.uid,
             name=node.name,
-            kind=type(node.spec).__name__,
+            kind=node.spec.kind,
             parallelism=node.parallelism,
             max_parallelism=node.max_parallelism,
             states=states,
             driver=driver,
+            form=node.spec.state_form,
+            key_type=form_of(node.key_type),
         )
 
     def _take_id(self) -> int:
@@ -356,21 +434,29 @@ class CheckpointCoordinator:
     def tidy(self) -> None:
         """Remove checkpoints that are not retained, then files that belong to none; a failure waits for the next."""
         retained = self._completed[-self._settings.retained :]
-        dropped = self._completed[: -self._settings.retained]
+        dropped = {manifest.checkpoint_id for manifest in self._completed[: -self._settings.retained]}
+        # Whether they are there or not: a later one is complete, so nobody begins from them.
+        dropped |= {each for each in self._unknown if retained and each < retained[-1].checkpoint_id}
         if not dropped:
             return
         reach("tidy")
         try:
-            for manifest in dropped:
-                self.store.delete(_directory(manifest.checkpoint_id))
-            wanted = {ref.path for manifest in retained for ref in manifest.files()}
+            for checkpoint_id in sorted(dropped):
+                self.store.delete(_directory(checkpoint_id))
+            wanted = {
+                ref.path for manifest in retained for ref in manifest.files()
+            } | self._chains.in_progress
             for name in self.store.names("shared"):
                 if f"shared/{name}" not in wanted:
+                    self.store.delete(f"shared/{name}")
+            for name in self.store.leftovers("shared"):  # of slots that were killed; but not of a compaction
+                if not any(f"shared/{name}".startswith(path) for path in self._chains.in_progress):
                     self.store.delete(f"shared/{name}")
         except CheckpointStorageError as error:
             log.warning("old checkpoints could not be removed: %s", error.message)
             return
         self._completed = retained
+        self._unknown -= dropped
         reach("tidied")
 
 

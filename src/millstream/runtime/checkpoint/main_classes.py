@@ -24,7 +24,9 @@ from typing import Any
 
 import cloudpickle
 
-__all__ = ["dump_with_main_classes", "load_state", "register_main_classes"]
+from millstream.common.errors import MillstreamError, StateIncompatibleError
+
+__all__ = ["dump_with_main_classes", "load_state", "register_main_classes", "registered_main_classes"]
 
 _MAIN = "__main__"
 _classes: dict[str, type] = {}
@@ -44,9 +46,30 @@ def register_main_classes(classes: Iterable[type]) -> None:
     _classes.update((each.__qualname__, each) for each in classes)
 
 
+def registered_main_classes() -> list[type]:
+    """Return what was registered, for another process that reads and writes state of the program."""
+    return list(_classes.values())
+
+
 def load_state(data: bytes) -> Any:
-    """Unpickle what a state file holds, with the present program's classes."""
-    return _Loader(io.BytesIO(data)).load()
+    """Unpickle what a state file holds, with the present program's classes.
+
+    Raises:
+        StateIncompatibleError: If a class is not there any more, or takes a value of before no more; names it.
+    """
+    loader = _Loader(io.BytesIO(data))
+    try:
+        return loader.load()
+    except (MillstreamError, MemoryError):
+        raise
+    except Exception as error:
+        last = "" if loader.last_class is None else f", the class looked up last was {loader.last_class}"
+        raise StateIncompatibleError(
+            f"a value in the state cannot be made again: {type(error).__name__}: {error}",
+            detail=f"Values are unpickled with the program's classes{last}.",
+            hint="Give fields that were added a default, named tuples theirs at the end only, or the class a "
+            "__setstate__.",
+        ) from error
 
 
 class _Recorder(cloudpickle.CloudPickler):  # type: ignore[misc]
@@ -73,7 +96,20 @@ def _holds_data(found: Any) -> bool:
 
 
 class _Loader(pickle.Unpickler):
+    last_class: str | None = None
+
     def find_class(self, module: str, name: str) -> Any:
+        self.last_class = f"{module}.{name}"
+        try:
+            return self._find(module, name)
+        except (AttributeError, ImportError) as error:
+            raise StateIncompatibleError(
+                f'class "{name}" of module "{module}" is in the state and not in the program: {error}',
+                hint="Keep classes whose values are in state under their name and in their module; from a module "
+                "that is gone, let a module of its name import the class from where it is now.",
+            ) from error
+
+    def _find(self, module: str, name: str) -> Any:
         if module == _MAIN and name in _classes and not hasattr(sys.modules[_MAIN], name.partition(".")[0]):
             return _classes[name]
         found = super().find_class(module, name)

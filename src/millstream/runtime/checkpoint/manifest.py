@@ -13,10 +13,11 @@ that failed. Paths are relative to the store, so both kinds can be moved as a wh
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from millstream.common.errors import CheckpointDamagedError
+from millstream.common.type_forms import TypeForm
 from millstream.runtime.checkpoint.storage import FileRef, FileStore, checksum
 
 __all__ = [
@@ -56,11 +57,13 @@ class OperatorEntry:
         operator_id: Its stable id.
         uid: The user's name for it, if any.
         name: Its name.
-        kind: Class of its spec.
+        kind: Kind of its spec.
         parallelism: Number of subtasks when the checkpoint was made.
         max_parallelism: Number of key groups.
-        states: Kinds of its states by name, as text, for people and checks.
+        states: Kinds of its states by name, with their declared types, as text for people.
         driver: What the driver keeps of it: a source's positions, a sink's committables; None if nothing.
+        form: What it keeps, where that depends on more than its kind; empty if it does not, or is not known.
+        key_type: Declared type of its keys, see `common.type_forms`; None if none is.
     """
 
     operator_id: str
@@ -71,6 +74,8 @@ class OperatorEntry:
     max_parallelism: int
     states: dict[str, str] = field(default_factory=dict)
     driver: FileRef | None = None
+    form: str = ""
+    key_type: TypeForm | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +165,15 @@ def read_manifest(store: FileStore, directory: str) -> Manifest | None:
 
 
 def _from_json(body: dict[str, Any]) -> Manifest:
+    # Fields that came later are not in older manifests, and a reader leaves out those that it does not know.
+    known = {each.name for each in fields(OperatorEntry)}
     operators = tuple(
-        OperatorEntry(**{**entry, "driver": None if entry["driver"] is None else FileRef(**entry["driver"])})
+        OperatorEntry(
+            **{
+                **{name: value for name, value in entry.items() if name in known},
+                "driver": None if entry["driver"] is None else FileRef(**entry["driver"]),
+            }
+        )
         for entry in body["operators"]
     )
     state = tuple(StateFile(**{**each, "file": FileRef(**each["file"])}) for each in body["state"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from millstream.runtime.checkpoint.compaction import Compacted, CompactionOrder
 from millstream.runtime.checkpoint.manifest import StateFile
 from millstream.runtime.checkpoint.storage import FileRef
 
@@ -22,6 +24,9 @@ class CheckpointOrder:
         manifest_directory: Where the manifest goes within it; empty for the store itself.
         is_savepoint: Whether it belongs to the user.
         base: The checkpoint that a slot may write only the changes to; None wants everything.
+        whole: Slots that write everything all the same.
+        compactions: Chains of files to be merged beside, by slot.
+        timeout_s: A slot that does not have its file written after so many seconds gives it up.
     """
 
     checkpoint_id: int
@@ -30,6 +35,20 @@ class CheckpointOrder:
     manifest_directory: str
     is_savepoint: bool = False
     base: int | None = None
+    whole: frozenset[int] = frozenset()
+    compactions: Mapping[int, CompactionOrder] = field(default_factory=dict)
+    timeout_s: float = math.inf
+
+    @property
+    def kind(self) -> str:
+        """What it is called in manifests."""
+        return "savepoint" if self.is_savepoint else "checkpoint"
+
+    def of_slot(self, slot: int) -> CheckpointOrder:
+        """Return what concerns one slot."""
+        base = None if slot in self.whole else self.base
+        compactions = {slot: self.compactions[slot]} if slot in self.compactions else {}
+        return replace(self, base=base, whole=frozenset(), compactions=compactions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +60,14 @@ class WrittenState:
         file: Its state file.
         states: Kinds of the states of each operator by name, as text, by node id.
         is_delta: Whether the file holds changes to the order's base.
+        compacted: What became of an earlier order to merge files.
     """
 
     slot: int
     file: FileRef
     states: Mapping[int, Mapping[str, str]]
     is_delta: bool = False
+    compacted: Compacted | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Where a job's newest checkpoint is, told to the driver that comes after one that was killed.
 
 The counterpart of Flink's high-availability storage: one small file for each job, in a directory that outlives
-drivers. It is written after each checkpoint and removed when the job ends, however it ends; so if it is there, a
-driver was lost, and `millstream run --recover` goes on from it.
+drivers. It is written after each checkpoint and removed when the job ends, however it ends, and how it ended has
+been noted (`runtime.job.results`); so if it is there and no result is, a driver was lost, and `millstream run
+--recover` goes on from it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from millstream.common.errors import CheckpointDamagedError
 from millstream.runtime.checkpoint.storage import open_store
 
-__all__ = ["LostJob", "RecoveryPointer"]
+__all__ = ["LostJob", "RecoveryPointer", "file_name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,11 @@ class LostJob:
     checkpoint: str
 
 
+def file_name(name: str) -> str:
+    """Return a job's name as the name of a file."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)
+
+
 class RecoveryPointer:
     """The file of one job.
 
@@ -40,7 +46,7 @@ class RecoveryPointer:
 
     def __init__(self, directory: str, name: str) -> None:
         self._store = open_store(directory)
-        self._path = f"{re.sub(r'[^A-Za-z0-9._-]+', '_', name)}.recovery"
+        self._path = f"{file_name(name)}.recovery"
 
     def read(self) -> LostJob | None:
         """Return the job that was lost; None if there is none.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import pickle
 import posixpath
 import re
 from collections.abc import Iterator
@@ -16,8 +15,10 @@ from millstream.common.errors import (
     MillstreamError,
     StateIncompatibleError,
 )
+from millstream.common.type_forms import describe_form, form_of, may_become
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
+from millstream.runtime.checkpoint.main_classes import load_state
 from millstream.runtime.checkpoint.manifest import (
     MANIFEST,
     Manifest,
@@ -92,7 +93,7 @@ def find_saved(path: str) -> Saved:
     path = re.sub(rf"(/{MANIFEST})?/*$", "", path)
     store = open_store(path)
     if store.read_if_there(MANIFEST) is None:
-        return _newest(store, path)
+        return _newest(store, store.location)  # as it is shown: a URI may hold credentials
     parent, name = posixpath.split(store.location)
     try:
         manifest = read_manifest(store, "")
@@ -221,7 +222,7 @@ def fit_to_job(saved: Saved, job_graph: JobGraph, *, allow_non_restored: bool) -
             continue
         _check_fits(entry, node, saved)
         if entry.driver is not None:
-            driver_states[node.id] = pickle.loads(saved.store.read(entry.driver))
+            driver_states[node.id] = load_state(saved.store.read(entry.driver))
     order = RestoreOrder(
         location=saved.store.location,
         checkpoint_id=saved.manifest.checkpoint_id,
@@ -251,7 +252,8 @@ def _holds_records(entry: OperatorEntry, saved: Saved) -> bool:
     if entry.kind in _WITHOUT_RECORDS:
         return False
     return any(
-        chunk.operator_id == entry.operator_id and chunk.kind is ChunkKind.OWN
+        chunk.operator_id == entry.operator_id
+        and chunk.kind in (ChunkKind.OWN, ChunkKind.ENTRIES, ChunkKind.ENTRIES_PATCH)
         for each in saved.manifest.state
         for chunk in StateFileReader(saved.store.read(each.file), saved.store.describe(each.file.path)).chunks
     )
@@ -264,13 +266,38 @@ def _check_fits(entry: OperatorEntry, node: StreamNode, saved: Saved) -> None:
             f'{saved.manifest.kind} "{saved.path}" has {entry.max_parallelism}',
             hint=f"Set its maximum parallelism to {entry.max_parallelism}: it is fixed for the life of the state.",
         )
-    kind = type(node.spec).__name__
-    if entry.kind != kind and (entry.states or entry.driver is not None or _holds_records(entry, saved)):
-        raise StateIncompatibleError(
-            f"operator {_describe(entry)} is a {kind}, its state in "
-            f'{saved.manifest.kind} "{saved.path}" is of a {entry.kind}',
-            hint="Give an operator of another kind another uid.",
-        )
+    _check_kind(entry, node, saved)
+    _check_key_type(entry, node, saved)
+
+
+def _check_kind(entry: OperatorEntry, node: StreamNode, saved: Saved) -> None:
+    kind, form = node.spec.kind, node.spec.state_form
+    same_form = not form or not entry.form or entry.form == form
+    if entry.kind == kind and same_form:
+        return
+    if not (entry.states or entry.driver is not None or _holds_records(entry, saved)):
+        return
+    if entry.kind != kind:
+        old, new = entry.kind, kind
+    else:
+        old, new = f"{kind} with {entry.form}", f"{kind} with {form}"
+    raise StateIncompatibleError(
+        f"operator {_describe(entry)} is a {new}, its state in "
+        f'{saved.manifest.kind} "{saved.path}" is of a {old}',
+        hint="Give the operator another uid, and drop what the former one holds: --allow-non-restored-state.",
+    )
+
+
+def _check_key_type(entry: OperatorEntry, node: StreamNode, saved: Saved) -> None:
+    old, new = entry.key_type, form_of(node.key_type)
+    if may_become(old, new, exactly=True):
+        return
+    raise StateIncompatibleError(
+        f"the keys of operator {_describe(entry)} are declared as {describe_form(new)}, in "
+        f'{saved.manifest.kind} "{saved.path}" they were {describe_form(old)}',
+        detail="State is found by its key: under keys of another type it would be lost.",
+        hint="Give the operator another uid, and drop what the former one holds: --allow-non-restored-state.",
+    )
 
 
 def _describe(entry: OperatorEntry) -> str:

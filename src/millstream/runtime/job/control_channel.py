@@ -3,7 +3,7 @@
 ::
 
     <status directory>/<job id>.control    JSON for this user only: process, name, address, secret
-                      /<job id>.sock       the socket
+                      /<job id>.sock       the socket; below /tmp if that path is too long for one
 
     ask ── connect, prove the secret by challenge and HMAC ──► job
         ── {"command": "savepoint", "directory": ...} ───────►
@@ -46,6 +46,9 @@ _LOG = logging.getLogger("millstream")
 _CONNECT_S = 5.0
 _LOOK_S = 0.2
 _LAST_ANSWERS_S = 2.0
+_LONGEST_ADDRESS = 100
+"""Of a Unix socket, in bytes: Linux allows 107, macOS 103."""
+_SHORT_DIRECTORY = Path("/tmp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +90,13 @@ class ControlChannel:
     def start(self) -> None:
         """Listen, and let other processes of this user know."""
         directory = status_directory()
-        address = directory / f"{self._job.job_id}.sock"
+        address = _socket_address(self._job.job_id)
         try:
             make_private(directory)
+            if address.parent != directory:
+                make_private(address.parent)
+            if all(job.job_id != self._job.job_id for job in find_jobs()):
+                _remove(self._job.job_id)  # what this very job left behind when its driver was killed
             self._listener = socket.socket(socket.AF_UNIX)
             self._listener.bind(str(address))
             self._listener.listen()
@@ -276,5 +283,14 @@ def find_jobs() -> list[JobHandle]:
 
 
 def _remove(job_id: str) -> None:
-    for suffix in ("control", "sock"):
-        (status_directory() / f"{job_id}.{suffix}").unlink(missing_ok=True)
+    control = status_directory() / f"{job_id}.control"
+    for path in (control, control.with_suffix(".control.partial"), _socket_address(job_id)):
+        path.unlink(missing_ok=True)
+
+
+def _socket_address(job_id: str) -> Path:
+    """Return where a job listens: beside its status file, unless a socket's address cannot be that long."""
+    address = status_directory() / f"{job_id}.sock"
+    if len(os.fsencode(address)) <= _LONGEST_ADDRESS:
+        return address
+    return _SHORT_DIRECTORY / f"millstream-{os.getuid()}" / "jobs" / address.name

@@ -48,8 +48,11 @@ class Executor(ABC):
         """
 
     @abstractmethod
-    def finish(self) -> None:
+    def finish(self, completed_checkpoint: int | None = None) -> None:
         """End the attempt well: close the operators, end the slots.
+
+        Args:
+            completed_checkpoint: A checkpoint, or the savepoint that the job ends behind, to tell functions of before.
 
         Raises:
             MillstreamError: What a user's `close` raised.

@@ -32,7 +32,8 @@ from millstream.operators.base import OperatorReport
 from millstream.operators.iteration import IterationTailSpec
 from millstream.operators.sink import SinkSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
-from millstream.runtime.checkpoint.orders import CheckpointOrder
+from millstream.runtime.checkpoint.manifest import Manifest
+from millstream.runtime.checkpoint.orders import CheckpointOrder, WrittenState
 from millstream.runtime.job.accumulators import JobAccumulators
 from millstream.runtime.job.alignment import SplitAligner
 from millstream.runtime.job.console import JobOutput
@@ -200,7 +201,7 @@ class JobMaster:
                     pass
             except StoppedWithSavepoint:
                 log.info("job ends behind its savepoint", extra={"job": self._deployment.job_id})
-            self._executor.finish()
+            self._executor.finish(self._completed_checkpoint)
             self.runtime_ms = round((self._clock.monotonic() - self._started) * 1000)
         except BaseException as error:
             self._abort()
@@ -278,7 +279,7 @@ class JobMaster:
     def _run_epoch(self, work: EpochWork, now_ms: int, *, last: bool) -> None:
         self._epoch += 1
         request = self._next_savepoint(last=last)
-        order = self._order(request, last=last)
+        orders = self._orders(request, last=last)
         completed, self._completed_checkpoint = self._completed_checkpoint, None
         headers = {
             slot: EpochHeader(
@@ -286,10 +287,10 @@ class JobMaster:
                 epoch=self._epoch,
                 committed=self._epoch - 1,
                 now_ms=now_ms,
-                checkpoint=order is not None or last,
+                checkpoint=bool(orders) or last,
                 end_of_input=last,
                 sources=work.by_slot.get(slot, {}),
-                order=order,
+                orders=tuple(order.of_slot(slot) for order in orders),
                 completed_checkpoint=completed,
             )
             for slot in range(self._deployment.plan.slots)
@@ -300,7 +301,7 @@ class JobMaster:
         self._watermarks.record(reports, now_ms)
         # What goes round in the epoch in which the sources end is known only behind it.
         self._going_round = self._iterates and (not work.all_finished or any(r.going_round for r in reports))
-        recorded = order is not None and self._complete(order, reports, request, last=last)
+        recorded = self._complete(orders, reports, request, last=last)
         self._unrecorded = not (recorded or self._deployment.batch)
         # Without checkpoints each epoch is its own record. Batch mode has none and gives its results once.
         if recorded or last or not (self._checkpoints.enabled or self._deployment.batch):
@@ -326,58 +327,80 @@ class JobMaster:
             return None
         return requests.popleft()
 
-    def _order(self, request: SavepointRequest | None, *, last: bool) -> CheckpointOrder | None:
+    def _orders(self, request: SavepointRequest | None, *, last: bool) -> list[CheckpointOrder]:
+        """Begin what is due: a checkpoint, a savepoint, or both.
+
+        A savepoint of a job that goes on comes with a checkpoint. What sinks have staged belongs to both, so no later
+        attempt begins before the savepoint and removes what it refers to.
+        """
+        orders: list[CheckpointOrder] = []
+        checkpoints = self._checkpoints
+        stops = request is not None and request.stop
+        # The last epoch is one as well: a failure while its results are committed must not repeat it.
+        wanted = last or request is not None or checkpoints.due()
+        if checkpoints.enabled and not self._deployment.batch and wanted and not stops:
+            orders.append(checkpoints.begin())
         if request is not None:
             try:
-                return self._checkpoints.begin_savepoint(request.directory)
+                orders.append(checkpoints.begin_savepoint(request.directory, *orders))
             except MillstreamError as error:
                 request.done.set_exception(error)
                 request.stop = False
-                return None
-        if self._deployment.batch or not self._checkpoints.enabled:
-            return None
-        # The last epoch is one as well: a failure while its results are committed must not repeat it.
-        return self._checkpoints.begin() if last or self._checkpoints.due() else None
+        return orders
 
     def _complete(
         self,
-        order: CheckpointOrder,
+        orders: Sequence[CheckpointOrder],
         reports: Sequence[SlotReport],
         request: SavepointRequest | None,
         *,
         last: bool,
     ) -> bool:
-        """Publish a checkpoint or savepoint; return whether it is there and later attempts begin from it.
+        """Publish what was ordered; return whether it is there and later attempts begin from it.
 
         Raises:
-            CheckpointStorageError: If it cannot be written, and more failed than are tolerated, or it is the last:
-                what is committed behind it has to be recorded.
+            CheckpointStorageError: If a checkpoint cannot be written, and more failed than are tolerated, or it is
+                the last: what is committed behind it has to be recorded.
         """
-        try:
-            for report in reports:
-                if report.checkpoint_error is not None:
-                    raise report.checkpoint_error
-            self._sinks.offer()
-            manifest = self._checkpoints.complete(
-                order,
-                epoch=self._epoch,
-                written=[report.written for report in reports if report.written is not None],
-                driver_states={**self._sources.positions(), **self._sinks.pending()},
-            )
-        except CheckpointStorageError as error:
-            if request is not None:
-                request.done.set_exception(error)
-                return False
-            self._checkpoints.failed(order, error)
-            if last:
-                raise
-            return False
-        if request is not None:
-            request.done.set_result(self._checkpoints.path_of(order))
-            # A savepoint belongs to the user. If the job goes on, its own checkpoints say what is committed.
-            return request.stop
-        self._completed_checkpoint = manifest.checkpoint_id
-        return True
+        recorded = False
+        for position, order in enumerate(orders):
+            try:
+                manifest = self._publish(order, [report.written[position] for report in reports])
+            except CheckpointStorageError as error:
+                if request is not None and not request.done.done():
+                    request.done.set_exception(error)
+                    self._checkpoints.give_up(orders[-1])
+                if order.is_savepoint:
+                    break
+                self._checkpoints.failed(order, error)
+                if last:
+                    raise
+                break
+            if not order.is_savepoint:
+                recorded = True
+            elif request is not None:
+                request.done.set_result(self._checkpoints.path_of(order))
+                # A savepoint belongs to the user. If the job goes on, its own checkpoints say what is committed.
+                recorded = recorded or request.stop
+            if recorded:
+                self._completed_checkpoint = manifest.checkpoint_id
+        return recorded
+
+    def _publish(
+        self, order: CheckpointOrder, outcomes: Sequence[WrittenState | CheckpointStorageError]
+    ) -> Manifest:
+        written = [each for each in outcomes if isinstance(each, WrittenState)]
+        self._checkpoints.learn(written)
+        for each in outcomes:
+            if isinstance(each, CheckpointStorageError):
+                raise each
+        self._sinks.offer()
+        return self._checkpoints.complete(
+            order,
+            epoch=self._epoch,
+            written=written,
+            driver_states={**self._sources.positions(), **self._sinks.pending()},
+        )
 
     def _record(self, reports: Sequence[SlotReport]) -> None:
         for report in sorted(reports, key=lambda report: report.slot):

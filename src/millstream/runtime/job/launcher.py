@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
@@ -17,12 +19,13 @@ from millstream.common import options_checkpointing as keys
 from millstream.common.clock import Clock, SystemClock
 from millstream.common.configuration import Configuration
 from millstream.common.errors import (
-    ConfigurationError,
     JobDefinitionError,
     JobExecutionError,
     MillstreamError,
 )
+from millstream.common.file_systems import FileSystemSettings, using
 from millstream.common.ids import new_id
+from millstream.common.job_failure import JobFailureInfo
 from millstream.graph.epoch_plan import EpochPlan, build_epoch_plan
 from millstream.graph.job_graph import build_job_graph
 from millstream.graph.launcher import (
@@ -35,16 +38,19 @@ from millstream.graph.launcher import (
 from millstream.graph.stream_graph import build_stream_graph
 from millstream.operators.sink import CollectSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator, CheckpointSettings
-from millstream.runtime.checkpoint.pointer import LostJob, RecoveryPointer
 from millstream.runtime.checkpoint.restore import Restored
+from millstream.runtime.checkpoint.storage import check_locations
 from millstream.runtime.job.console import JobOutput
 from millstream.runtime.job.control_channel import ControlChannel, ControlledJob
+from millstream.runtime.job.ended_job import JobEndedBefore, describe_end
 from millstream.runtime.job.executor import Executor
+from millstream.runtime.job.failures import FailureHistory, describe_failure
+from millstream.runtime.job.high_availability import JobTraces, find_traces
 from millstream.runtime.job.job_master import JobControl, JobMaster, SavepointRequest
 from millstream.runtime.job.queryable import StateQuery, answer_request, fail_queries
 from millstream.runtime.job.restart import restart_strategy
 from millstream.runtime.job.settings import JobSettings, is_batch
-from millstream.runtime.job.supervisor import JobSupervisor, describe_briefly
+from millstream.runtime.job.supervisor import JobSupervisor
 from millstream.runtime.local.executor import LocalExecutor
 from millstream.runtime.task.dependencies import collect_dependencies
 from millstream.runtime.task.deployment import Deployment
@@ -74,12 +80,24 @@ class DefaultLauncher(JobLauncher):
         self._clock = clock or SystemClock()
         self._build_executor = build_executor or _build_executor
         self._build_output = build_output
+        self._launched: Counter[str] = Counter()
 
     def launch(self, submission: JobSubmission) -> RunningJob:
         """Check the job and start it."""
         configuration = submission.configuration
         plan = _build_plan(submission)
-        job = _Job(submission, plan, self._clock, self._build_executor, self._build_output)
+        file_systems = FileSystemSettings.of(configuration, os.environ)
+        with using(file_systems):
+            check_locations(configuration)
+            self._launched[submission.name] += 1
+            traces = find_traces(configuration, submission.name, number=self._launched[submission.name])
+            if traces.ended is not None and traces.results is not None:
+                log.warning("%s and is not run again", describe_end(traces.ended))
+                return JobEndedBefore(traces.ended, traces.results.where)
+            job = _Job(
+                submission, plan, traces, self._clock, self._build_executor, self._build_output, file_systems
+            )
+            traces.begin_anew()
         if configuration.get(options.DEBUG):
             job.run()
         else:
@@ -110,24 +128,6 @@ def _build_executor(configuration: Configuration, output: JobOutput) -> Executor
     return executor
 
 
-def _find_lost(submission: JobSubmission) -> tuple[RecoveryPointer | None, LostJob | None]:
-    """Return where the job notes its checkpoints, and the job of that name whose driver was lost."""
-    get = submission.configuration.get
-    directory = get(keys.HA_DIRECTORY)
-    if directory is None:
-        if get(keys.RECOVER):
-            raise ConfigurationError(
-                "a job is to recover, but there is no directory that outlived its driver",
-                hint=f"Set {keys.HA_DIRECTORY.key}, in the run that is lost and in this one.",
-            )
-        return None, None
-    pointer = RecoveryPointer(directory, get(keys.HA_CLUSTER_ID) or submission.name)
-    lost = pointer.read() if get(keys.RECOVER) else None
-    if lost is not None:
-        log.info("job goes on from a lost driver's checkpoint: %s", lost.checkpoint)
-    return pointer, lost
-
-
 class _Job(RunningJob):
     """A job on a thread of its own."""
 
@@ -135,16 +135,19 @@ class _Job(RunningJob):
         self,
         submission: JobSubmission,
         plan: EpochPlan,
+        traces: JobTraces,
         clock: Clock,
         build_executor: Callable[[Configuration, JobOutput], Executor],
         build_output: Callable[[Mapping[int, str]], JobOutput],
+        file_systems: FileSystemSettings,
     ) -> None:
-        pointer, lost = _find_lost(submission)
+        lost = traces.lost
         self.job_id = new_id() if lost is None else lost.job_id
         self._submission = submission
         self._clock = clock
         self._control = JobControl()
         self._failure: BaseException | None = None
+        self._ended = threading.Event()
         collectors = {
             node.id: node.spec.collect_id
             for vertex in plan.job_graph.vertices
@@ -164,6 +167,7 @@ class _Job(RunningJob):
             batch=is_batch(submission.transformations, configuration),
             dependencies=collect_dependencies(configuration),
             keyed_state=KeyedStateSettings.of(configuration),
+            file_systems=file_systems,
         )
         self._checkpoints = CheckpointCoordinator(
             CheckpointSettings.of(configuration),
@@ -171,7 +175,7 @@ class _Job(RunningJob):
             job_name=submission.name,
             job_graph=plan.job_graph,
             clock=clock,
-            pointer=pointer,
+            pointer=traces.pointer,
         )
         self._supervisor = JobSupervisor(
             self._build_master,
@@ -183,6 +187,8 @@ class _Job(RunningJob):
             clock=clock,
             control=self._control,
             claim_behind=_claim_behind(configuration),
+            results=traces.results,
+            failures=FailureHistory(configuration.get(keys.EXCEPTION_HISTORY_SIZE)),
         )
         self._supervisor.prepare()
         self._channel = ControlChannel(
@@ -226,14 +232,16 @@ class _Job(RunningJob):
 
     def _describe(self) -> dict[str, Any]:
         """Return what other processes are told, as plain data."""
-        failures = self._supervisor.failures
+        failures = self.failures()
         progress = None if self._supervisor.master is None else self._supervisor.master.progress
         return {
             "job_id": self.job_id,
             "name": self._submission.name,
             "status": self.status(),
-            "restarts": sum(status == "RESTARTING" for status, _ in self._supervisor.history),
-            "failure": describe_briefly(failures[-1].error) if failures else None,
+            "restarts": self._supervisor.restarts,
+            "failure": failures[-1].message if failures else None,
+            "failures": [each.to_dict() for each in failures],
+            "failure_count": self._supervisor.failures.total,
             "epoch": 0 if progress is None else progress.epoch,
             "records_in": 0 if progress is None else progress.records_in,
         }
@@ -251,21 +259,24 @@ class _Job(RunningJob):
     def run(self) -> None:
         """Run to the end and keep what became of it."""
         try:
-            self._supervisor.run()
+            with using(self._deployment.file_systems):
+                self._supervisor.run()
         except BaseException as error:  # noqa: BLE001 - kept, and raised again by wait()
             self._failure = error
         finally:
-            self._output.end()
-            self._fail_queries()
-            self._fail_savepoints()
-            self._channel.close()
+            try:
+                self._output.end()
+                self._fail_queries()
+                self._fail_savepoints()
+                self._channel.close()
+            finally:
+                self._ended.set()
 
     def wait(self, timeout_s: float | None = None) -> JobResult:
         """Wait for the end."""
-        if self._thread.is_alive():
-            self._thread.join(timeout_s)
-            if self._thread.is_alive():
-                raise TimeoutError(f"job {self.job_id} still runs after {timeout_s} s")
+        # Not by join(): one that is interrupted by a signal takes the thread for ended, on some Python versions.
+        if not self._ended.wait(timeout_s):
+            raise TimeoutError(f"job {self.job_id} still runs after {timeout_s} s")
         if self._failure is not None:
             if isinstance(self._failure, JobExecutionError):
                 raise self._failure
@@ -328,6 +339,10 @@ class _Job(RunningJob):
     def status(self) -> str:
         """Return a Flink job status."""
         return self._supervisor.status
+
+    def failures(self) -> list[JobFailureInfo]:
+        """Return the last failures; any thread may ask."""
+        return [describe_failure(each) for each in list(self._supervisor.failures)]
 
     def accumulators(self) -> dict[str, Any]:
         """Return the accumulators as of the last epoch."""

@@ -94,6 +94,7 @@ class SinkCoordinator:
     def abort(self) -> None:
         """Remove what was staged and will never be published: what is pending."""
         for node_id, committables in self._pending.items():
+            reach("sink.abort", str(node_id))
             self._committers[node_id].abort(committables)
         self._pending.clear()
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from millstream.common.clock import Clock
@@ -26,11 +26,9 @@ from millstream.common.errors import (
     ConfigurationError,
     JobDefinitionError,
     JobExecutionError,
-    MillstreamError,
     NotSerializableError,
     NotSupportedError,
     StateIncompatibleError,
-    UserFunctionError,
 )
 from millstream.common.functions import CheckpointedFunction
 from millstream.graph.job_graph import JobGraph
@@ -39,10 +37,12 @@ from millstream.operators.broadcast_process import BroadcastProcessSpec
 from millstream.operators.sink import SinkSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored, Saved, discard, find_saved, fit_to_job
+from millstream.runtime.job.failures import FailureHistory, JobFailure, describe_briefly, describe_failure
 from millstream.runtime.job.job_master import JobControl, JobMaster
 from millstream.runtime.job.restart import RestartStrategy
+from millstream.runtime.job.results import EndedJob, JobResultStore, dump_accumulators
 
-__all__ = ["JobFailure", "JobSupervisor", "describe_briefly"]
+__all__ = ["JobSupervisor"]
 
 log = logging.getLogger(__name__)
 
@@ -66,21 +66,6 @@ _HOPELESS = (
 """Errors that come again, however often the job is started."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobFailure:
-    """One failure of a job.
-
-    Attributes:
-        attempt: The attempt that failed, from 0.
-        time_ms: When, epoch milliseconds.
-        error: Why.
-    """
-
-    attempt: int
-    time_ms: int
-    error: BaseException
-
-
 class JobSupervisor:
     """Runs the attempts of one job; everything happens on the thread that calls `run`.
 
@@ -95,10 +80,12 @@ class JobSupervisor:
             of its own; None leaves it to the user.
         clock: Time.
         control: How others steer the job.
+        results: Where to leave how the job ended; None if nobody asks.
+        failures: Where to keep its failures.
 
     Attributes:
         history: Every Flink job status so far, with when it began, epoch milliseconds.
-        failures: All failures so far.
+        failures: The last failures.
         master: Of the current attempt, or the last; None before the first.
     """
 
@@ -114,7 +101,10 @@ class JobSupervisor:
         clock: Clock,
         control: JobControl,
         claim_behind: int | None = None,
+        results: JobResultStore | None = None,
+        failures: FailureHistory | None = None,
     ) -> None:
+        self._results = results
         self._build_master = build_master
         self._job_graph = job_graph
         self._checkpoints = checkpoints
@@ -127,7 +117,7 @@ class JobSupervisor:
         self._claimed: Saved | None = None
         self._begin_from: Restored | None = None
         self.history: list[tuple[str, int]] = [("CREATED", clock.now_ms())]
-        self.failures: list[JobFailure] = []
+        self.failures = FailureHistory() if failures is None else failures
         self.master: JobMaster | None = None
 
     @property
@@ -135,6 +125,11 @@ class JobSupervisor:
         """The Flink job status; any thread may ask."""
         status = self.history[-1][0]
         return "CANCELLING" if status in _MOVES and self._control.cancel.is_set() else status
+
+    @property
+    def restarts(self) -> int:
+        """How often the job was started again."""
+        return sum(status == "RESTARTING" for status, _ in self.history)
 
     def prepare(self) -> None:
         """Find the checkpoint to begin from and make the first attempt's job master.
@@ -144,6 +139,7 @@ class JobSupervisor:
         """
         if self._checkpoints.enabled:
             _warn_without_uid(self._job_graph)
+            self._checkpoints.check()
         restored = None
         if self._restore_path is not None:
             saved = find_saved(self._restore_path)
@@ -175,8 +171,40 @@ class JobSupervisor:
             succeeded = True
         finally:
             self._release_claimed()
-            self._checkpoints.close(succeeded=succeeded)
+            self._clean_up(
+                "FINISHED" if succeeded else "CANCELED" if self._control.cancel.is_set() else "FAILED"
+            )
             self._end(succeeded=succeeded)
+
+    def _clean_up(self, status: str) -> None:
+        """Note how the job ended, remove what it leaves, note that; what goes wrong does not change how it ended."""
+        if self._results is None:
+            self._checkpoints.close(status)
+            return
+        try:
+            ended = self._describe_end(status)
+            self._results.begin(ended)
+            if self._checkpoints.close(status):
+                self._results.commit(ended)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the job has ended
+            log.warning(
+                "job has ended, %s, but that could not be noted or cleaned up; --recover does it: %s",
+                status,
+                describe_briefly(error),
+            )
+
+    def _describe_end(self, status: str) -> EndedJob:
+        master = self.master
+        return EndedJob(
+            job_id=self._checkpoints.job_id,
+            name=self._checkpoints.job_name,
+            status=status,
+            ended_ms=self._clock.now_ms(),
+            runtime_ms=0 if master is None else master.runtime_ms,
+            checkpoints=self._checkpoints.goes_with(status),
+            accumulators="" if master is None else dump_accumulators(master.accumulators.results()),
+            failures=tuple(map(describe_failure, self.failures)),
+        )
 
     def epoch_ended(self) -> None:
         """Learn that an epoch has ended: a checkpoint may have taken the place of the one that was restored."""
@@ -230,10 +258,9 @@ class JobSupervisor:
             raise error
         self._move("FAILING")
         now_ms = self._clock.now_ms()
-        self.failures.append(JobFailure(attempt, now_ms, error))
-        if isinstance(error, _HOPELESS):
-            raise error
-        delay_ms = self._strategy.delay_after_failure(now_ms)
+        hopeless = isinstance(error, _HOPELESS)
+        delay_ms = None if hopeless else self._strategy.delay_after_failure(now_ms)
+        self.failures.add(JobFailure(attempt, now_ms, error, delay_ms))
         if delay_ms is None:
             raise error
         self._move("RESTARTING")
@@ -264,26 +291,20 @@ class JobSupervisor:
 
 def _warn_without_uid(job_graph: JobGraph) -> None:
     """Name the operators with state that a changed program could not find again."""
-    names = [node.name for vertex in job_graph.vertices for node in vertex.nodes if _needs_uid(node)]
-    if names:
+    nodes = [node for vertex in job_graph.vertices for node in vertex.nodes if _needs_uid(node)]
+    if nodes:
         log.warning(
-            "operators with state have no uid(...), so it is lost to a program that has changed: %s",
-            ", ".join(f'"{name}"' for name in names),
+            "operators with state have no uid(...), so it is lost to a program that has changed: %s. Give each a "
+            'uid("...") before its first checkpoint; to keep state that is there already, give the operator in the '
+            'changed program set_uid_hash("...") with what is in brackets',
+            ", ".join(f'"{node.name}" ({node.operator_id})' for node in nodes),
         )
 
 
 def _needs_uid(node: StreamNode) -> bool:
     spec: Any = node.spec
-    if node.uid is not None:
+    if node.uid is not None or node.uid_hash is not None:
         return False
     if spec.is_keyed or spec.is_source or isinstance(spec, (BroadcastProcessSpec, SinkSpec)):
         return True
     return any(isinstance(getattr(spec, field.name), CheckpointedFunction) for field in fields(spec))
-
-
-def describe_briefly(error: BaseException) -> str:
-    """Return what a job failed with in one line."""
-    if isinstance(error, UserFunctionError):
-        last = error.user_traceback.strip().splitlines()[-1:]
-        return f'{"".join(last)} in operator "{error.operator}", subtask {error.subtask}'
-    return error.message if isinstance(error, MillstreamError) else f"{type(error).__name__}: {error}"

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from millstream.common.errors import NotSupportedError
 from millstream.runtime.job.executor import Executor
@@ -48,11 +49,11 @@ class LocalExecutor(Executor):
                     travelling[block.target].append(block)
         return [tasks.report(headers[tasks.slot]) for tasks in self._slots]
 
-    def finish(self) -> None:
+    def finish(self, completed_checkpoint: int | None = None) -> None:
         """Close the operators."""
         slots, self._slots = self._slots, []
         try:
-            call_all(tasks.close for tasks in slots)
+            call_all(partial(tasks.close, completed_checkpoint) for tasks in slots)
         finally:
             self._leave_workspace()
 

@@ -16,7 +16,6 @@ import pickle
 import queue
 import secrets
 import select
-import socket
 import sys
 import threading
 import traceback
@@ -26,6 +25,7 @@ from typing import Any
 
 from millstream.common.clock import SystemClock
 from millstream.common.errors import MillstreamError
+from millstream.common.file_systems import install as install_file_systems
 from millstream.common.pyflink_names import install
 from millstream.runtime.slot.capture import capture_output
 from millstream.runtime.slot.core import SlotCore
@@ -50,12 +50,14 @@ class SlotBoot:
         secret: Of the attempt.
         lease_s: It ends itself when nobody asks for so long.
         jvm_pid: The executor's JVM, with which it ends.
-        host: Name of this host.
+        host: Name or address at which other hosts reach this one.
         tcp: Whether other hosts will ask.
         deployment: The pickled deployment.
         python_path: Where modules are looked for.
         workspace: Name of the attempt's workspace.
         python_version: Of the driver, major and minor: pickled functions load in no other.
+        place: Who shares it talks through the Unix socket, see `slot.place`.
+        executor: Spark's id of the executor beside which it lives; None in local mode.
     """
 
     slot: int
@@ -69,6 +71,8 @@ class SlotBoot:
     python_path: tuple[str, ...]
     workspace: str = "unnamed"
     python_version: tuple[int, int] = sys.version_info[:2]
+    place: str = ""
+    executor: str | None = None
 
 
 @dataclass(slots=True)
@@ -102,7 +106,7 @@ class _Process:
             tcp = (boot.host, listener.address[1])
             self._listen(listener)
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
-        return SlotAddress(boot.slot, boot.host, os.getpid(), unix, tcp)
+        return SlotAddress(boot.slot, boot.host, os.getpid(), unix, tcp, boot.place, boot.executor)
 
     def run(self) -> None:
         """Build and open the operators, then serve until the attempt ends."""
@@ -110,6 +114,7 @@ class _Process:
         work = self._work.get()
         try:
             deployment = load_deployment(self._boot.deployment, self._workspace.cached_files)
+            install_file_systems(deployment.file_systems)
             tasks = SlotTasks(deployment, self._boot.slot, self._cancelled.is_set)
             core = SlotCore(tasks, self._boot.attempt)
             tasks.open()
@@ -141,7 +146,7 @@ class _Process:
                     call_all([tasks.abort, tasks.close])
                     answer = Answer(logs=self._take_logs())
                 else:
-                    tasks.close()
+                    tasks.close(work.request.completed_checkpoint)
                     answer = Answer(logs=self._take_logs())
             except Exception as error:  # noqa: BLE001 - whatever it is, the driver is told
                 answer = self._failed(error)
@@ -278,11 +283,6 @@ def main() -> None:
     # The connection's thread sends the last answer and then ends the process; wait for it, but not for ever.
     SystemClock().wait(5.0)
     os._exit(0)
-
-
-def host_name() -> str:
-    """Return the name under which this host is known."""
-    return socket.gethostname()
 
 
 def unpickle_address(line: bytes) -> Any:

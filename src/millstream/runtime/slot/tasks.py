@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 
+from millstream.common.clock import Clock, SystemClock
 from millstream.common.crash_points import reach
 from millstream.common.errors import CheckpointStorageError, StateAccessError
 from millstream.common.ids import new_id
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.operators.base import EpochTime, OperatorReport
 from millstream.operators.iteration import IterationHead, IterationTail, IterationTailSpec
+from millstream.runtime.checkpoint.compaction import Compacted
+from millstream.runtime.checkpoint.deadline import within
 from millstream.runtime.checkpoint.orders import CheckpointOrder, WrittenState
 from millstream.runtime.checkpoint.state_file import StateFileWriter
 from millstream.runtime.checkpoint.storage import open_store
 from millstream.runtime.job.queryable import SlotQuestion, read_state
+from millstream.runtime.slot.compactor import Compactor, ProcessCompactor
 from millstream.runtime.task.blocks import Block
 from millstream.runtime.task.checkpoint import Changes, SavedState
 from millstream.runtime.task.closing import call_all
@@ -32,12 +37,23 @@ class SlotTasks:
         deployment: The attempt.
         slot: The slot's index.
         is_cancelled: Tells whether the job is being cancelled; None if nobody would say so.
+        clock: Gives up what takes too long.
+        compactor: Merges state files.
     """
 
     def __init__(
-        self, deployment: Deployment, slot: int, is_cancelled: Callable[[], bool] | None = None
+        self,
+        deployment: Deployment,
+        slot: int,
+        is_cancelled: Callable[[], bool] | None = None,
+        *,
+        clock: Clock | None = None,
+        compactor: Compactor | None = None,
     ) -> None:
         self.slot = slot
+        self._clock: Clock = clock or SystemClock()
+        self._compactor: Compactor = compactor or ProcessCompactor()
+        self._compacted: Compacted | None = None
         self._time = EpochTime(deployment.now_ms)
         if is_cancelled is not None:
             self._time.is_cancelled = is_cancelled
@@ -128,7 +144,7 @@ class SlotTasks:
         marks = [mark for subtask in subtasks if (mark := subtask.watermark_ms) != MIN_TIMESTAMP]
         going_round = [head.accept(tail.take()) for tail, head in self._loops]
         timers = [subtask.next_processing_time() for subtask in subtasks]
-        written, error = self._write_state(header.order)
+        written = tuple(self._write_state(order) for order in header.orders)
         reach("report")
         return SlotReport(
             slot=self.slot,
@@ -139,7 +155,6 @@ class SlotTasks:
             going_round=any(going_round),
             event_timers=any(subtask.has_event_timers for subtask in subtasks),
             written=written,
-            checkpoint_error=error,
         )
 
     def query(self, question: SlotQuestion) -> bytes:
@@ -154,25 +169,32 @@ class SlotTasks:
                     return read_state(operator.context.keyed_state, question)
         raise StateAccessError(f"slot {self.slot} has no keyed operator {question.node_id}")
 
-    def _write_state(
-        self, order: CheckpointOrder | None
-    ) -> tuple[WrittenState | None, CheckpointStorageError | None]:
+    def _write_state(self, order: CheckpointOrder) -> WrittenState | CheckpointStorageError:
         """Write the state of all operators; storage that fails fails the checkpoint, not the attempt."""
-        if order is None:
-            return None, None
         reach("state.write", str(order.checkpoint_id))
+        deadline = self._clock.monotonic() + order.timeout_s
+        self._compact(order)
         writer = StateFileWriter()
         states: dict[int, dict[str, str]] = {}
         for subtask in self._subtasks():
             states |= subtask.add_state(writer, self._changes, order)
         name = f"{order.directory}/{order.checkpoint_id}-{self.slot}-{new_id()[:8]}"
+        write = partial(open_store(order.location).write, name, writer.finish())
         try:
-            file = open_store(order.location).write(name, writer.finish())
+            file = within(self._clock, deadline, write)
         except CheckpointStorageError as error:
-            return None, error
+            return error
         is_delta = self._changes.suffice(order)
         self._changes.wrote(order)
-        return WrittenState(self.slot, file, states, is_delta), None
+        compacted, self._compacted = self._compacted, None
+        return WrittenState(self.slot, file, states, is_delta, compacted)
+
+    def _compact(self, order: CheckpointOrder) -> None:
+        """See what became of the compaction under way, and begin the one that is ordered."""
+        self._compacted = self._compactor.poll() or self._compacted
+        for compaction in order.compactions.values():
+            reach("compaction.start", compaction.through)
+            self._compactor.start(compaction)
 
     def _subtasks(self) -> list[Subtask]:
         return [subtask for level in self._levels for subtask in level]
@@ -181,9 +203,12 @@ class SlotTasks:
         """Remove what was staged outside; the attempt failed."""
         call_all(subtask.abort for subtask in self._subtasks())
 
-    def close(self) -> None:
-        """Close every subtask, the first level first."""
-        call_all(subtask.close for subtask in self._subtasks())
+    def close(self, completed_checkpoint: int | None = None) -> None:
+        """Close every subtask, the first level first; tell functions before of a checkpoint that is complete."""
+        if completed_checkpoint is not None:
+            for subtask in self._subtasks():
+                subtask.notify(completed_checkpoint)
+        call_all([self._compactor.close, *(subtask.close for subtask in self._subtasks())])
 
     def _deliver(self, blocks: list[Block]) -> None:
         for block in blocks:

@@ -29,10 +29,12 @@ class SlotAddress:
 
     Attributes:
         slot: Its index.
-        host: Name of the host.
-        pid: Its process.
-        unix: Unix socket, on its host.
-        tcp: Host and port for other hosts; None if all slots are on one.
+        host: Name or address of the host.
+        pid: Its process, by the number that it has in its place.
+        unix: Unix socket, for who shares its place.
+        tcp: Host and port for others; None if all are in one place.
+        place: Where it lives, see `slot.place`.
+        executor: Spark's id of the executor beside it; None in local mode.
     """
 
     slot: int
@@ -40,6 +42,8 @@ class SlotAddress:
     pid: int
     unix: str
     tcp: tuple[str, int] | None = None
+    place: str = ""
+    executor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +56,14 @@ class Request:
         header: The epoch, for a level.
         level: The level.
         question: What is asked of the state, for a query.
+        completed_checkpoint: To tell functions of before the close.
     """
 
     kind: str
     header: EpochHeader | None = None
     level: int = 0
     question: SlotQuestion | None = None
+    completed_checkpoint: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,7 @@ def ask(
         secret: Of the attempt.
         request: What to ask.
         bundles: Of a level.
-        here: Name of this host.
+        here: The place of this process.
         timeout_s: How long a slot may be silent.
 
     Raises:
@@ -134,7 +140,7 @@ def ask(
 
 def _connect(address: SlotAddress, secret: bytes, here: str, timeout_s: float) -> Connection:
     """Connect and prove the secret; unlike `multiprocessing`'s own client, wait `timeout_s` for a peer at most."""
-    target = address.unix if address.host == here or address.tcp is None else address.tcp
+    target = address.unix if address.place == here or address.tcp is None else address.tcp
     with socket.socket(socket.AF_UNIX if target == address.unix else socket.AF_INET) as stream:
         limit = struct.pack("@ll", int(timeout_s), int(timeout_s % 1 * 1_000_000))
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)

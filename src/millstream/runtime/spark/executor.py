@@ -3,6 +3,10 @@
 An epoch's job is a chain of stages, one for each level, with a shuffle between two::
 
     anchor ─► shuttle(0) ─► partitionBy(slot) ─► shuttle(1) ─► … ─► collect: one report for each slot
+
+What Spark loses of it - a task, a Python worker, a shuffle file, an executor's blocks - it runs again, and a slot that
+is asked again gives the same bytes. A slot that is lost ends the attempt. So does one that is silent: its host may be
+gone, and Spark, which would wait for minutes, is told to give up the job and that executor (`slot_watch.py`).
 """
 
 from __future__ import annotations
@@ -13,26 +17,28 @@ import pickle
 import secrets
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark import RDD
 from pyspark.serializers import NoOpSerializer
 
-from millstream.common import options
+from millstream.common import options, options_checkpointing
 from millstream.common.configuration import Configuration
-from millstream.common.errors import MillstreamError, SlotLostError
+from millstream.common.errors import ConfigurationError, MillstreamError, SlotLostError
 from millstream.runtime.job.executor import Executor
 from millstream.runtime.job.queryable import SlotQuestion
-from millstream.runtime.slot.process import host_name
+from millstream.runtime.slot.place import find_place
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, ask
 from millstream.runtime.slot.workspace import workspace_name
 from millstream.runtime.spark.cancel import CancelWatch
 from millstream.runtime.spark.session import SessionConfig, SessionHandle, shared_session
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
+from millstream.runtime.spark.slot_watch import SlotWatch
 from millstream.runtime.task.deployment import Deployment, dump_deployment
 from millstream.runtime.task.report import EpochHeader, LogLine, SlotReport
 
@@ -40,6 +46,8 @@ __all__ = ["SparkExecutor"]
 
 _log = logging.getLogger(__name__)
 _ABORT_S = 5.0
+
+_Result = TypeVar("_Result")
 
 
 class SparkExecutor(Executor):
@@ -59,7 +67,9 @@ class SparkExecutor(Executor):
         self._addresses: dict[int, SlotAddress] = {}
         self._handle: SessionHandle | None = None
         self._broadcast: Any = None
-        self._watch: CancelWatch | None = None
+        self._cancel_watch: CancelWatch | None = None
+        self._slot_watch: SlotWatch | None = None
+        self._tag: str | None = None
 
     def deploy(self, deployment: Deployment) -> None:
         """Start the slots by a Spark job, then have all of them open their operators."""
@@ -68,6 +78,7 @@ class SparkExecutor(Executor):
         self._slots = deployment.plan.slots
         self._handle = shared_session(self._session_config())
         context = self._handle.context
+        self._mark_jobs(f"millstream-{deployment.job_id}-{deployment.attempt}")
         self._broadcast = context.broadcast(payload)
         self._anchor = context.parallelize(range(self._slots), self._slots)
         starter = SlotStarter(
@@ -85,11 +96,15 @@ class SparkExecutor(Executor):
         for failure in found:
             if isinstance(failure, MillstreamError):
                 raise failure
+        if len(self._addresses) != self._slots:
+            raise SlotLostError(f"Spark started {len(self._addresses)} of {self._slots} slots")
+        self._check_storage()
         self._begin_watch()
         self._ask_all(Request("open"))
 
     def run_epoch(self, headers: Mapping[int, EpochHeader]) -> Sequence[SlotReport]:
         """Run one Spark job."""
+        self._raise_lost()
         rdd: RDD[Any] = self._anchor
         for level in range(self._levels):
             if level:
@@ -106,6 +121,9 @@ class SparkExecutor(Executor):
             )
         try:
             frames = self._collect(rdd)
+        except SlotLostError:
+            self._raise_lost()
+            raise
         finally:
             if self._levels > 1:
                 rdd._jrdd.rdd().cleanShuffleDependencies(False)
@@ -117,32 +135,40 @@ class SparkExecutor(Executor):
                 self._on_logs(report.logs)
             self._on_logs(logs)
             raise error
+        if len(reports) != self._slots:
+            raise SlotLostError(f"Spark brought the reports of {len(reports)} of {self._slots} slots")
         return reports
 
-    def finish(self) -> None:
+    def finish(self, completed_checkpoint: int | None = None) -> None:
         """Close the operators and end the slots."""
+        self._end_slot_watch()
         try:
-            self._ask_all(Request("close"))
+            self._ask_all(Request("close", completed_checkpoint=completed_checkpoint))
         finally:
-            self._end_watch()
+            self._end_cancel_watch()
             self._addresses = {}
 
     def abort(self) -> None:
         """Have slots remove what they staged and end; kill those that do not answer."""
-        self._end_watch()
+        self._end_slot_watch()
+        self._end_cancel_watch()
         addresses, self._addresses = self._addresses, {}
-        for address in addresses.values():
-            try:
-                answer = self._ask(address, Request("abort"), timeout_s=_ABORT_S)
-                self._on_logs(answer.logs)
-                if answer.error is not None:
-                    _log.warning(
-                        "another error while slot %d of a failed attempt was ended: %s",
-                        address.slot,
-                        answer.error,
-                    )
-            except SlotLostError:
-                self._kill(address)
+        lost = []
+        for address, answer in self._gather(addresses.values(), self._abort_slot):
+            if answer is None:
+                lost.append(address)
+                continue
+            self._on_logs(answer.logs)
+            if answer.error is not None:
+                _log.warning(
+                    "another error while slot %d of a failed attempt was ended: %s",
+                    address.slot,
+                    answer.error,
+                )
+        unreachable = {address.executor for address, left in self._gather(lost, self._kill) if left}
+        for executor in unreachable:
+            if executor is not None:
+                self._give_up_executor(executor)
 
     def keep_alive(self) -> None:
         """Ping every slot.
@@ -150,6 +176,7 @@ class SparkExecutor(Executor):
         Raises:
             SlotLostError: If one is gone.
         """
+        self._raise_lost()
         for address in self._addresses.values():
             self._ask(address, Request("ping"), timeout_s=self._timeout_s)
 
@@ -166,6 +193,13 @@ class SparkExecutor(Executor):
     def release(self) -> None:
         """Give back the broadcast; the session stays for the process's next job."""
         broadcast, self._broadcast = self._broadcast, None
+        tag, self._tag = self._tag, None
+        if tag is not None:
+            assert self._handle is not None
+            try:
+                self._handle.context.removeJobTag(tag)
+            except (OSError, Py4JError):
+                _log.debug("the JVM is gone, and this thread's tags with it")
         if broadcast is not None:
             try:
                 broadcast.destroy()
@@ -203,13 +237,10 @@ class SparkExecutor(Executor):
         """Ask all slots at once; the first error is raised when all have answered."""
         if not self._addresses:
             return
-        with ThreadPoolExecutor(len(self._addresses)) as pool:
-            answers = list(
-                pool.map(
-                    lambda address: self._ask(address, request, timeout_s=self._timeout_s),
-                    self._addresses.values(),
-                )
-            )
+        asked = self._gather(
+            self._addresses.values(), lambda address: self._ask(address, request, timeout_s=self._timeout_s)
+        )
+        answers = [answer for _, answer in asked]
         for answer in answers:
             self._on_logs(answer.logs)
         for answer in answers:
@@ -217,18 +248,90 @@ class SparkExecutor(Executor):
                 raise answer.error
 
     def _ask(self, address: SlotAddress, request: Request, *, timeout_s: float) -> Answer:
-        return ask(address, self._secret, request, here=host_name(), timeout_s=timeout_s)
+        return ask(address, self._secret, request, here=find_place(), timeout_s=timeout_s)
+
+    @staticmethod
+    def _gather(
+        addresses: Iterable[SlotAddress], act: Callable[[SlotAddress], _Result]
+    ) -> list[tuple[SlotAddress, _Result]]:
+        """Do something to slots at once; each may take its time-out."""
+        asked = list(addresses)
+        if not asked:
+            return []
+        with ThreadPoolExecutor(len(asked)) as pool:
+            return list(zip(asked, pool.map(act, asked), strict=True))
+
+    def _mark_jobs(self, tag: str) -> None:
+        """Have the jobs that this thread submits be known by a tag, and their tasks be interrupted when cancelled.
+
+        A task may wait for blocks of a host that is gone.
+        """
+        assert self._handle is not None
+        self._handle.context.addJobTag(tag)
+        self._handle.context.setInterruptOnCancel(True)
+        self._tag = tag
+
+    def _check_storage(self) -> None:
+        """See that other hosts can write checkpoints where the driver finds them.
+
+        Raises:
+            ConfigurationError: If there are slots elsewhere and no directory was named.
+        """
+        get = self._configuration.get
+        named = get(options_checkpointing.CHECKPOINT_DIRECTORY) or get(options_checkpointing.HA_DIRECTORY)
+        if named or not get(options_checkpointing.CHECKPOINT_INTERVAL):
+            return
+        elsewhere = {each.host for each in self._addresses.values() if each.place != find_place()}
+        if elsewhere:
+            raise ConfigurationError(
+                f"slots run on {', '.join(sorted(elsewhere))}, and checkpoints would be kept in a temporary directory "
+                "of the driver's host",
+                hint=f"Set {options_checkpointing.CHECKPOINT_DIRECTORY.key} to one that all hosts share.",
+            )
 
     def _begin_watch(self) -> None:
-        self._watch = CancelWatch(
+        self._cancel_watch = CancelWatch(
             self._is_cancelled, tell=self._tell_cancelled, kill=self._kill_all, grace_s=self._timeout_s
         )
-        self._watch.start()
+        self._cancel_watch.start()
+        self._slot_watch = SlotWatch(
+            tuple(self._addresses.values()),
+            ping=lambda address: self._ask(address, Request("ping"), timeout_s=self._timeout_s),
+            on_lost=self._cancel_spark,
+            interval_s=min(self._lease_s / 3, self._timeout_s / 4),
+        )
+        self._slot_watch.start()
 
-    def _end_watch(self) -> None:
-        watch, self._watch = self._watch, None
+    def _end_cancel_watch(self) -> None:
+        watch, self._cancel_watch = self._cancel_watch, None
         if watch is not None:
             watch.stop()
+
+    def _end_slot_watch(self) -> None:
+        watch, self._slot_watch = self._slot_watch, None
+        if watch is not None:
+            watch.stop()
+
+    def _raise_lost(self) -> None:
+        if self._slot_watch is not None and self._slot_watch.lost is not None:
+            raise self._slot_watch.lost
+
+    def _cancel_spark(self) -> None:
+        """Have Spark give up the epoch's job: it may wait for a host that is gone."""
+        assert self._handle is not None and self._tag is not None
+        try:
+            self._handle.context.cancelJobsWithTag(self._tag)
+        except (OSError, Py4JError) as error:
+            _log.debug("the JVM is gone, and the epoch's job with it: %s", error)
+
+    def _give_up_executor(self, executor: str) -> None:
+        """Have Spark run nothing more on an executor that cannot be reached, and ask for another."""
+        assert self._handle is not None
+        _log.warning("executor %s does not answer and is given up", executor)
+        try:
+            self._handle.context._jsc.sc().killAndReplaceExecutor(executor)
+        except (OSError, Py4JError) as error:
+            _log.warning("executor %s could not be given up: %s", executor, error)
 
     def _tell_cancelled(self) -> None:
         for address in tuple(self._addresses.values()):
@@ -242,18 +345,27 @@ class SparkExecutor(Executor):
             _log.warning("slot %d has not ended its epoch since the job was cancelled: killed", address.slot)
             self._kill(address)
 
-    def _kill(self, address: SlotAddress) -> None:
-        """End a slot that does not answer; one on another host that cannot be reached ends by its lease."""
-        if address.host == host_name():
-            try:
+    def _abort_slot(self, address: SlotAddress) -> Answer | None:
+        try:
+            return self._ask(address, Request("abort"), timeout_s=_ABORT_S)
+        except SlotLostError:
+            return None
+
+    def _kill(self, address: SlotAddress) -> bool:
+        """End a slot that does not answer; return whether it may live on, until its lease has run out."""
+        if address.place == find_place():
+            with suppress(ProcessLookupError):
                 os.kill(address.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                return
-        else:
-            try:
-                self._ask(address, Request("kill"), timeout_s=1.0)
-            except SlotLostError:
-                _log.info("slot ends by its lease", extra={"slot": address.slot, "host": address.host})
+            return False
+        try:
+            self._ask(address, Request("kill"), timeout_s=1.0)
+        except SlotLostError as error:
+            # One that ends closes the connection; where its host refuses connections, it has ended.
+            if isinstance(error.__cause__, (ConnectionRefusedError, ConnectionResetError, EOFError)):
+                return False
+            _log.info("slot ends by its lease", extra={"slot": address.slot, "host": address.host})
+            return True
+        return False
 
 
 def _user_path() -> list[str]:

@@ -55,6 +55,14 @@ ON_ONE_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.shuffle.compress": "false",
 }
+# Several hosts: one may go without a word. Spark's own values would have it wait for up to three minutes.
+ON_SEVERAL_HOSTS = {
+    "spark.executor.heartbeatInterval": "5s",
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "60000",
+    "spark.storage.blockManagerTimeoutIntervalMs": "10000",
+    # Else the thread that removes old broadcasts, and with it the end of the session, waits for that host's answer.
+    "spark.cleaner.referenceTracking.blocking": "false",
+}
 
 
 class SparkConnectError(NotSupportedError):
@@ -253,8 +261,7 @@ def _compose_settings(config: SessionConfig) -> dict[str, str]:
     """Return Spark's settings: millstream's own, then the installation's defaults, then the user's."""
     given = read_spark_defaults() | {key: str(value) for key, value in config.conf.items()}
     settings = dict(ALWAYS)
-    if config.on_one_machine:
-        settings |= ON_ONE_MACHINE
+    settings |= ON_ONE_MACHINE if config.on_one_machine else ON_SEVERAL_HOSTS
     settings |= given | _python_settings(given)
     settings |= {"spark.master": config.master, "spark.app.name": config.app_name}
     if config.on_one_machine:

@@ -3,12 +3,17 @@
 What travels through a shuffle are frames of bytes, one letter and a payload:
 
 =====  ==========================================================
-``B``  blocks for the receiving slot
+``B``  blocks for the receiving slot, or nothing
 ``E``  a pickled error: passed on instead of running further levels
 ``R``  a slot's pickled report; the last level's result
 =====  ==========================================================
 
 No task ever fails because of a job's own error, so Spark retries only what it lost itself.
+
+PySpark ends a task's input as if it were whole when Spark breaks it off: a shuffle file is lost, the task is killed,
+the executor dies. Any other task's result would be thrown away then; here a slot would have run its level on a part of
+its input. So each task sends each slot one frame, though there be nothing in it, and a task with fewer frames than
+there are slots fails before it asks its slot.
 """
 
 from __future__ import annotations
@@ -25,15 +30,24 @@ from pathlib import Path
 from typing import Any
 
 from millstream.common.errors import MillstreamError, SlotLostError
-from millstream.runtime.slot.process import SlotBoot, host_name, unpickle_address
+from millstream.runtime.slot.place import find_place, inspect_executor
+from millstream.runtime.slot.process import SlotBoot, unpickle_address
 from millstream.runtime.slot.wire import Request, SlotAddress, ask
 from millstream.runtime.slot.workspace import open_workspace
 from millstream.runtime.task.deployment import load_dependencies
 from millstream.runtime.task.report import EpochHeader
 
-__all__ = ["LevelShuttle", "SlotStarter"]
+__all__ = ["BrokenInputError", "LevelShuttle", "SlotStarter"]
 
 _prepared = False
+
+
+class BrokenInputError(MillstreamError, EOFError):
+    """Spark ended a task's input before it was whole; the task fails, and Spark runs it again if it still counts."""
+
+    code = "BROKEN_INPUT"
+    domain = "external"
+    retryable = True
 
 
 def _prepare_worker_once() -> None:
@@ -90,18 +104,22 @@ class SlotStarter:
         for _ in items:
             pass
         _prepare_worker_once()
+        jvm_pid = _grandparent()
+        executor = inspect_executor(jvm_pid)
         boot = SlotBoot(
             slot=slot,
             attempt=self.attempt,
             secret=self.secret,
             lease_s=self.lease_s,
-            jvm_pid=_grandparent(),
-            host=host_name(),
+            jvm_pid=jvm_pid,
+            host=executor.host,
             tcp=self.tcp,
             deployment=self.deployment.value,
             python_path=self.python_path,
             workspace=self.workspace,
             python_version=self.python_version,
+            place=find_place(),
+            executor=executor.id,
         )
         yield pickle.dumps(_start_in_workspace(boot))
 
@@ -203,7 +221,7 @@ class LevelShuttle:
     def __call__(self, slot: int, frames: Iterable[Any]) -> Iterator[bytes]:
         """Run in Spark's Python worker; the input is always drained, or Spark would discard the worker."""
         _prepare_worker_once()
-        bundles, error = _sort(frames)
+        bundles, error = self._sort(frames)
         if error is None and slot in self.addresses:
             try:
                 request = Request("level", self.headers[slot], self.level)
@@ -212,7 +230,7 @@ class LevelShuttle:
                     self.secret,
                     request,
                     bundles,
-                    here=host_name(),
+                    here=find_place(),
                     timeout_s=self.timeout_s,
                 )
                 if answer.error is None and answer.output is not None:
@@ -228,9 +246,9 @@ class LevelShuttle:
             assert report is not None
             yield b"R" + report
             return
-        for target, bundle in bundles.items():
+        for target in self.addresses:
             yield pack_target(target)
-            yield b"B" + bundle
+            yield b"B" + bundles.get(target, b"")
 
     def _failures(self, error: bytes | None) -> Iterator[bytes]:
         if error is None:
@@ -242,20 +260,26 @@ class LevelShuttle:
             yield pack_target(target)
             yield b"E" + error
 
+    def _sort(self, frames: Iterable[Any]) -> tuple[list[bytes], bytes | None]:
+        """Return what other slots sent, and the first error; raises `BrokenInputError` if some is missing."""
+        bundles: list[bytes] = []
+        error: bytes | None = None
+        count = 0
+        for frame in frames:
+            if self.level == 0:
+                continue  # the anchor's own items
+            count += 1
+            if frame[:1] == b"E":
+                error = error or frame[1:]
+            elif len(frame) > 1:
+                bundles.append(frame[1:])
+        if self.level and count != len(self.addresses):
+            raise BrokenInputError(
+                f"Spark broke off a task's input: {count} of {len(self.addresses)} frames came"
+            )
+        return bundles, error
+
 
 def pack_target(slot: int) -> bytes:
     """Return a shuffle key: eight bytes, as Spark's `PythonPartitioner` reads them."""
     return slot.to_bytes(8, "big")
-
-
-def _sort(frames: Iterable[Any]) -> tuple[list[bytes], bytes | None]:
-    bundles: list[bytes] = []
-    error: bytes | None = None
-    for frame in frames:
-        if not isinstance(frame, bytes):
-            continue  # the anchor's own items, at level 0
-        if frame[:1] == b"B":
-            bundles.append(frame[1:])
-        elif frame[:1] == b"E":
-            error = error or frame[1:]
-    return bundles, error

@@ -19,7 +19,7 @@ from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader,
 from millstream.runtime.checkpoint.storage import open_store
 from millstream.state.key_groups import key_group, key_group_range, subtask_of
 from millstream.state.operator_state import OperatorStateSnapshot, redistribute
-from millstream.state.snapshots import KeyedStateSnapshot
+from millstream.state.snapshots import Entries, GroupMemo, KeyedStateSnapshot, StateChanges
 
 __all__ = ["Changes", "SavedState", "add_operator_state", "restore_operator"]
 
@@ -42,31 +42,14 @@ class SavedState:
 
 
 class Changes:
-    """Which keys the operators of a slot have used since the slot wrote its last checkpoint."""
+    """Whether a slot's next file may hold changes only; the operators know which."""
 
     def __init__(self) -> None:
         self._written: int | None = None
-        self._touched: dict[int, set[Any]] = {}
 
     def suffice(self, order: CheckpointOrder) -> bool:
         """Return whether the file may hold changes only: they are those to what was written last."""
         return order.base is not None and order.base == self._written
-
-    def take(self, order: CheckpointOrder, node_id: int, operator: Operator) -> set[Any] | None:
-        """Return the keys that an operator used; None if all are to be written.
-
-        Called for every operator whenever state is written.
-        """
-        keyed = operator.context.keyed_state
-        if keyed is None or keyed.touched is None:
-            return None
-        touched = self._touched.setdefault(node_id, set())
-        touched |= keyed.touched
-        keyed.touched = set()
-        if order.is_savepoint:
-            return None  # the next checkpoint needs them all the same
-        del self._touched[node_id]
-        return touched if self.suffice(order) else None
 
     def wrote(self, order: CheckpointOrder) -> None:
         """Take note that a file has been written."""
@@ -79,7 +62,9 @@ def add_operator_state(
     node: StreamNode,
     subtask: int,
     operator: Operator,
-    touched: set[Any] | None = None,
+    *,
+    patched: bool = False,
+    keep_changes: bool = False,
 ) -> dict[str, str]:
     """Add all that one operator keeps to a slot's file; return the kinds of its states by name, as text.
 
@@ -88,48 +73,89 @@ def add_operator_state(
         node: The operator, declared.
         subtask: Its subtask.
         operator: The operator.
-        touched: Of keyed state, write only what these keys have, if the backend can; None writes everything.
+        patched: Of what belongs to keys, write only what changed since the slot's last checkpoint, if that is known.
+        keep_changes: The next checkpoint needs what changed all the same: this is a savepoint.
 
     Raises:
         NotSerializableError: If something in it cannot be pickled; names the operator.
     """
     try:
-        return _add(writer, node.operator_id, operator, touched)
+        states = _add_keyed(writer, node.operator_id, operator, patched=patched)
+        states |= _add_operator_state(writer, node.operator_id, operator)
+        _add_own(writer, node.operator_id, operator, patched=patched)
     except MillstreamError as error:
         error.at(node.name, subtask)
         raise
+    if not keep_changes:
+        operator.forget_changes()
+        if operator.context.keyed_state is not None:
+            operator.context.keyed_state.forget_changes()
+    return states
 
 
-def _add(
-    writer: StateFileWriter, operator_id: str, operator: Operator, touched: set[Any] | None
+def _add_keyed(
+    writer: StateFileWriter, operator_id: str, operator: Operator, *, patched: bool
 ) -> dict[str, str]:
-    states: dict[str, str] = {}
     keyed = operator.context.keyed_state
-    if keyed is not None:
-        patches = None if touched is None else keyed.patch(touched)
-        snapshot = keyed.snapshot() if patches is None else keyed.outline()
-        if snapshot.schemas:
-            writer.add(operator_id, ChunkKind.SCHEMAS, snapshot.schemas)
-        if patches is not None:
-            writer.add(operator_id, ChunkKind.PATCHED, None)
-            for group, patch in patches.items():
-                writer.add(operator_id, ChunkKind.PATCH, patch, group)
-        for group, entries in snapshot.groups.items():
-            writer.add(operator_id, ChunkKind.KEYED, entries, group)
-        for group, timers in snapshot.timers.items():
-            writer.add(operator_id, ChunkKind.TIMERS, timers, group)
-        states = {name: schema.describe() for name, schema in snapshot.schemas.items()}
-    if operator.context.operator_state is not None:
-        lists_and_maps = operator.context.operator_state.snapshot()
-        if lists_and_maps.modes:
-            writer.add(operator_id, ChunkKind.OPERATOR, lists_and_maps)
-        states |= {name: f"{mode.value} state" for name, mode in lists_and_maps.modes.items()}
+    if keyed is None:
+        return {}
+    changes = keyed.patch() if patched else None
+    snapshot = keyed.snapshot() if changes is None else keyed.outline()
+    if snapshot.schemas:
+        writer.add(operator_id, ChunkKind.SCHEMAS, snapshot.schemas)
+    if changes is not None:
+        _add_changes(writer, operator_id, changes, ChunkKind.PATCHED, ChunkKind.PATCH)
+    for group, entries in snapshot.groups.items():
+        writer.add(operator_id, ChunkKind.KEYED, entries, group)
+    for group, timers in snapshot.timers.items():
+        writer.add(operator_id, ChunkKind.TIMERS, timers, group)
+    return {name: schema.describe() for name, schema in snapshot.schemas.items()}
+
+
+def _add_operator_state(writer: StateFileWriter, operator_id: str, operator: Operator) -> dict[str, str]:
+    if operator.context.operator_state is None:
+        return {}
+    lists_and_maps = operator.context.operator_state.snapshot()
+    if lists_and_maps.modes:
+        writer.add(operator_id, ChunkKind.OPERATOR, lists_and_maps)
+    return {name: lists_and_maps.describe(name) for name in lists_and_maps.modes}
+
+
+def _add_own(writer: StateFileWriter, operator_id: str, operator: Operator, *, patched: bool) -> None:
     own = operator.snapshot_state()
     if own is not None:
         writer.add(operator_id, ChunkKind.OWN, own)
+    changes = StateChanges(operator.context.max_parallelism)
+    if patched and operator.changed_entries(changes):
+        _add_changes(writer, operator_id, changes, ChunkKind.ENTRIES_PATCHED, ChunkKind.ENTRIES_PATCH)
+    else:
+        for group, entries in _by_group(operator).items():
+            writer.add(operator_id, ChunkKind.ENTRIES, entries, group)
     if operator.watermark_ms != MIN_TIMESTAMP:
         writer.add(operator_id, ChunkKind.WATERMARKS, operator.watermark_ms)
-    return states
+
+
+def _add_changes(
+    writer: StateFileWriter, operator_id: str, changes: StateChanges, marker: ChunkKind, kind: ChunkKind
+) -> None:
+    writer.add(operator_id, marker, changes.dropped or None)
+    for group, patch in changes.patches.items():
+        writer.add(operator_id, kind, patch, group)
+
+
+def _by_group(operator: Operator) -> dict[int, dict[str, Entries]]:
+    """Return what an operator itself keeps by key, as keyed state is written: by key group and name."""
+    groups: dict[int, dict[str, Entries]] = {}
+    group_of = GroupMemo(operator.context.max_parallelism)
+    for name, namespace, held in operator.snapshot_entries():
+        lists: dict[int, Entries] = {}
+        for key, entry in held:
+            group = group_of[key]
+            entries = lists.get(group)
+            if entries is None:
+                entries = lists[group] = groups.setdefault(group, {}).setdefault(name, [])
+            entries.append((namespace, key, entry))
+    return groups
 
 
 def restore_operator(saved: SavedState, node: StreamNode, subtask: int, operator: Operator) -> None:
@@ -163,6 +189,10 @@ def _restore(saved: SavedState, node: StreamNode, subtask: int, operator: Operat
             scope = _scope(node, old, subtask, all_mine=all_mine)
             for _, own in reader.read(node.operator_id, ChunkKind.OWN):
                 operator.restore_state(own, scope)
+        if overlaps:
+            for _, states in reader.read(node.operator_id, ChunkKind.ENTRIES, groups):
+                for name, entries in states.items():
+                    operator.restore_entries(name, entries)
     _restore_operator_state(saved, node, subtask, operator)
     _restore_watermark(saved, node, subtask, operator, same=old_parallelism == node.parallelism)
 

@@ -11,6 +11,7 @@ from typing import Any
 import cloudpickle
 
 from millstream.common.errors import NotSerializableError
+from millstream.common.file_systems import FileSystemSettings
 from millstream.graph.epoch_plan import EpochPlan
 from millstream.runtime.checkpoint.main_classes import dump_with_main_classes, register_main_classes
 from millstream.runtime.checkpoint.orders import RestoreOrder
@@ -35,6 +36,7 @@ class Deployment:
         cached_files: Path of each file of the distributed cache, by name; in slots only.
         keyed_state: Where keyed state lives.
         restore: The checkpoint to begin from; None begins anew.
+        file_systems: How to reach where checkpoints are.
     """
 
     job_id: str
@@ -47,6 +49,7 @@ class Deployment:
     cached_files: Mapping[str, str] = field(default_factory=dict)
     keyed_state: KeyedStateSettings = field(default_factory=KeyedStateSettings)
     restore: RestoreOrder | None = None
+    file_systems: FileSystemSettings = field(default_factory=FileSystemSettings)
 
 
 def dump_deployment(deployment: Deployment) -> bytes:

@@ -40,7 +40,7 @@ class EpochHeader:
         checkpoint: Whether what is staged outside is to be closed: a checkpoint ends with the epoch.
         end_of_input: Whether nothing follows in any source: the job's last epoch.
         sources: Work of this slot's source subtasks, by node id.
-        order: The checkpoint or savepoint to write the state for; None for none.
+        orders: Checkpoint and savepoint, in this order, to write the state for; empty for none. Their ids are equal.
         completed_checkpoint: A checkpoint that has been completed since the last epoch, to tell functions of.
     """
 
@@ -51,7 +51,7 @@ class EpochHeader:
     checkpoint: bool
     end_of_input: bool
     sources: Mapping[int, SourceWork]
-    order: CheckpointOrder | None = None
+    orders: tuple[CheckpointOrder, ...] = ()
     completed_checkpoint: int | None = None
 
 
@@ -83,8 +83,7 @@ class SlotReport:
         event_timers: Whether event-time timers wait for the watermark.
         logs: What user code printed and logged.
         going_round: Whether an iteration has records for the next epoch.
-        written: What it wrote, if the epoch ends with a checkpoint.
-        checkpoint_error: Why it could not.
+        written: What it wrote for each order of the epoch, or why it could not.
     """
 
     slot: int
@@ -95,5 +94,4 @@ class SlotReport:
     logs: list[LogLine] = field(default_factory=list)
     going_round: bool = False
     event_timers: bool = False
-    written: WrittenState | None = None
-    checkpoint_error: CheckpointStorageError | None = None
+    written: tuple[WrittenState | CheckpointStorageError, ...] = ()

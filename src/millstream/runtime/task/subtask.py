@@ -95,6 +95,8 @@ class Subtask:
 
     def _context(self, node: StreamNode, side_outputs: frozenset[str]) -> OperatorContext:
         deployment = self._deployment
+        operator_state = OperatorStateBackend(node.name)
+        operator_state.uid = node.uid
         return OperatorContext(
             job_id=deployment.job_id,
             name=node.name,
@@ -109,7 +111,7 @@ class Subtask:
             side_outputs=side_outputs,
             cached_files=deployment.cached_files,
             batch=deployment.batch,
-            operator_state=OperatorStateBackend(node.name),
+            operator_state=operator_state,
         )
 
     def _build_keyed_state(self, node: StreamNode) -> KeyedStateBackend:
@@ -120,6 +122,7 @@ class Subtask:
             time=self._time,
             max_parallelism=node.max_parallelism,
         )
+        state.uid = node.uid
         if self._deployment.batch:
             keep_batch_timers(state)
         return state
@@ -200,7 +203,12 @@ class Subtask:
         """
         return {
             node.id: add_operator_state(
-                writer, node, self.index, operator, changes.take(order, node.id, operator)
+                writer,
+                node,
+                self.index,
+                operator,
+                patched=changes.suffice(order),
+                keep_changes=order.is_savepoint,
             )
             for node, operator in self.operators
         }
@@ -223,8 +231,7 @@ class Subtask:
         """
         with describing(self.index):
             if header.completed_checkpoint is not None:
-                reach("notify", str(header.completed_checkpoint))
-                self._notify(header.completed_checkpoint)
+                self.notify(header.completed_checkpoint)
             for node, operator in self._timed:
                 guarded(operator.on_processing_time, node.name)()
             self._process(header, blocks)
@@ -295,16 +302,23 @@ class Subtask:
         with describing(self.index):
             guarded(action, node.name)()
 
-    def _notify(self, checkpoint_id: int) -> None:
-        for node, operator in self.operators:
-            if operator.context.operator_state is not None:
-                guarded(operator.context.operator_state.notify_complete, node.name)(checkpoint_id)
+    def notify(self, checkpoint_id: int) -> None:
+        """Tell functions that a checkpoint is complete.
+
+        Raises:
+            MillstreamError: What a function raised.
+        """
+        reach("notify", str(checkpoint_id))
+        with describing(self.index):
+            for node, operator in self.operators:
+                if operator.context.operator_state is not None:
+                    guarded(operator.context.operator_state.notify_complete, node.name)(checkpoint_id)
 
 
 def _end_epoch_of_state(context: OperatorContext, header: EpochHeader) -> None:
     """Let functions put what they hold into their state, then have it written out; after all operators ended."""
     if header.checkpoint and context.operator_state is not None:
-        checkpoint_id = header.epoch if header.order is None else header.order.checkpoint_id
+        checkpoint_id = header.orders[0].checkpoint_id if header.orders else header.epoch
         context.operator_state.prepare_snapshot(checkpoint_id, header.now_ms)
     if context.keyed_state is not None:
         context.keyed_state.end_epoch(checkpoint=header.checkpoint)

@@ -44,9 +44,11 @@ def checkpoint(writer, now_ms=0):
     return committables, pickle.loads(pickle.dumps(writer.snapshot()))
 
 
-def finish(sink, writer):
-    sink.build_committer().commit(writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=True))
-    writer.close()
+def finish(sink, *writers):
+    for writer in writers:
+        sink.build_committer().commit(writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=True))
+    for writer in writers:  # of one attempt: none ends before all is committed
+        writer.close()
 
 
 def lines(path):
@@ -149,8 +151,7 @@ def test_leftover_that_another_subtask_needs_stays(tmp_path):
         snapshots.append(checkpoint(writer)[1])
     zero = start(sink, 1, 0, [snapshots[0]], [snapshots[1]])
     one = start(sink, 1, 1, [snapshots[1]], [snapshots[0]])
-    finish(sink, zero)
-    finish(sink, one)
+    finish(sink, zero, one)
     assert lines(tmp_path) == ["of 0", "of 1"]
 
 
@@ -316,3 +317,63 @@ def test_what_waits_for_compaction_is_published_at_the_end(tmp_path):
     write(writer, "c")
     finish(sink, writer)
     assert "c" in lines(tmp_path)
+
+
+def test_what_a_job_left_that_failed_for_good_is_taken_over_if_its_checkpoint_has_it_and_else_stays_hidden(
+    tmp_path,
+):
+    sink = sink_at(tmp_path)
+    failed = start(sink, attempt=2, job="failed")
+    write(failed, "a")
+    _, snapshot = checkpoint(failed)
+    second = start(sink, attempt=2, subtask=1, job="failed")
+    write(second, "begun behind the checkpoint")
+    second._open[""]._file.flush()
+    (recorded,) = snapshot.open
+    restored = start(sink, 0, snapshots=[snapshot], job="restored")
+    write(restored, "b")
+    assert recorded.staged_path.rpartition("/")[2] in hidden(tmp_path), "the checkpoint may be restored again"
+    checkpoint(restored)
+    restored.checkpoint_completed(1)
+    assert recorded.staged_path.rpartition("/")[2] not in hidden(tmp_path)
+    finish(sink, restored)
+    assert lines(tmp_path) == ["a", "b"]
+    (left,) = hidden(tmp_path)
+    assert ".inprogress.failed-" in left
+
+
+def test_slots_that_live_remove_what_they_staged_behind_the_last_checkpoint_when_their_job_fails(tmp_path):
+    sink = sink_at(tmp_path)
+    recorded, begun = start(sink), start(sink, subtask=1)
+    write(recorded, "a")
+    _, snapshot = checkpoint(recorded)
+    write(begun, "b")
+    for writer in (recorded, begun):
+        writer.abort()
+        writer.close()
+    assert hidden(tmp_path) == [snapshot.open[0].staged_path.rpartition("/")[2]]
+
+
+@pytest.mark.parametrize("restored", [True, False])
+def test_what_a_lost_driver_of_the_same_job_left_is_removed_by_the_one_that_took_over(tmp_path, restored):
+    sink = sink_at(tmp_path)
+
+    def started(began_ms, snapshots):
+        context = WriterContext("job", "sink", 0, 1, 0, None, "operator", began_ms)
+        writer = sink.build_writer(context)
+        if snapshots is not None:
+            writer.restore(snapshots, others=[])
+        writer.open()
+        return writer
+
+    lost = started(5, None)
+    _, snapshot = checkpoint(lost)
+    write(lost, "not in the checkpoint")
+    writer = started(9, [snapshot] if restored else None)
+    assert len(hidden(tmp_path)) == (0 if restored else 1), "without a checkpoint nobody takes over"
+    zombie = started(7, [snapshot])
+    write(writer, "a")
+    zombie.close()
+    assert len(hidden(tmp_path)) == 1, "it must not clear up after those who took over from it"
+    finish(sink, writer)
+    assert lines(tmp_path) == ["a"]

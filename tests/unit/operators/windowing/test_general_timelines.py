@@ -310,7 +310,9 @@ def test_count_evictor_after_lets_the_function_see_all():
     run = Harness(GLOBAL, LIST, trigger=CountTrigger.of(2), evictor=CountEvictor.of(1, True))
     records = [("a", number, number) for number in range(6)]
     assert numbers(run.add(*records)) == [[0, 1], [1, 2, 3], [3, 4, 5]]
-    assert run.operator.snapshot_state()[1]["a"][GlobalWindow.get()][0].value == ("a", 5)
+    [(_, key, windows)] = run.entries()["contents"]
+    assert key == "a"
+    assert windows[GlobalWindow.get()][0].value == ("a", 5)
 
 
 def test_time_evictor_goes_by_the_records_timestamps():

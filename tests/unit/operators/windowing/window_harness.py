@@ -8,7 +8,6 @@ from itertools import repeat
 from millstream.common.functions import AggregateFunction, ProcessWindowFunction, WindowFunction
 from millstream.common.windows import TimeWindow
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
-from millstream.operators.windowing.sliding_reduce import SlidingReduceOperator
 from millstream.operators.windowing.spec import WindowSpec
 from millstream.state.key_groups import key_group
 from millstream.state.keyed import HeapKeyedStateBackend
@@ -73,8 +72,11 @@ class Harness:
             frozenset(side_outputs),
         )
         self.operator.setup(context, self.output)
-        for snapshot, keyed_snapshot in restore or ():
-            self.operator.restore_state(snapshot, RestoreScope(0, 0, 1, owns))
+        for snapshot, entries, keyed_snapshot in restore or ():
+            if snapshot is not None:
+                self.operator.restore_state(snapshot, RestoreScope(0, 0, 1, owns))
+            for name, held in entries.items():
+                self.operator.restore_entries(name, [entry for entry in held if owns(entry[1])])
             for key in filter(owns, KEYS):
                 group = key_group(key, 128)
                 self.keyed_state.restore(keyed_snapshot, range(group, group + 1))
@@ -95,7 +97,14 @@ class Harness:
 
     def snapshot(self):
         """Return what a checkpoint holds, pickled."""
-        return pickle.dumps([(self.operator.snapshot_state(), self.keyed_state.snapshot())])
+        return pickle.dumps([(self.operator.snapshot_state(), self.entries(), self.keyed_state.snapshot())])
+
+    def entries(self):
+        """Return what the operator keeps by key: name -> [(namespace, key, entry)]."""
+        entries = {}
+        for name, namespace, held in self.operator.snapshot_entries():
+            entries.setdefault(name, []).extend((namespace, key, entry) for key, entry in held)
+        return entries
 
     def checkpoint(self):
         """Return it as a `restore` argument."""
@@ -103,14 +112,10 @@ class Harness:
 
     def is_empty(self):
         """Return whether nothing is kept: no contents, no state, no timers."""
-        snapshot = self.operator.snapshot_state()
-        if isinstance(self.operator, SlidingReduceOperator):
-            snapshot = snapshot[1]
-        contents = snapshot[1:] if isinstance(snapshot, tuple) else [snapshot]
         keyed = self.keyed_state
         queues = (keyed.event_timers, keyed.processing_timers)
         timers = [queue.next_timestamp() for queue in queues]
-        return not any(contents) and not keyed.snapshot().groups and timers == [None, None]
+        return not any(self.entries().values()) and not keyed.snapshot().groups and timers == [None, None]
 
     def watermark(self, timestamp_ms):
         """Advance event time; return what came out."""

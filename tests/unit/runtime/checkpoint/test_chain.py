@@ -2,65 +2,81 @@
 
 from __future__ import annotations
 
+import tempfile
 from types import SimpleNamespace
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.common.state import MapStateDescriptor, ValueStateDescriptor
+from millstream.common.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from millstream.common.typeinfo import Types
+from millstream.operators.base import Operator
 from millstream.runtime.checkpoint.chain import StateChain
 from millstream.runtime.checkpoint.orders import CheckpointOrder
-from millstream.runtime.checkpoint.state_file import StateFileReader, StateFileWriter
+from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
 from millstream.runtime.task.checkpoint import Changes, _restore_keyed, add_operator_state
+from millstream.state import snapshots
+from millstream.state.disk import DiskKeyedStateBackend
 from millstream.state.keyed import HeapKeyedStateBackend
 
 NODE = SimpleNamespace(operator_id="op", name="Sum", id=1)
 VALUE = ValueStateDescriptor("v", Types.INT())
 MAP = MapStateDescriptor("m", Types.INT(), Types.INT())
+LIST = ListStateDescriptor("l", Types.INT())
 
 changes_of_keys = st.lists(
     st.tuples(
-        st.integers(0, 5), st.sampled_from(["set", "clear", "put", "drop", "timer"]), st.integers(0, 3)
+        st.integers(0, 5),
+        st.sampled_from(["set", "clear", "put", "drop", "drop all", "add", "replace", "forget", "timer"]),
+        st.integers(0, 3),
+        st.sampled_from([None, None, ("w", 1), ("w", 2)]),
     ),
     max_size=8,
 )
 
 
-class Keyed:
+class Keyed(Operator):
     """An operator with keyed state that tells which keys it uses."""
 
-    watermark_ms = -(2**63)
-
-    def __init__(self):
-        self.backend = HeapKeyedStateBackend(max_parallelism=4, tracking=True)
+    def __init__(self, make=HeapKeyedStateBackend, **options):
+        self.backend = make(max_parallelism=4, tracking=True, **options)
         self.backend.track()
-        self.context = SimpleNamespace(keyed_state=self.backend, operator_state=None)
+        self.context = SimpleNamespace(keyed_state=self.backend, operator_state=None, max_parallelism=4)
 
-    def snapshot_state(self):
-        return None
+    def process_batch(self, values, timestamps):
+        raise AssertionError
 
-    def change(self, key, action, number):
+    def change(self, key, action, number, namespace=None):
         backend = self.backend
         if backend.touched is not None:
             backend.touched.add(key)
         backend.set_current_key(key)
+        value, mapping, elements = (backend.get_state(each, namespace) for each in (VALUE, MAP, LIST))
         if action == "set":
-            backend.get_state(VALUE).update(number)
+            value.update(number)
         elif action == "clear":
-            backend.get_state(VALUE).clear()
+            value.clear()
         elif action == "put":
-            backend.get_state(MAP).put(number, number * 10)
+            mapping.put(number, number * 10)
         elif action == "drop":
-            backend.get_state(MAP).remove(number)
+            mapping.remove(number)
+        elif action == "drop all":
+            mapping.clear()
+        elif action == "add":
+            elements.add(number)
+        elif action == "replace":
+            elements.update([number] * number)
+        elif action == "forget":
+            backend.clear_namespace(namespace, key)
         else:
             backend.event_timers.register(number, key)
 
 
 def write(operator, changes, order):
     writer = StateFileWriter()
-    add_operator_state(writer, NODE, 0, operator, changes.take(order, 1, operator))
     is_delta = changes.suffice(order)
+    add_operator_state(writer, NODE, 0, operator, patched=is_delta, keep_changes=order.is_savepoint)
     changes.wrote(order)
     return StateFileReader(writer.finish(), "there"), is_delta
 
@@ -74,36 +90,79 @@ def contents(backend):
     return {group: states for group, states in groups.items() if states}, snapshot.timers
 
 
-@given(
-    rounds=st.lists(
-        st.tuples(changes_of_keys, st.sampled_from(["checkpoint", "savepoint", "failed"])),
-        min_size=1,
-        max_size=6,
-    )
+rounds_of_changes = st.lists(
+    st.tuples(changes_of_keys, st.sampled_from(["checkpoint", "checkpoint", "savepoint", "failed"])),
+    min_size=1,
+    max_size=6,
 )
-def test_a_chain_says_what_a_snapshot_would(rounds):
-    operator, changes = Keyed(), Changes()
+
+
+@given(rounds_of_changes, st.sampled_from([0, 1_000]))
+def test_a_chain_says_what_a_snapshot_would(rounds, always_changes):
+    run(Keyed(), rounds, always_changes)
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(rounds_of_changes, st.sampled_from([0, 1_000]), st.sampled_from([600, 1 << 20]))
+def test_a_chain_of_state_on_disk_says_what_a_snapshot_would(rounds, always_changes, cache_bytes):
+    operator = Keyed(DiskKeyedStateBackend, directory=tempfile.mkdtemp(), cache_bytes=cache_bytes)
+    run(operator, rounds, always_changes)
+    operator.backend.close()
+
+
+def run(operator, rounds, always_changes):
+    """Change and write by turns; after each checkpoint the files say what the operator has."""
+    changes = Changes()
     chain, completed = [], None
-    for number, (actions, kind) in enumerate(rounds, start=1):
-        for action in actions:
-            operator.change(*action)
-        if kind == "savepoint":
-            write(operator, changes, CheckpointOrder(number, "", "", "", is_savepoint=True))
-            continue
-        file, is_delta = write(operator, changes, CheckpointOrder(number, "", "", "", base=completed))
-        if kind == "failed":  # the coordinator then wants everything
-            completed = None
-            continue
-        chain = [*chain, file] if is_delta else [file]
-        completed = number
-        restored = Keyed()
-        _restore_keyed(StateChain(chain), "op", restored, range(4))
-        assert contents(restored.backend) == contents(operator.backend)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(snapshots, "_ALWAYS_CHANGES", always_changes)
+        for number, (actions, kind) in enumerate(rounds, start=1):
+            for action in actions:
+                operator.change(*action)
+            if kind == "savepoint":
+                write(operator, changes, CheckpointOrder(number, "", "", "", is_savepoint=True))
+                continue
+            file, is_delta = write(operator, changes, CheckpointOrder(number, "", "", "", base=completed))
+            if kind == "failed":  # the coordinator then wants everything
+                completed = None
+                continue
+            chain = [*chain, file] if is_delta else [file]
+            completed = number
+            restored = Keyed()
+            _restore_keyed(StateChain(chain), "op", restored, range(4))
+            assert contents(restored.backend) == contents(operator.backend)
+
+
+def test_state_on_disk_writes_the_keys_that_were_written_also_past_the_cache(tmp_path):
+    operator, changes = Keyed(DiskKeyedStateBackend, directory=str(tmp_path), cache_bytes=20_000), Changes()
+    for key in range(20_000):
+        operator.change(key, "set", 1)
+    whole, _ = write(operator, changes, CheckpointOrder(1, "", "", ""))
+    for key in range(500):
+        operator.change(key, "set", 2)
+        operator.change(key + 1_000, "clear", 0)
+    for key in range(5_000, 9_000):  # read only: pushes what was written out of the cache
+        operator.backend.set_current_key(key)
+        assert operator.backend.get_state(VALUE).value() == 1
+    delta, is_delta = write(operator, changes, CheckpointOrder(2, "", "", "", base=1))
+    assert is_delta
+    assert len(delta._data) * 10 < len(whole._data)
+    restored = Keyed()
+    _restore_keyed(StateChain([whole, delta]), "op", restored, range(4))
+    assert contents(restored.backend) == contents(operator.backend)
+    for key in range(15_000):
+        operator.change(key, "set", 3)
+    assert operator.backend._written is None  # too many to note them
+    again, _ = write(operator, changes, CheckpointOrder(3, "", "", "", base=2))
+    assert len(again._data) > len(whole._data) // 2
+    assert StateChain([whole, delta, again]).kinds("op") == {ChunkKind.SCHEMAS, ChunkKind.KEYED}
+    operator.backend.close()
 
 
 def test_a_file_with_changes_holds_only_the_keys_that_were_used():
     operator, changes = Keyed(), Changes()
-    for key in range(1000):
+    for key in range(3_000):
         operator.change(key, "set", 1)
     whole, _ = write(operator, changes, CheckpointOrder(1, "", "", ""))
     operator.change(7, "set", 2)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from millstream.common.errors import CheckpointDamagedError
@@ -12,7 +15,7 @@ from millstream.runtime.checkpoint.manifest import (
     read_manifest,
     write_manifest,
 )
-from millstream.runtime.checkpoint.storage import FileRef, open_store
+from millstream.runtime.checkpoint.storage import FileRef, checksum, open_store
 
 ENTRY = OperatorEntry(
     operator_id="ab" * 16,
@@ -42,6 +45,35 @@ def test_a_manifest_is_read_as_it_was_written(store):
     assert read_manifest(store, "chk-3") == MANIFEST
     assert [ref.path for ref in MANIFEST.files()] == ["shared/a", "shared/b", "shared/c", "shared/d"]
     assert MANIFEST.size() == 25
+
+
+def rewritten(path, change):
+    """Change a manifest's body, as another version would have written it."""
+    head, body = path.read_text().split("\n", 1)
+    document = json.loads(body)
+    change(document)
+    text = json.dumps(document)
+    envelope = {**json.loads(head), "checksum": checksum(text.encode())}
+    path.write_text(f"{json.dumps(envelope)}\n{text}\n")
+
+
+def test_a_manifest_of_before_forms_and_key_types_can_be_read(store, tmp_path):
+    write_manifest(store, "chk-3", MANIFEST)
+
+    def before(document):
+        for entry in document["operators"]:
+            del entry["form"], entry["key_type"]
+
+    rewritten(tmp_path / "chk-3" / "_metadata", before)
+    assert read_manifest(store, "chk-3") == MANIFEST
+
+
+def test_what_later_versions_tell_of_operators_is_left_out(store, tmp_path):
+    told = replace(ENTRY, form="windows of 5 ms", key_type=["TUPLE", "LONG", "STRING"])
+    manifest = replace(MANIFEST, operators=(told,))
+    write_manifest(store, "chk-3", manifest)
+    rewritten(tmp_path / "chk-3" / "_metadata", lambda document: document["operators"][0].update(more=1))
+    assert read_manifest(store, "chk-3") == manifest
 
 
 def test_there_is_none_where_none_was_written(store):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import os
 import pickle
 
 import pytest
 
-from millstream.common.errors import CheckpointDamagedError, CheckpointStorageError
-from millstream.runtime.checkpoint.storage import FileRef, open_store
+from millstream.common.configuration import Configuration
+from millstream.common.errors import CheckpointDamagedError, CheckpointStorageError, ConfigurationError
+from millstream.runtime.checkpoint.storage import FileRef, check_locations, open_store
+from millstream.runtime.checkpoint.storage_arrow import ArrowStore
 
 
 @pytest.fixture(params=["path", "file://", "pyarrow"])
@@ -17,9 +21,7 @@ def store(request, tmp_path):
         return open_store(str(tmp_path))
     if request.param == "file://":
         return open_store(f"file://{tmp_path}")
-    from millstream.runtime.checkpoint import storage
-
-    return storage._ArrowStore(f"file://{tmp_path}")
+    return ArrowStore(f"file://{tmp_path}")
 
 
 def test_what_was_written_is_read_by_any_process(store):
@@ -76,3 +78,24 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
 def test_an_unknown_scheme_is_refused():
     with pytest.raises(CheckpointStorageError, match="nosuch://there"):
         open_store("nosuch://there").write("a", b"")
+
+
+@pytest.mark.parametrize(
+    ("location", "version", "said"),
+    [
+        ("s3://bucket/a", None, r'pyarrow, which is not installed[\s\S]*"millstream\[s3\]"'),
+        ("s3a://bucket/a", "20.0.0", r'version 21 or newer; 20.0.0 is installed[\s\S]*"millstream\[s3\]"'),
+        ("gs://bucket/a", None, r'pyarrow, which is not installed[\s\S]*"millstream\[parquet\]"'),
+        ("hdfs://host:1/a", None, r'hdfs-native, which is not installed[\s\S]*"millstream\[hdfs\]"'),
+    ],
+)
+def test_what_is_to_be_installed_is_told_before_a_job_runs(monkeypatch, location, version, said):
+    def find(name):
+        if version is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version
+
+    monkeypatch.setattr(importlib.metadata, "version", find)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=said):
+        check_locations(Configuration.from_dict({"execution.checkpointing.savepoint-dir": location}))

@@ -1,0 +1,155 @@
+"""What a store of checkpoints promises, wherever it is; `storage.open_store` opens one."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from millstream.common.crash_points import around
+from millstream.common.errors import CheckpointDamagedError, CheckpointStorageError
+
+__all__ = ["STAGED", "FileRef", "FileStore", "checksum"]
+
+STAGED = ".staged"
+"""How names of files end that are not finished yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """A file of a store.
+
+    Attributes:
+        path: Relative to the store.
+        size: In bytes.
+        checksum: BLAKE2b of the contents, 32 hexadecimal digits.
+    """
+
+    path: str
+    size: int
+    checksum: str
+
+    def check(self, data: bytes, where: str) -> bytes:
+        """Return `data`, read from `where`.
+
+        Raises:
+            CheckpointDamagedError: If it is not what was written.
+        """
+        if len(data) != self.size:
+            raise CheckpointDamagedError(
+                f'file "{where}" has {len(data)} bytes, {self.size} were written',
+                detail="It was cut, or replaced by another.",
+            )
+        if checksum(data) != self.checksum:
+            raise CheckpointDamagedError(
+                f'file "{where}" was altered: its checksum is another than when written'
+            )
+        return data
+
+
+def checksum(data: bytes) -> str:
+    """Return the checksum of a file's contents."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+class FileStore(ABC):
+    """A directory, local or remote; every method may be called from any process.
+
+    Attributes:
+        location: How users name it.
+    """
+
+    location: str
+
+    def write(self, path: str, data: bytes) -> FileRef:
+        """Write a file; it is durable and visible as a whole when this returns.
+
+        Raises:
+            CheckpointStorageError: If it cannot be written.
+        """
+        try:
+            around("storage.write", self.describe(path), lambda: self._put(path, data))
+        except OSError as error:
+            raise self._failed("written", path, error) from error
+        return FileRef(path, len(data), checksum(data))
+
+    def read(self, ref: FileRef) -> bytes:
+        """Read a file and check it.
+
+        Raises:
+            CheckpointDamagedError: If it is missing or not what was written.
+        """
+        where = self.describe(ref.path)
+        try:
+            data = around("storage.read", where, lambda: self._get(ref.path))
+        except FileNotFoundError:
+            raise CheckpointDamagedError(f'file "{where}" is missing') from None
+        except OSError as error:
+            raise self._failed("read", ref.path, error) from error
+        return ref.check(data, where)
+
+    def read_if_there(self, path: str) -> bytes | None:
+        """Read a file that nothing tells the checksum of; None if there is none."""
+        try:
+            return self._get(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._failed("read", path, error) from error
+
+    def describe(self, path: str) -> str:
+        """Return a file's place as users name it."""
+        return f"{self.location.rstrip('/')}/{path}"
+
+    def _failed(self, what: str, path: str, error: OSError) -> CheckpointStorageError:
+        return CheckpointStorageError(
+            f'file "{self.describe(path)}" cannot be {what}: {error.strerror or error}',
+            hint="Check that the directory of checkpoints exists, can be written by every host, and has space.",
+        )
+
+    @abstractmethod
+    def _put(self, path: str, data: bytes) -> None: ...
+
+    @abstractmethod
+    def _get(self, path: str) -> bytes: ...
+
+    def names(self, directory: str) -> list[str]:
+        """Return the names in a directory, sorted; empty if there is none.
+
+        Raises:
+            CheckpointStorageError: If they cannot be read.
+        """
+        return [name for name in self._listed(directory) if not name.endswith(STAGED)]
+
+    def leftovers(self, directory: str) -> list[str]:
+        """Return the names of files in a directory whose writer has not finished them, or was killed before.
+
+        Raises:
+            CheckpointStorageError: If they cannot be read.
+        """
+        return [name for name in self._listed(directory) if name.endswith(STAGED)]
+
+    def _listed(self, directory: str) -> list[str]:
+        try:
+            return sorted(self._names(directory))
+        except OSError as error:
+            raise self._failed("listed", directory, error) from error
+
+    @abstractmethod
+    def _names(self, directory: str) -> list[str]: ...
+
+    def delete(self, path: str) -> None:
+        """Remove a file or directory with all in it; nothing happens if there is none.
+
+        Raises:
+            CheckpointStorageError: If it cannot be removed.
+        """
+        try:
+            around("storage.delete", self.describe(path), lambda: self._remove(path))
+        except FileNotFoundError:
+            return  # somebody else removed it meanwhile
+        except OSError as error:
+            raise self._failed("removed", path, error) from error
+
+    @abstractmethod
+    def _remove(self, path: str) -> None: ...

@@ -1,0 +1,69 @@
+"""Checkpoints in a directory that all hosts see."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from millstream.common.crash_points import reach
+from millstream.common.ids import new_id
+from millstream.runtime.checkpoint.storage_base import STAGED, FileStore
+
+__all__ = ["LocalStore"]
+
+
+class LocalStore(FileStore):
+    """A file is written beside its place, made durable and renamed.
+
+    Args:
+        location: The directory.
+    """
+
+    def __init__(self, location: str) -> None:
+        self.location = os.path.abspath(os.path.expanduser(location))
+
+    def _path(self, path: str) -> str:
+        return os.path.join(self.location, path)
+
+    def _put(self, path: str, data: bytes) -> None:
+        target = self._path(path)
+        directory = os.path.dirname(target)
+        os.makedirs(directory, exist_ok=True)
+        staged = f"{target}.{new_id()[:8]}{STAGED}"
+        try:
+            with open(staged, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            reach("storage.staged", staged)
+            os.replace(staged, target)
+        except BaseException:
+            Path(staged).unlink(missing_ok=True)
+            raise
+        _sync_directory(directory)
+
+    def _get(self, path: str) -> bytes:
+        with open(self._path(path), "rb") as file:
+            return file.read()
+
+    def _names(self, directory: str) -> list[str]:
+        try:
+            return os.listdir(self._path(directory))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def _remove(self, path: str) -> None:
+        target = self._path(path)
+        if os.path.isdir(target):
+            shutil.rmtree(target)
+        else:
+            Path(target).unlink(missing_ok=True)
+
+
+def _sync_directory(directory: str) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,471 @@
+"""Every block of Python in README.md and docs/ runs, with the names that its page takes for granted.
+
+Blocks are parts of programs. Each has a function here: it yields the names that the block finds, and what in its text
+stands for something else; the block runs; then the function looks at what came of it. A block without a function
+fails, so does a function without its block.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+import sqlite3
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from millstream import common, datastream
+from millstream.common import (
+    Configuration,
+    Encoder,
+    Time,
+    Types,
+    WatermarkStrategy,
+    accumulators,
+    watermark_strategy,
+)
+from millstream.common.errors import StateAccessError
+from millstream.common.functions import CheckpointedFunction
+from millstream.datastream import StreamExecutionEnvironment, functions, state, window
+from millstream.datastream.connectors import file_system
+from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.datastream.functions import SourceFunction
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = {}
+
+
+def blocks():
+    for page in PAGES:
+        for number, text in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(), re.S | re.M)):
+            yield page.name, number, text
+
+
+BLOCKS = {(page, number): text for page, number, text in blocks()}
+
+
+def example(page, number):
+    def register(function):
+        EXAMPLES[page, number] = function
+        return function
+
+    return register
+
+
+def public(*modules):
+    """The names that a program has imported by then."""
+    return {
+        name: getattr(module, name) for module in modules for name in dir(module) if not name.startswith("_")
+    }
+
+
+@pytest.fixture
+def env(tmp_path):
+    options = {
+        "execution.target": "local",
+        "millstream.epoch.fixed-records": 5,
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+    }
+    environment = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+    return environment.set_parallelism(1)
+
+
+def test_every_block_of_python_has_an_example_here():
+    assert set(EXAMPLES) == set(BLOCKS)
+
+
+@pytest.mark.parametrize(("page", "number"), sorted(BLOCKS))
+def test_block_does_what_its_page_says(page, number, env, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = public(
+        common, functions, state, window, file_system, watermark_strategy, accumulators, datastream
+    )
+    names |= {"__name__": "__main__", "env": env, "environment": env}
+    steps = EXAMPLES[page, number](SimpleNamespace(env=env, path=tmp_path, capsys=capsys, names=names))
+    more, written = next(steps)
+    names |= more
+    text = BLOCKS[page, number]
+    for old, new in written.items():
+        assert old in text
+        text = text.replace(old, new)
+    tree = ast.parse(text)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    where = f"{page}, block {number}"
+    exec(compile(tree, where, "exec"), names)
+    if last is not None:
+        names["result"] = eval(compile(ast.Expression(last.value), where, "eval"), names)
+    with pytest.raises(StopIteration):
+        next(steps)
+
+
+def collect(stream):
+    with stream.execute_and_collect() as results:
+        return list(results)
+
+
+class ByTime(watermark_strategy.TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value.time
+
+
+def stamped(env, records):
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(ByTime())
+    return env.from_collection(records).assign_timestamps_and_watermarks(strategy)
+
+
+def record(**fields):
+    return SimpleNamespace(**fields)
+
+
+# README.md
+
+
+@example("README.md", 0)
+def sums(case):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MILLSTREAM_CONFIG", '{"execution.target": "local"}')
+        yield {}, {}
+    expected = [f"({digit}, 100000, {sum(range(digit or 10, 1_000_001, 10))})" for digit in range(10)]
+    assert sorted(case.capsys.readouterr().out.splitlines()) == expected
+
+
+# docs/async-io.md
+
+
+@example("async-io.md", 0)
+def enrich(case):
+    class Client:
+        asked = Counter()
+
+        async def get(self, customer_id):
+            await asyncio.sleep(0)
+            Client.asked[customer_id] += 1
+            if customer_id == 2 and Client.asked[2] == 1:
+                raise ConnectionError
+            return f"customer {customer_id}"
+
+        async def close(self):
+            pass
+
+    async def connect():
+        return Client()
+
+    orders = case.env.from_collection([record(customer_id=n) for n in range(4)])
+    yield {"connect": connect, "orders": orders}, {}
+    results = [(order.customer_id, customer) for order, customer in collect(case.names["enriched"])]
+    assert sorted(results) == [(n, f"customer {n}") for n in range(4)]
+
+
+@example("async-io.md", 1)
+def score(case):
+    class Model:
+        async def scores(self, texts):
+            return [len(text) for text in texts]
+
+    texts = case.env.from_collection(["a", "bb", "ccc"])
+    yield {"texts": texts}, {}
+    case.names["Score"].model = Model()
+    Model.score = Model.scores
+    assert collect(case.names["scored"]) == [1, 2, 3]
+
+
+# docs/checkpoints.md
+
+
+@example("checkpoints.md", 0)
+def checkpointing(case):
+    yield {}, {}
+    assert case.env.get_checkpoint_config().get_checkpoint_interval() == 10_000
+    assert case.env.get_default_savepoint_directory() == "s3://bucket/savepoints"
+
+
+# docs/joins.md
+
+
+@example("joins.md", 0)
+def totals(case):
+    orders = case.env.from_collection([record(user="a", amount=3), record(user="a", amount=4)])
+    questions = case.env.from_collection([record(user="a"), record(user="b")])
+    yield {"orders": orders, "questions": questions}, {}
+    assert sorted(collect(case.names["result"]), key=repr) == [("a", 7), ("b", None)]
+
+
+@example("joins.md", 1)
+def limits(case):
+    readings = case.env.from_collection([record(sensor="x", value=3.0), record(sensor="x", value=1.0)])
+    rules = case.env.from_collection([record(sensor="x", limit=2.0)])
+    yield {"readings": readings, "rules": rules}, {}
+    assert [reading.value for reading in collect(case.names["result"])] == [3.0]
+
+
+def orders_and_bills(case):
+    orders = [record(user="a", time=n) for n in (0, 100_000)]
+    bills = [record(user="a", time=n) for n in (30_000, 400_000)]
+    return {
+        "orders": stamped(case.env, orders),
+        "bills": stamped(case.env, bills),
+        "key": lambda each: each.user,
+    }
+
+
+@example("joins.md", 2)
+def interval_join(case):
+    names = orders_and_bills(case)
+    yield {"a": names["orders"], "b": names["bills"], "key": names["key"]}, {}
+    assert [times for _, _, *times in collect(case.names["result"])] == [[0, 30_000]]
+
+
+@example("joins.md", 3)
+def window_join(case):
+    yield orders_and_bills(case), {}
+    assert collect(case.names["result"]) == [(2, 1), (0, 1)]
+
+
+# docs/metrics.md
+
+
+@example("metrics.md", 0)
+def metrics(case):
+    yield {}, {}
+    case.env.from_collection([1]).map(case.names["Parse"]()).print()
+    case.env.execute()
+
+
+@example("metrics.md", 1)
+def accumulated(case):
+    lines = case.env.from_collection(["a b", "ccc"])
+    yield {"lines": lines}, {'result.get_accumulator_result("words")': "result"}
+    result = case.names["result"]
+    assert result.get_accumulator_result("words") == 3
+    assert result.get_accumulator_result("average length") == 3.0
+
+
+@example("metrics.md", 2)
+def parameters(case):
+    class Context:
+        @staticmethod
+        def get_job_parameter(key, default):
+            return case.env.get_config().get_global_job_parameters().get(key, default)
+
+    yield {"runtime_context": Context}, {}
+    assert case.names["result"] == "20"
+
+
+# docs/sinks.md
+
+
+@example("sinks.md", 0)
+def sqlite_sink(case):
+    yield {}, {}
+    case.env.enable_checkpointing(1)
+    words = case.env.from_collection([("a", n) for n in range(12)])
+    words.sink_to(case.names["SqliteSink"](str(case.path / "counts.db")))
+    case.env.execute()
+    rows = sqlite3.connect(case.path / "counts.db").execute("select * from counts").fetchall()
+    assert sorted(rows) == [("a", n) for n in range(12)]
+
+
+@example("sinks.md", 1)
+def compacting_files(case):
+    class There(file_system.FileSink):
+        @staticmethod
+        def for_row_format(base_path, encoder):
+            assert base_path == "/data/out"
+            return file_system.FileSink.for_row_format(str(case.path / "out"), encoder)
+
+    yield {"FileSink": There, "Encoder": Encoder}, {}
+    case.env.enable_checkpointing(1)
+    case.env.from_collection([str(n) for n in range(30)], Types.STRING()).sink_to(case.names["sink"])
+    case.env.execute()
+    files = [path for path in (case.path / "out").rglob("[!.]*") if path.is_file()]
+    assert sorted(line for path in files for line in path.read_text().split()) == sorted(map(str, range(30)))
+
+
+# docs/sources.md
+
+
+@example("sources.md", 0)
+def lines_of_folder(case):
+    folder = case.path / "in"
+    folder.mkdir()
+    for name, length in {"a": 13, "b": 0, "c": 4}.items():
+        (folder / name).write_text("".join(f"{name}{n}\n" for n in range(length)))
+    yield {}, {}
+    source = case.names["LinesOfFolder"](str(folder))
+    lines = case.env.from_source(source, WatermarkStrategy.no_watermarks(), "lines")
+    expected = [f"a{n}" for n in range(13)] + [f"c{n}" for n in range(4)]
+    assert sorted(collect(lines)) == sorted(expected)
+
+
+@example("sources.md", 1)
+def from_queue(case):
+    class Queue:
+        sent = 0
+
+        def get(self):
+            self.sent += 1
+            if self.sent > 3:
+                raise SystemExit  # ends `run`
+            return record(body=f"m{self.sent}", time_ms=self.sent * 1000)
+
+    yield {"connect": Queue}, {}
+    assert collect(case.names["stream"]) == ["m1", "m2", "m3"]
+
+
+@example("sources.md", 2)
+def replaying(case):
+    yield {}, {}
+
+    class Replaying(SourceFunction, CheckpointedFunction):
+        run = case.names["run"]
+
+        def __init__(self, data):
+            super().__init__()
+            self.data = data
+
+        def initialize_state(self, context):
+            self.state = context.get_operator_state_store().get_list_state(state.ListStateDescriptor("at"))
+            self.offset = max(self.state.get(), default=0)
+
+        def snapshot_state(self, context):
+            self.state.update([self.offset])
+
+    case.env.enable_checkpointing(1)
+    assert collect(case.env.add_source(Replaying("abc"))) == ["a", "b", "c"]
+
+
+# docs/state-tools.md
+
+
+def bootstrapped(case):
+    from millstream.state_processor import KeyedBootstrap, SavepointWriter
+
+    states = {"stats": (state.ValueStateDescriptor("stats"), 1)}
+    bootstrap = KeyedBootstrap([("a", 1), ("b", 2)], 0, states)
+    return SavepointWriter.new().with_operator("count", bootstrap).write(str(case.path / "saved"))
+
+
+@example("state-tools.md", 0)
+def reading(case):
+    path = bootstrapped(case)
+    # tests/spark has it read by Spark
+    yield {}, {"checkpoints/fa85…/chk-5": path, 'reader.to_spark(spark, "count", "stats")': "frame"}
+    assert sorted(case.capsys.readouterr().out.splitlines()) == ["a 1", "b 2"]
+    assert list(case.names["frame"]["value"]) == [1, 2]
+
+
+@example("state-tools.md", 1)
+def writing(case):
+    from millstream.state_processor import SavepointReader
+
+    limits = state.MapStateDescriptor("limits")
+    rows = [{"id": "a", "amount": 3}, {"id": "b", "amount": 4}]
+    yield {"rows": rows, "limits": limits, "ValueStateDescriptor": state.ValueStateDescriptor}, {}
+    reader = SavepointReader.read("savepoints/accounts")
+    found = [(key, value) for key, _, value in reader.keyed_state("accounts", "balance")]
+    assert sorted(found) == [("a", 3), ("b", 4)]
+    assert reader.operator_state("rules", "limits").elements == {"low": 1}
+
+
+@example("state-tools.md", 2)
+def asking(case):
+    class Keep(datastream.KeyedProcessFunction):
+        def open(self, runtime_context):
+            self.balance = runtime_context.get_state(state.ValueStateDescriptor("balance"))
+
+        def process_element(self, value, ctx):
+            self.balance.update(value * 2)
+
+    class Waiting(SourceFunction):
+        def run(self, ctx):
+            ctx.collect(17)
+            self.ended = asyncio.Event()
+            while not self.ended.is_set():
+                ctx.mark_as_temporarily_idle()
+
+        def cancel(self):
+            self.ended.set()
+
+    numbers = case.env.add_source(Waiting())
+    numbers.key_by(lambda number: number).process(Keep()).uid("accounts").print()
+
+    def wait_for_record(client):
+        for _ in range(1_000):
+            try:
+                return client.query_state("accounts", "balance", 17).result()
+            except StateAccessError:
+                asyncio.run(asyncio.sleep(0.01))
+        raise AssertionError("the record did not come")
+
+    asked = 'client.query_state("accounts", "balance", 17)'
+    yield {"wait_for_record": wait_for_record}, {asked: f"wait_for_record(client)\n{asked}"}
+    assert case.names["result"] == 34
+    case.names["client"].cancel().result()
+
+
+# docs/time.md
+
+
+@example("time.md", 0)
+def strategies(case):
+    stream = case.env.from_collection([record(time=5)])
+    yield (
+        {
+            "MyAssigner": ByTime,
+            "source": NumberSequenceSource(1, 3),
+            "stream": stream,
+            "Duration": common.Duration,
+        },
+        {},
+    )
+    strategy = case.names["strategy"]
+    assert strategy.idle_timeout_ms == 60_000
+    marked = stream.assign_timestamps_and_watermarks(strategy)
+
+    class Stamps(datastream.ProcessFunction):
+        def process_element(self, value, ctx):
+            yield ctx.timestamp()
+
+    assert collect(marked.process(Stamps())) == [5]
+
+
+# docs/windows.md
+
+
+@example("windows.md", 0)
+def sliding(case):
+    class Average(functions.AggregateFunction):
+        def create_accumulator(self):
+            return 0, 0
+
+        def add(self, value, accumulator):
+            return accumulator[0] + value[1], accumulator[1] + 1
+
+        def get_result(self, accumulator):
+            return accumulator[0] / accumulator[1]
+
+        def merge(self, a, b):
+            return a[0] + b[0], a[1] + b[1]
+
+    class AddWindow(functions.ProcessWindowFunction):
+        def process(self, key, context, elements):
+            yield key, context.window().end, next(iter(elements))
+
+        def clear(self, context):
+            pass
+
+    class Second(watermark_strategy.TimestampAssigner):
+        def extract_timestamp(self, value, record_timestamp):
+            return value[1] * 1000
+
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Second())
+    stream = case.env.from_collection([("a", 1), ("a", 3)]).assign_timestamps_and_watermarks(strategy)
+    yield {"stream": stream, "Average": Average, "AddWindow": AddWindow, "Time": Time}, {}
+    results = collect(case.names["result"])
+    assert len(results) == 62
+    assert ("a", 4_000, 2.0) in results
+    assert ("a", 63_000, 3.0) in results

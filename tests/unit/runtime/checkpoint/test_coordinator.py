@@ -1,0 +1,143 @@
+"""What the coordinator removes, when, and what it makes of failures in between."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from millstream.common.clock import ManualClock
+from millstream.common.configuration import Configuration
+from millstream.common.errors import CheckpointStorageError
+from millstream.runtime.checkpoint.compaction import CompactionOrder
+from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator, CheckpointSettings
+from millstream.runtime.checkpoint.orders import WrittenState
+from millstream.runtime.checkpoint.pointer import RecoveryPointer
+from millstream.runtime.checkpoint.storage import open_store
+from millstream.runtime.checkpoint.storage_local import LocalStore
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "job"
+
+
+def coordinator(tmp_path, **settings):
+    built = CheckpointCoordinator(
+        CheckpointSettings(interval_ms=10, directory=str(tmp_path), **settings),
+        job_id="job",
+        job_name="Job",
+        job_graph=SimpleNamespace(vertices=[]),
+        clock=ManualClock(),
+        pointer=RecoveryPointer(str(tmp_path / "ha"), "Job"),
+    )
+    built.begin_attempt()
+    return built
+
+
+def write(home, order, content=b"state"):
+    file = open_store(str(home)).write(f"shared/{order.checkpoint_id}-0", content)
+    return [WrittenState(0, file, {}, order.base is not None)]
+
+
+def make(coordinator, home):
+    order = coordinator.begin()
+    return coordinator.complete(order, epoch=1, written=write(home, order), driver_states={})
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_what_a_killed_slot_left_half_written_goes_with_the_next_checkpoint(tmp_path, home):
+    checkpoints = coordinator(tmp_path)
+    make(checkpoints, home)
+    (home / "shared" / "2-1.abc.staged").write_bytes(b"half")
+    (home / "shared" / "1-1").write_bytes(b"of an attempt that failed")
+    make(checkpoints, home)
+    checkpoints.tidy()
+    assert names(home) == ["chk-2", "shared"]
+    assert names(home / "shared") == ["1-0", "2-0"]
+
+
+def test_files_of_a_compaction_that_is_under_way_stay(tmp_path, home):
+    checkpoints = coordinator(tmp_path, compact_from_bytes=1, compact_after=1)
+    make(checkpoints, home)
+    make(checkpoints, home)
+    order = checkpoints.begin()
+    ((slot, compaction),) = order.compactions.items()
+    assert (slot, [file.path for file in compaction.files]) == (0, ["shared/1-0", "shared/2-0"])
+    assert isinstance(compaction, CompactionOrder)
+    checkpoints.complete(order, epoch=3, written=write(home, order), driver_states={})
+    half = home / f"{compaction.target}.abc.staged"
+    half.write_bytes(b"half")
+    checkpoints.tidy()
+    assert half.exists()
+    done = home / compaction.target
+    half.rename(done)
+    make(checkpoints, home)
+    checkpoints.tidy()
+    assert done.exists()
+    checkpoints.begin_attempt()  # its slot is gone
+    make(checkpoints, home)
+    checkpoints.tidy()
+    assert not done.exists()
+
+
+def test_a_checkpoint_that_seemed_to_fail_goes_when_a_later_one_is_there(tmp_path, home):
+    checkpoints = coordinator(tmp_path, tolerable_failures=1)
+    make(checkpoints, home)
+    order = checkpoints.begin()
+    (home / "chk-2").mkdir()
+    (home / "chk-2" / "_metadata").write_text("published, and its answer lost")
+    checkpoints.failed(order, CheckpointStorageError("lost"))
+    checkpoints.tidy()
+    assert names(home) == ["chk-1", "chk-2", "shared"]
+    make(checkpoints, home)
+    checkpoints.tidy()
+    assert names(home) == ["chk-3", "shared"]
+
+
+def test_a_recovery_pointer_that_cannot_be_written_counts_as_a_failed_checkpoint(tmp_path, home):
+    checkpoints = coordinator(tmp_path, tolerable_failures=1)
+    make(checkpoints, home)
+    for name in ("Job.recovery", ""):
+        path = tmp_path / "ha" / name
+        path.unlink() if name else path.rmdir()
+    (tmp_path / "ha").write_text("a file where a directory should be")
+
+    def fail():
+        order = checkpoints.begin()
+        with pytest.raises(CheckpointStorageError) as raised:
+            checkpoints.complete(order, epoch=1, written=write(home, order), driver_states={})
+        checkpoints.failed(order, raised.value)
+
+    fail()
+    with pytest.raises(CheckpointStorageError, match="ha"):
+        fail()
+
+
+def test_a_retracted_checkpoint_is_gone_and_the_pointer_names_the_one_before(tmp_path, home):
+    checkpoints = coordinator(tmp_path, tolerable_failures=1)
+    make(checkpoints, home)
+    checkpoints.failed(checkpoints.begin(), CheckpointStorageError("lost"))
+    (home / "chk-2").mkdir()
+    checkpoints.retract()
+    assert names(home) == ["chk-1", "shared"]
+    assert json.loads((tmp_path / "ha" / "Job.recovery").read_text())["checkpoint"] == str(home / "chk-1")
+
+
+def test_a_directory_that_cannot_be_read_is_refused_before_the_start(tmp_path, monkeypatch):
+    def refuse(self, directory):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(LocalStore, "_names", refuse)
+    with pytest.raises(CheckpointStorageError, match=f"{tmp_path}.* cannot be listed: Permission denied"):
+        coordinator(tmp_path).check()
+
+
+def test_more_checkpoints_at_once_than_one_are_said_to_be_impossible(caplog):
+    configuration = Configuration.from_dict({"execution.checkpointing.max-concurrent-checkpoints": 2})
+    CheckpointSettings.of(configuration)
+    assert "max-concurrent-checkpoints is 2 and has no effect" in caplog.text
