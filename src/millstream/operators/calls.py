@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from itertools import repeat
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice, repeat
 from typing import Any
 
 from millstream.common.output_tag import OutputTag
@@ -15,6 +15,8 @@ from millstream.operators.user_code import attach_element, check_results, fit
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 
 __all__ = ["Process", "call_each", "call_each_keyed", "emit_results", "extend_stamped"]
+
+_PORTION = 1_024
 
 Process = Callable[[Any, Any], Iterable[Any] | None]
 """A function of record (or timestamp) and context."""
@@ -49,12 +51,19 @@ def call_each_keyed(
 ) -> tuple[list[Any], list[int] | None]:
     """Call `process` for each record under its key; there is no current key afterwards."""
     if state.touched is not None:
-        keys = list(keys)
-        state.touched.update(keys)
+        keys = chain.from_iterable(_noted(keys, state.touched))
     call = _call_unstamped if timestamps is None else _call_stamped
     made = call(process, context, state, keys, values, timestamps)
     state.current_key = NO_KEY
     return made
+
+
+def _noted(keys: Iterable[Any], touched: set[Any]) -> Iterator[list[Any]]:
+    """Add keys to those that were used, a few at a time: their records are then still in the processor's cache."""
+    remaining = iter(keys)
+    while portion := list(islice(remaining, _PORTION)):
+        touched.update(portion)
+        yield portion
 
 
 # The two loops differ in the stamps only; one loop would cost the unstamped one a third of its speed.
