@@ -14,7 +14,7 @@ from millstream.operators.timer_service import KeyedContext, ProcessContext
 from millstream.operators.user_code import attach_element, check_results, fit
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 
-__all__ = ["Process", "call_each", "call_each_keyed", "emit_results", "extend_stamped"]
+__all__ = ["Process", "call_each", "call_each_keyed", "emit_results", "extend_stamped", "noted"]
 
 _PORTION = 1_024
 
@@ -51,16 +51,22 @@ def call_each_keyed(
 ) -> tuple[list[Any], list[int] | None]:
     """Call `process` for each record under its key; there is no current key afterwards."""
     if state.touched is not None:
-        keys = chain.from_iterable(_noted(keys, state.touched))
+        keys = noted(keys, state.touched)
     call = _call_unstamped if timestamps is None else _call_stamped
     made = call(process, context, state, keys, values, timestamps)
     state.current_key = NO_KEY
     return made
 
 
-def _noted(keys: Iterable[Any], touched: set[Any]) -> Iterator[list[Any]]:
-    """Add keys to those that were used, a few at a time: their records are then still in the processor's cache."""
-    remaining = iter(keys)
+def noted(keys: Iterable[Any], touched: set[Any]) -> Iterator[Any]:
+    """Return the keys, each added to those that were used before it comes.
+
+    They are added a few at a time, so that their records are still in the processor's cache when they are processed.
+    """
+    return chain.from_iterable(_portions(iter(keys), touched))
+
+
+def _portions(remaining: Iterator[Any], touched: set[Any]) -> Iterator[list[Any]]:
     while portion := list(islice(remaining, _PORTION)):
         touched.update(portion)
         yield portion

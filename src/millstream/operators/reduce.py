@@ -22,6 +22,7 @@ from millstream.common.time import MAX_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
 from millstream.common.types import Row
 from millstream.operators.base import Operator, OperatorSpec
+from millstream.operators.calls import noted
 from millstream.operators.functions_adapter import as_reduce, close_function, open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element, fit
@@ -119,8 +120,7 @@ class ReduceOperator(Operator):
         in_place = self._in_place
         keys: Iterable[Any] = map(self._key_selector, values)
         if self._state.touched is not None:
-            keys = list(keys)
-            self._state.touched.update(keys)
+            keys = noted(keys, self._state.touched)
         value = None
         try:
             for value, key in zip(values, keys, strict=True):
