@@ -222,3 +222,40 @@ def test_a_job_that_stops_with_a_savepoint_tells_functions_of_it(tmp_path):
     assert path.startswith(str(tmp_path))
     assert Heard.told == Heard.made
     assert len(Heard.told) > 10
+
+
+class Deaf(MapFunction, CheckpointedFunction, CheckpointListener):
+    """Fails when it is told of the last checkpoint, once."""
+
+    failed = False
+    closed = 0
+
+    def initialize_state(self, context):
+        self.last = False
+
+    def snapshot_state(self, context):
+        pass
+
+    def map(self, value):
+        self.last = value == 100
+        return value
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        if self.last and not Deaf.failed:
+            Deaf.failed = True
+            raise ValueError("not now")
+
+    def close(self):
+        Deaf.closed += 1
+
+
+def test_functions_are_closed_also_if_one_fails_as_it_is_told_of_the_last_checkpoint():
+    Deaf.failed, Deaf.closed = False, 0
+
+    def build(env):
+        numbers = env.from_source(NumberSequenceSource(1, 100), WatermarkStrategy.no_watermarks(), "numbers")
+        return numbers.map(Deaf())
+
+    assert run(build, interval=100_000_000, epoch=100) == Counter(range(1, 101))
+    assert Deaf.failed
+    assert Deaf.closed == 2, "of the attempt that failed, and of the one behind it"

@@ -336,11 +336,15 @@ class CheckpointCoordinator:
     def goes_with(self, status: str) -> str | None:
         """Return the directory that is removed when the job ends; None if nothing is, or it is a temporary one.
 
+        It is given as it is shown, without credentials: it is written down for later drivers.
+
         Args:
             status: How it ends: FINISHED, FAILED or CANCELED.
         """
         kept = {"CANCELED": self._settings.keep_on_cancel, "FAILED": self._settings.keep_on_failure}
-        return None if self._temporary is not None or kept.get(status, False) else self._base
+        if self._base is None or self._temporary is not None or kept.get(status, False):
+            return None
+        return self.store.describe("").rstrip("/")
 
     def close(self, status: str) -> bool:
         """Remove what nobody wants any more: the job has ended.

@@ -205,10 +205,11 @@ class SlotTasks:
 
     def close(self, completed_checkpoint: int | None = None) -> None:
         """Close every subtask, the first level first; tell functions before of a checkpoint that is complete."""
+        subtasks = self._subtasks()
+        tell: list[Callable[[], None]] = []
         if completed_checkpoint is not None:
-            for subtask in self._subtasks():
-                subtask.notify(completed_checkpoint)
-        call_all([self._compactor.close, *(subtask.close for subtask in self._subtasks())])
+            tell = [partial(subtask.notify, completed_checkpoint) for subtask in subtasks]
+        call_all([*tell, self._compactor.close, *(subtask.close for subtask in subtasks)])
 
     def _deliver(self, blocks: list[Block]) -> None:
         for block in blocks:

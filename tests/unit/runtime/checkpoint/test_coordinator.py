@@ -141,3 +141,15 @@ def test_more_checkpoints_at_once_than_one_are_said_to_be_impossible(caplog):
     configuration = Configuration.from_dict({"execution.checkpointing.max-concurrent-checkpoints": 2})
     CheckpointSettings.of(configuration)
     assert "max-concurrent-checkpoints is 2 and has no effect" in caplog.text
+
+
+def test_what_is_written_down_for_later_drivers_holds_no_credentials(tmp_path):
+    checkpoints = CheckpointCoordinator(
+        CheckpointSettings(interval_ms=10, directory="s3://AKIAKEY:SECRET@bucket/x"),
+        job_id="job",
+        job_name="Job",
+        job_graph=SimpleNamespace(vertices=[]),
+        clock=ManualClock(),
+    )
+    checkpoints.begin()
+    assert checkpoints.goes_with("FINISHED") == "s3://bucket/x/job"
