@@ -40,7 +40,7 @@ PROGRAM = """
 import sys
 from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from millstream.datastream.connectors.file_system import FileSink
+from millstream.datastream.connectors.file_system import FileSink, OnCheckpointRollingPolicy
 from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from millstream.datastream.state import ValueStateDescriptor
 
@@ -69,7 +69,9 @@ source = DataGeneratorSource(
     lambda index: index, records, RateLimiterStrategy.per_second(per_second), Types.LONG())
 stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
 counted = stream.key_by(lambda value: value % keys).process(Count(), Types.STRING()).uid("count")
-counted.sink_to(FileSink.for_row_format(directory + "/out", Encoder.simple_string_encoder()).build()).uid("files")
+# Every checkpoint publishes: by default a file is visible after a minute, unless the job restarts.
+files = FileSink.for_row_format(directory + "/out", Encoder.simple_string_encoder())
+counted.sink_to(files.with_rolling_policy(OnCheckpointRollingPolicy.build()).build()).uid("files")
 env.execute("counting")
 """
 

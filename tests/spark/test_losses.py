@@ -32,6 +32,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 CLUSTER = "local-cluster[2,1,1024]"
 RECORDS, KEYS = 2_000, 7
 EXECUTOR = "CoarseGrainedExecutorBackend"
+SLOT = "millstream.runtime.slot.process"
 
 
 class Gate(MapFunction):
@@ -215,6 +216,17 @@ def test_slot_that_is_killed_ends_the_attempt(stop, processes):
     job.go_on()
     (failure,) = job.failures
     assert f"slot 1 (process {job.slot} on" in failure
+
+
+def test_slot_that_ends_while_nobody_asks_it_is_missed_at_once(stop, processes):
+    job = stop(timeout="600 s", lease="1800 s")  # it is pinged every 150 s
+    job.wait_for_first_subtask()
+    idle = [pid for pid in processes.find(SLOT) if pid != job.slot]
+    kill_all(processes, idle)
+    job.wait_for_failure()  # before anybody has a reason to ask it: the gate is shut
+    job.go_on()
+    (failure,) = job.failures
+    assert f"slot 0 (process {idle[0]} on" in failure
 
 
 def test_slot_that_waits_for_a_slower_one_is_asked_for_nothing_and_keeps_its_lease(stop):

@@ -20,7 +20,7 @@ from millstream.graph.epoch_plan import build_epoch_plan
 from millstream.graph.job_graph import build_job_graph
 from millstream.graph.stream_graph import build_stream_graph
 from millstream.runtime.slot.process import SlotBoot
-from millstream.runtime.slot.wire import Request, ask
+from millstream.runtime.slot.wire import Request, ask, hold
 from millstream.runtime.spark.shuttle import start_slot
 from millstream.runtime.task.deployment import Deployment, dump_deployment
 from millstream.runtime.task.report import EpochHeader
@@ -113,6 +113,24 @@ def test_slot_ends_when_its_jvm_is_gone(start, processes):
         assert slot.ask("ping").text == "pong"
         jvm.kill()
     processes.wait_until_no_slot()
+
+
+@pytest.mark.parametrize("here", ["", "another host"])
+def test_connection_that_is_held_ends_with_the_slot(start, here):
+    slot = start()
+    with hold(slot.address, slot.secret, here=here, timeout_s=10) as held:
+        assert slot.ask("open").error is None
+        assert not held.poll(0.1), "the slot lives and is asked by others"
+        os.kill(slot.address.pid, signal.SIGKILL)
+        assert held.poll(10)
+    with pytest.raises(SlotLostError, match=rf"process {slot.address.pid} on localhost. is lost"):
+        hold(slot.address, slot.secret, here=here, timeout_s=10)
+
+
+def test_connection_that_is_held_keeps_no_slot_alive(start, processes):
+    slot = start(lease_s=0.5)
+    with hold(slot.address, slot.secret, here="", timeout_s=10):
+        processes.wait_until_no_slot()
 
 
 def test_slot_ends_when_nobody_asks_within_its_lease(start, processes):

@@ -120,7 +120,8 @@ CHECKPOINT_STORAGE: Final = ConfigOption(
     "execution.checkpointing.storage",
     OptionType.STRING,
     None,
-    "Where checkpoints are kept.",
+    "Where checkpoints are kept: filesystem, in the directory that must be named then; jobmanager, in a temporary "
+    "directory of the driver's host unless one is named.",
     choices=("jobmanager", "filesystem"),
 )
 RETAINED_CHECKPOINTS: Final = ConfigOption(

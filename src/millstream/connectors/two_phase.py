@@ -79,7 +79,7 @@ class TwoPhaseCommitSink(Sink):
 
     What a slot leaves that is killed is dropped by the next attempt (`recover_and_abort`), pre-committed or not: the
     transaction that was open behind the last checkpoint is in that checkpoint. Transactions begun since are not: the
-    first of an attempt, and those begun behind a checkpoint that failed or a savepoint. For these the sink names its
+    first of an attempt, and those begun behind a checkpoint that failed. For these the sink names its
     transactions by `context.new_name()` and lists what there is (`staged_transactions`). One that does not leaves
     them where they are: they are never committed, so no record is doubled, but nobody drops them.
 
@@ -203,7 +203,6 @@ class _TransactionWriter(SinkWriter):
         self._context = context
         self._record = SinkContext()
         self._transaction: Any = _NONE
-        self._snapshotted = False
         self._former: list[Any] = []
         self._is_restored = False
         self._opened = False

@@ -58,14 +58,14 @@ class CheckpointConfig:
         return self._set(options.CHECKPOINT_INTERVAL, checkpoint_interval, least=1)
 
     def get_checkpoint_timeout(self) -> int:
-        """Return the timeout that was kept, in milliseconds."""
+        """Return the time after which a checkpoint is given up, in milliseconds."""
         timeout_ms: int = self._configuration.get(options.CHECKPOINT_TIMEOUT)
         return timeout_ms
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
-        """Keep a timeout in milliseconds, for programs that ask for it; without effect.
+        """Set the time in milliseconds after which a checkpoint is given up, and counts as failed.
 
-        A checkpoint is part of its epoch, and is waited for as long as the slots live.
+        It is the time that each slot has for its files, and the driver for its own.
 
         Raises:
             ConfigurationError: If it is less than 10, as in Flink.

@@ -222,9 +222,8 @@ class PartFile:
     def discard(self) -> None:
         """Close and remove it."""
         if self._bulk is not None:
-            with contextlib.suppress(
-                Exception
-            ):  # Parquet's writer complains later if its file is closed before it
+            # Parquet's writer complains later if its file is closed before it.
+            with contextlib.suppress(Exception):
                 self._bulk.finish()
         try:
             self._file.close()

@@ -46,6 +46,15 @@ __all__ = ["CheckpointCoordinator", "CheckpointSettings"]
 
 log = logging.getLogger(__name__)
 
+_WITHOUT_EFFECT = {
+    keys.MAX_CONCURRENT_CHECKPOINTS: "a checkpoint is the end of an epoch, and epochs do not overlap",
+    keys.CONSISTENCY_MODE: "epochs are aligned, so it is exactly once anyway",
+    keys.UNALIGNED: "epochs are aligned without waiting, and nothing is in flight between them",
+    keys.FORCE_UNALIGNED: "epochs are aligned without waiting, and nothing is in flight between them",
+    keys.ALIGNED_TIMEOUT: "epochs are aligned without waiting",
+    keys.CHANGELOG_ENABLED: "checkpoints are made of what changed anyway",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSettings:
@@ -79,20 +88,27 @@ class CheckpointSettings:
 
     @staticmethod
     def of(configuration: Configuration) -> CheckpointSettings:
-        """Read the options."""
+        """Read the options, and say which of them can have no effect.
+
+        Raises:
+            ConfigurationError: If checkpoints are to be kept in files and no directory is named.
+        """
         get = configuration.get
-        if get(keys.MAX_CONCURRENT_CHECKPOINTS) > 1:
-            log.warning(
-                "%s is %d and has no effect: a checkpoint is the end of an epoch, and epochs do not overlap",
-                keys.MAX_CONCURRENT_CHECKPOINTS.key,
-                get(keys.MAX_CONCURRENT_CHECKPOINTS),
+        for option, reason in _WITHOUT_EFFECT.items():
+            if get(option) != option.default:
+                log.warning("%s is %s and has no effect: %s", option.key, get(option), reason)
+        directory = get(keys.CHECKPOINT_DIRECTORY) or get(keys.HA_DIRECTORY)
+        if get(keys.CHECKPOINT_STORAGE) == "filesystem" and directory is None:
+            raise ConfigurationError(
+                f"{keys.CHECKPOINT_STORAGE.key} is filesystem, and no directory is named",
+                hint=f"Set {keys.CHECKPOINT_DIRECTORY.key} to one that all hosts share.",
             )
         return CheckpointSettings(
             interval_ms=get(options.CHECKPOINT_INTERVAL),
             min_pause_ms=get(keys.MIN_PAUSE),
             tolerable_failures=get(keys.TOLERABLE_FAILURES),
             retained=get(keys.RETAINED_CHECKPOINTS),
-            directory=get(keys.CHECKPOINT_DIRECTORY) or get(keys.HA_DIRECTORY),
+            directory=directory,
             savepoint_directory=get(keys.SAVEPOINT_DIRECTORY),
             keep_on_cancel=get(keys.EXTERNALIZED_RETENTION).upper() == "RETAIN_ON_CANCELLATION",
             keep_on_failure=get(keys.EXTERNALIZED_RETENTION).upper() != "NO_EXTERNALIZED_CHECKPOINTS",
@@ -216,14 +232,11 @@ class CheckpointCoordinator:
         plan = self._chains.plan(last, order.location, order.directory, checkpoint_id)
         return replace(order, base=last.checkpoint_id, whole=plan.whole, compactions=plan.compactions)
 
-    def begin_savepoint(
-        self, directory: str | None, beside: CheckpointOrder | None = None
-    ) -> CheckpointOrder:
-        """Begin a savepoint.
+    def savepoint_location(self, directory: str | None) -> str:
+        """Return where a savepoint goes to.
 
         Args:
-            directory: Where to; None for the option's.
-            beside: A checkpoint of the same epoch.
+            directory: What was asked for; None for the option's.
 
         Raises:
             ConfigurationError: If there is neither a directory nor the option that gives one.
@@ -234,6 +247,15 @@ class CheckpointCoordinator:
                 "a savepoint was asked for without a directory",
                 hint=f"Give one, or set {keys.SAVEPOINT_DIRECTORY.key}.",
             )
+        return location
+
+    def begin_savepoint(self, location: str, beside: CheckpointOrder | None = None) -> CheckpointOrder:
+        """Begin a savepoint.
+
+        Args:
+            location: Where to; it gets a directory of its own in it.
+            beside: A checkpoint of the same epoch; they share the id.
+        """
         name = f"savepoint-{self._job_id[:6]}-{new_id()[:12]}"
         return CheckpointOrder(
             self._take_id() if beside is None else beside.checkpoint_id,

@@ -26,7 +26,7 @@ from typing import Any
 
 from millstream.common.clock import Clock
 from millstream.common.crash_points import reach
-from millstream.common.errors import CheckpointStorageError, JobExecutionError, MillstreamError
+from millstream.common.errors import CheckpointStorageError, ConfigurationError, JobExecutionError
 from millstream.graph.launcher import EpochProgress
 from millstream.operators.base import OperatorReport
 from millstream.operators.iteration import IterationTailSpec
@@ -333,20 +333,23 @@ class JobMaster:
         A savepoint of a job that goes on comes with a checkpoint. What sinks have staged belongs to both, so no later
         attempt begins before the savepoint and removes what it refers to.
         """
-        orders: list[CheckpointOrder] = []
         checkpoints = self._checkpoints
-        stops = request is not None and request.stop
-        # The last epoch is one as well: a failure while its results are committed must not repeat it.
-        wanted = last or request is not None or checkpoints.due()
-        if checkpoints.enabled and not self._deployment.batch and wanted and not stops:
-            orders.append(checkpoints.begin())
+        location = None
         if request is not None:
             try:
-                orders.append(checkpoints.begin_savepoint(request.directory, *orders))
-            except MillstreamError as error:
+                location = checkpoints.savepoint_location(request.directory)
+            except ConfigurationError as error:
                 request.done.set_exception(error)
                 request.stop = False
-        return orders
+        stops = request is not None and request.stop
+        # The last epoch is one as well: a failure while its results are committed must not repeat it.
+        wanted = last or location is not None or checkpoints.due()
+        checkpoint = savepoint = None
+        if checkpoints.enabled and not self._deployment.batch and wanted and not stops:
+            checkpoint = checkpoints.begin()
+        if location is not None:
+            savepoint = checkpoints.begin_savepoint(location, beside=checkpoint)
+        return [order for order in (checkpoint, savepoint) if order is not None]
 
     def _complete(
         self,

@@ -26,14 +26,15 @@ _NICENESS = 10
 def main() -> None:
     """Do the order."""
     given = sys.stdin.buffer
-    sys.path[:] = _take(given)
-    install(_take(given))
-    register_main_classes(_take(given))
-    order = _take(given)
-    threading.Thread(target=_end_with, args=(given,), daemon=True).start()
-    os.nice(_NICENESS)
+    answer: dict[str, Any]
     try:
-        answer: dict[str, Any] = {"file": asdict(compact(order))}
+        sys.path[:] = _take(given)
+        install(_take(given))
+        register_main_classes(_take(given))
+        order = _take(given)
+        threading.Thread(target=_end_with, args=(given,), daemon=True).start()
+        os.nice(_NICENESS)
+        answer = {"file": asdict(compact(order))}
     except MillstreamError as error:
         answer = {"error": error.message}
     except Exception as error:  # noqa: BLE001 - the slot reports it, whatever it is

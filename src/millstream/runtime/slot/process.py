@@ -1,7 +1,7 @@
 """The resident process of a slot: started beside a Spark executor, lives as long as the attempt.
 
 Threads: the main thread runs the operators and nothing else does; one thread accepts connections; one thread for
-each open connection reads a request, has the main thread run it or answers it itself (ping, stack, cancel, kill),
+each open connection reads a request, has the main thread run it or answers it itself (ping, stack, cancel, kill, hold),
 and sends the answer; the watch thread ends the process when the executor's JVM is gone or the lease has run out.
 
 The process is started with its `SlotBoot` pickled on standard input and answers with one line on standard output:
@@ -189,6 +189,9 @@ class _Process:
             try:
                 request, bundles = receive(connection)
                 self._last_asked = self._clock.monotonic()
+                if request.kind == "hold":
+                    connection.poll(None)  # until the one who holds it lets go
+                    return
                 answer = self._answer(request, bundles)
                 send(connection, answer)
             except (OSError, EOFError):

@@ -20,7 +20,7 @@ from millstream.runtime.job.queryable import SlotQuestion
 from millstream.runtime.slot.core import LevelOutput
 from millstream.runtime.task.report import EpochHeader, LogLine
 
-__all__ = ["Answer", "Request", "SlotAddress", "ask", "receive", "send"]
+__all__ = ["Answer", "Request", "SlotAddress", "ask", "hold", "receive", "send"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Request:
 
     Attributes:
         kind: "open" first, then "level" and, between epochs, "query", at last "close" or "abort"; at any time "ping",
-            "stack", "kill", and "cancel", by which operators that wait give up.
+            "stack", "kill", "cancel", by which operators that wait give up, and "hold", which is not answered.
         header: The epoch, for a level.
         level: The level.
         question: What is asked of the state, for a query.
@@ -136,6 +136,32 @@ def ask(
         raise _lost(address, f"{type(error).__name__}: {error}") from error
     assert isinstance(answer, Answer)
     return answer
+
+
+def hold(address: SlotAddress, secret: bytes, *, here: str, timeout_s: float) -> Connection:
+    """Return a connection on which nothing comes: it ends when the slot's process does, however that ends.
+
+    Args:
+        address: The slot.
+        secret: Of the attempt.
+        here: The place of this process.
+        timeout_s: How long the slot may be silent now.
+
+    Raises:
+        SlotLostError: If the slot is gone or silent.
+    """
+    try:
+        connection = _connect(address, secret, here, timeout_s)
+    except BlockingIOError as error:
+        raise _lost(address, f"it was silent for {timeout_s:g} s") from error
+    except (OSError, EOFError) as error:
+        raise _lost(address, f"{type(error).__name__}: {error}") from error
+    try:
+        send(connection, Request("hold"))
+    except OSError as error:
+        connection.close()
+        raise _lost(address, f"{type(error).__name__}: {error}") from error
+    return connection
 
 
 def _connect(address: SlotAddress, secret: bytes, here: str, timeout_s: float) -> Connection:

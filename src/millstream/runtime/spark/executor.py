@@ -5,8 +5,9 @@ An epoch's job is a chain of stages, one for each level, with a shuffle between 
     anchor ─► shuttle(0) ─► partitionBy(slot) ─► shuttle(1) ─► … ─► collect: one report for each slot
 
 What Spark loses of it - a task, a Python worker, a shuffle file, an executor's blocks - it runs again, and a slot that
-is asked again gives the same bytes. A slot that is lost ends the attempt. So does one that is silent: its host may be
-gone, and Spark, which would wait for minutes, is told to give up the job and that executor (`slot_watch.py`).
+is asked again gives the same bytes. A slot that is lost ends the attempt. Spark would first wait for another executor
+in place of a lost one, and for minutes for a host that is silent: so slots are watched (`slot_watch.py`), and Spark is
+told to give up the job, and an executor that cannot be reached.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from millstream.common.errors import ConfigurationError, MillstreamError, SlotLo
 from millstream.runtime.job.executor import Executor
 from millstream.runtime.job.queryable import SlotQuestion
 from millstream.runtime.slot.place import find_place
-from millstream.runtime.slot.wire import Answer, Request, SlotAddress, ask
+from millstream.runtime.slot.wire import Answer, Request, SlotAddress, ask, hold
 from millstream.runtime.slot.workspace import workspace_name
 from millstream.runtime.spark.cancel import CancelWatch
 from millstream.runtime.spark.session import SessionConfig, SessionHandle, shared_session
@@ -296,6 +297,7 @@ class SparkExecutor(Executor):
         self._cancel_watch.start()
         self._slot_watch = SlotWatch(
             tuple(self._addresses.values()),
+            hold=lambda address: hold(address, self._secret, here=find_place(), timeout_s=self._timeout_s),
             ping=lambda address: self._ask(address, Request("ping"), timeout_s=self._timeout_s),
             on_lost=self._cancel_spark,
             interval_s=min(self._lease_s / 3, self._timeout_s / 4),

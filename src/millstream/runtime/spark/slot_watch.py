@@ -1,22 +1,30 @@
-"""Asks the slots, all the while an attempt runs, whether they are there.
+"""Looks after the slots, all the while an attempt runs.
 
 An epoch's job asks each slot through Spark's tasks, and Spark itself takes minutes to notice that a task's host has
-gone without a word (a cable, a switch, a kernel). And a slot that has done its level waits, asked by nobody, until
-the slowest has done its own. So the driver asks too, past Spark::
+gone without a word (a cable, a switch, a kernel). Where an executor is lost, Spark waits for another one and runs the
+epoch's job again, though the slot beside it is gone for good. And a slot that has done its level waits, asked by
+nobody, until the slowest has done its own. So the driver watches too, past Spark::
 
+    a connection to each slot that nobody writes to ──► ends ─► ping ─► gone: the attempt ends
     every `interval_s`: ping each slot ─► answers: its lease is renewed
-                             └──────────► silent for `timeout_s`, or gone ─► told once; the attempt ends
+                             └──────────► silent for `timeout_s`, or gone: the attempt ends
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
 
 from millstream.common.errors import SlotLostError
 from millstream.runtime.slot.wire import SlotAddress
 
 __all__ = ["SlotWatch"]
+
+_GRACE_S = 0.5
+_AGAIN_S = 1.0
 
 
 class SlotWatch:
@@ -24,10 +32,12 @@ class SlotWatch:
 
     Args:
         addresses: The slots.
+        hold: Opens the connection that ends when a slot does; raises `SlotLostError`.
         ping: Asks one; raises `SlotLostError`.
-        on_lost: Told about the first loss, then every second until `stop`: a job of Spark's that is being
-            submitted cannot be cancelled yet. On the watch's thread.
-        interval_s: From the end of one round to the next.
+        on_lost: Told about the first loss, half a second behind it and then every second until `stop`: often the
+            epoch's job finds the loss itself, which is gentler than to cancel it; and one that is being submitted
+            cannot be cancelled yet. On the watch's thread.
+        interval_s: Between two pings of a slot.
 
     Attributes:
         lost: The first loss; None while there is none.
@@ -37,40 +47,52 @@ class SlotWatch:
         self,
         addresses: Sequence[SlotAddress],
         *,
+        hold: Callable[[SlotAddress], Connection],
         ping: Callable[[SlotAddress], object],
         on_lost: Callable[[], None],
         interval_s: float,
     ) -> None:
         self._addresses = addresses
+        self._hold = hold
         self._ping = ping
         self._on_lost = on_lost
         self._interval_s = interval_s
         self._stopped = threading.Event()
+        self._wake, self._waker = Pipe(duplex=False)
         self._thread = threading.Thread(target=self._run, name="slot-watch", daemon=True)
         self.lost: SlotLostError | None = None
 
     def start(self) -> None:
-        """Begin to ask."""
+        """Begin to watch."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask no more; does not wait for an answer that is still to come. May be called again."""
+        """Watch no more; does not wait for an answer that is still to come. May be called again."""
         self._stopped.set()
+        self._waker.close()
 
     def _run(self) -> None:
-        while not self._stopped.wait(self._interval_s):
-            for address in self._addresses:
-                try:
-                    self._ping(address)
-                except SlotLostError as error:
-                    if not self._stopped.is_set():
-                        self._tell(error)
-                    return
+        try:
+            with self._wake, ExitStack() as stack:
+                self._watch({stack.enter_context(self._hold(each)): each for each in self._addresses})
+        except SlotLostError as error:
+            if not self._stopped.is_set():
+                self._tell(error)
+
+    def _watch(self, held: dict[Connection, SlotAddress]) -> None:
+        """Return when the watch is stopped; raise `SlotLostError` for the first loss."""
+        while not self._stopped.is_set():
+            ended = [each for each in wait([self._wake, *held], self._interval_s) if each in held]
+            # One whose connection ends though it lives (a network may do that) is pinged from then on like the others.
+            suspects = [held.pop(each) for each in ended] or self._addresses
+            for address in suspects:
                 if self._stopped.is_set():
                     return
+                self._ping(address)
 
     def _tell(self, error: SlotLostError) -> None:
         self.lost = error
-        self._on_lost()
-        while not self._stopped.wait(1.0):
+        pause_s = _GRACE_S
+        while not self._stopped.wait(pause_s):
             self._on_lost()
+            pause_s = _AGAIN_S

@@ -9,7 +9,7 @@ import pytest
 
 from millstream.common.clock import ManualClock
 from millstream.common.configuration import Configuration
-from millstream.common.errors import CheckpointStorageError
+from millstream.common.errors import CheckpointStorageError, ConfigurationError
 from millstream.runtime.checkpoint.compaction import CompactionOrder
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator, CheckpointSettings
 from millstream.runtime.checkpoint.orders import WrittenState
@@ -137,10 +137,35 @@ def test_a_directory_that_cannot_be_read_is_refused_before_the_start(tmp_path, m
         coordinator(tmp_path).check()
 
 
-def test_more_checkpoints_at_once_than_one_are_said_to_be_impossible(caplog):
-    configuration = Configuration.from_dict({"execution.checkpointing.max-concurrent-checkpoints": 2})
-    CheckpointSettings.of(configuration)
-    assert "max-concurrent-checkpoints is 2 and has no effect" in caplog.text
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("execution.checkpointing.max-concurrent-checkpoints", 2),
+        ("execution.checkpointing.mode", "AT_LEAST_ONCE"),
+        ("execution.checkpointing.unaligned.enabled", True),
+        ("execution.checkpointing.unaligned.forced", True),
+        ("execution.checkpointing.aligned-checkpoint-timeout", 1000),
+        ("state.changelog.enabled", True),
+    ],
+)
+def test_options_that_can_have_no_effect_say_so(option, value, caplog):
+    CheckpointSettings.of(Configuration.from_dict({option: value}))
+    assert f"{option} is {value} and has no effect: " in caplog.text
+
+
+def test_options_that_were_not_set_or_act_say_nothing(caplog):
+    CheckpointSettings.of(Configuration.from_dict({"execution.checkpointing.timeout": "1 s"}))
+    assert caplog.text == ""
+
+
+def test_checkpoints_in_files_need_a_directory():
+    given = {"execution.checkpointing.storage": "filesystem"}
+    with pytest.raises(ConfigurationError, match="storage is filesystem, and no directory is named"):
+        CheckpointSettings.of(Configuration.from_dict(given))
+    settings = CheckpointSettings.of(
+        Configuration.from_dict({**given, "execution.checkpointing.dir": "/shared"})
+    )
+    assert settings.directory == "/shared"
 
 
 def test_what_is_written_down_for_later_drivers_holds_no_credentials(tmp_path):

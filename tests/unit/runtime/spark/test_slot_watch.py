@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from multiprocessing import Pipe
 
 import pytest
 
@@ -16,8 +17,22 @@ from millstream.runtime.spark.slot_watch import SlotWatch
 SLOTS = [SlotAddress(number, f"10.0.0.{number}", 1, "", place=f"there {number}") for number in range(3)]
 
 
-def watch(ping, on_lost=lambda: None):
-    return SlotWatch(SLOTS, ping=ping, on_lost=on_lost, interval_s=0.001)
+class Lines:
+    """Connections to slots; `ends` has those of the slots."""
+
+    def __init__(self):
+        self.ends = {}
+        self.all_held = threading.Event()
+
+    def hold(self, address):
+        held, self.ends[address.slot] = Pipe()
+        if len(self.ends) == len(SLOTS):
+            self.all_held.set()
+        return held
+
+
+def watch(ping, on_lost=lambda: None, *, hold=None, interval_s=0.001):
+    return SlotWatch(SLOTS, hold=hold or Lines().hold, ping=ping, on_lost=on_lost, interval_s=interval_s)
 
 
 def test_every_slot_is_asked_again_and_again_until_the_watch_stops():
@@ -71,6 +86,64 @@ def test_what_is_lost_while_the_watch_stops_is_no_loss():
     stopped.set()
     watching._thread.join(10)
     assert watching.lost is None and told == []
+
+
+def test_slot_whose_connection_ends_is_asked_at_once_and_its_loss_told():
+    lines, asked, told = Lines(), [], threading.Event()
+
+    def ping(address):
+        asked.append(address.slot)
+        raise SlotLostError(f"slot {address.slot} is gone")
+
+    watching = watch(ping, told.set, hold=lines.hold, interval_s=600)
+    watching.start()
+    assert lines.all_held.wait(10)
+    lines.ends[2].close()
+    assert told.wait(10)
+    assert asked == [2] and str(watching.lost).startswith("[SLOT_LOST] slot 2 is gone")
+    watching.stop()
+    watching._thread.join(10)
+    assert not watching._thread.is_alive()
+
+
+def test_slot_that_lives_though_its_connection_ended_is_no_loss_and_is_asked_on():
+    lines, asked, again = Lines(), [], threading.Event()
+
+    def ping(address):
+        asked.append(address.slot)
+        if asked.count(2) == 3:
+            again.set()
+
+    watching = watch(ping, hold=lines.hold, interval_s=0.01)
+    watching.start()
+    assert lines.all_held.wait(10)
+    lines.ends[2].close()
+    assert again.wait(10)
+    watching.stop()
+    watching._thread.join(10)
+    assert watching.lost is None and not watching._thread.is_alive()
+
+
+def test_slot_that_is_gone_before_it_is_watched_is_lost():
+    told = threading.Event()
+
+    def hold(address):
+        raise SlotLostError("slot 0 refuses")
+
+    watching = watch(lambda address: None, told.set, hold=hold, interval_s=600)
+    watching.start()
+    assert told.wait(10)
+    assert str(watching.lost).startswith("[SLOT_LOST] slot 0 refuses")
+    watching.stop()
+
+
+def test_watch_that_stops_does_not_wait_for_the_next_ping():
+    watching = watch(lambda address: None, interval_s=600)
+    watching.start()
+    watching.stop()
+    watching.stop()
+    watching._thread.join(10)
+    assert not watching._thread.is_alive()
 
 
 def executor(place, **options):
