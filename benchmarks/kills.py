@@ -40,7 +40,7 @@ PROGRAM = """
 import sys
 from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from millstream.datastream.connectors.file_system import FileSink, OnCheckpointRollingPolicy
+from millstream.datastream.connectors.file_system import FileSink, RollingPolicy
 from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from millstream.datastream.state import ValueStateDescriptor
 
@@ -71,7 +71,7 @@ stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").u
 counted = stream.key_by(lambda value: value % keys).process(Count(), Types.STRING()).uid("count")
 # Every checkpoint publishes: by default a file is visible after a minute, unless the job restarts.
 files = FileSink.for_row_format(directory + "/out", Encoder.simple_string_encoder())
-counted.sink_to(files.with_rolling_policy(OnCheckpointRollingPolicy.build()).build()).uid("files")
+counted.sink_to(files.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build()).uid("files")
 env.execute("counting")
 """
 

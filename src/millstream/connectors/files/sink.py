@@ -251,7 +251,8 @@ class _FileCommitter(Committer):
                 raise SinkError(
                     f"staged file {committable.staged_path!r} is gone before it was published",
                     detail=f"It should have become {committable.final_path!r}.",
-                    hint="Do not clean up files that begin with a dot while a job may be resumed.",
+                    hint="Write to a directory that all hosts share, and leave files alone that begin with a dot "
+                    "while a job may be resumed.",
                 )
             self._files.publish(committable.staged_path, committable.final_path)
         elif staged_size is not None:

@@ -283,10 +283,13 @@ class CheckpointCoordinator:
             driver_states: What the driver keeps, by node id: positions of sources, committables of sinks.
 
         Raises:
-            CheckpointStorageError: If something cannot be written: the checkpoint is not there.
+            CheckpointStorageError: If something cannot be written, or what slots wrote is not where the driver finds
+                it: the checkpoint is not there.
         """
         store = self._store(order.location)
         deadline = self._clock.monotonic() + order.timeout_s
+        state = self._state_files(order, written)
+        self._confirm(store, state)
         manifest = Manifest(
             checkpoint_id=order.checkpoint_id,
             kind=order.kind,
@@ -298,7 +301,7 @@ class CheckpointCoordinator:
                 self._entry(node, written, self._write_driver_state(order, node, driver_states, deadline))
                 for node in self._nodes
             ),
-            state=self._state_files(order, written),
+            state=state,
         )
         reach("manifest.write", str(order.checkpoint_id))
         within(self._clock, deadline, partial(write_manifest, store, order.manifest_directory, manifest))
@@ -407,6 +410,13 @@ class CheckpointCoordinator:
         assert last is None or last.checkpoint_id == order.base
         ordered = sorted(written, key=lambda each: each.slot)
         return tuple(file for each in ordered for file in self._chains.extend(last, each))
+
+    def _confirm(self, store: FileStore, state: Sequence[StateFile]) -> None:
+        """See that what slots have newly written is where the driver, and other slots, will look for it."""
+        known = {ref for manifest in self._completed for ref in manifest.files()}
+        for each in state:
+            if each.file not in known:
+                store.confirm(each.file, f"slot {each.slot}")
 
     def _write_driver_state(
         self, order: CheckpointOrder, node: StreamNode, driver_states: Mapping[int, object], deadline: float

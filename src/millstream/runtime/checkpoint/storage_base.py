@@ -97,6 +97,17 @@ class FileStore(ABC):
         except OSError as error:
             raise self._failed("read", path, error) from error
 
+    def confirm(self, ref: FileRef, writer: str) -> None:
+        """Check that a file is here that was written elsewhere; what hosts reach by a network is, for all of them.
+
+        Args:
+            ref: The file.
+            writer: Who wrote it, for messages.
+
+        Raises:
+            CheckpointStorageError: If it is not here.
+        """
+
     def describe(self, path: str) -> str:
         """Return a file's place as users name it."""
         return f"{self.location.rstrip('/')}/{path}"

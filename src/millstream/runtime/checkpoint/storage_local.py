@@ -7,8 +7,9 @@ import shutil
 from pathlib import Path
 
 from millstream.common.crash_points import reach
+from millstream.common.errors import CheckpointStorageError
 from millstream.common.ids import new_id
-from millstream.runtime.checkpoint.storage_base import STAGED, FileStore
+from millstream.runtime.checkpoint.storage_base import STAGED, FileRef, FileStore
 
 __all__ = ["LocalStore"]
 
@@ -46,6 +47,25 @@ class LocalStore(FileStore):
     def _get(self, path: str) -> bytes:
         with open(self._path(path), "rb") as file:
             return file.read()
+
+    def confirm(self, ref: FileRef, writer: str) -> None:
+        """Check that a file is here that was written elsewhere: the directory may be another one on another host."""
+        try:
+            size = os.stat(self._path(ref.path)).st_size
+        except FileNotFoundError:
+            size = None
+        except OSError as error:
+            raise self._failed("read", ref.path, error) from error
+        if size != ref.size:
+            raise CheckpointStorageError(
+                f'file "{self.describe(ref.path)}", which {writer} wrote, '
+                + (
+                    "is not there for the driver"
+                    if size is None
+                    else f"has {size} of {ref.size} bytes for the driver"
+                ),
+                hint="Name a directory that all hosts share: execution.checkpointing.dir.",
+            )
 
     def _names(self, directory: str) -> list[str]:
         try:

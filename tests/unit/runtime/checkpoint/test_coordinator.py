@@ -50,6 +50,27 @@ def names(directory):
     return sorted(path.name for path in directory.iterdir())
 
 
+def test_files_that_only_their_writer_sees_make_no_checkpoint(tmp_path, home):
+    checkpoints = coordinator(tmp_path)
+    make(checkpoints, home)
+    order = checkpoints.begin()
+    elsewhere = write(tmp_path / "another host", order)
+    said = r"shared/2-0\", which slot 0 wrote, is not there for the driver"
+    with pytest.raises(CheckpointStorageError, match=said) as error:
+        checkpoints.complete(order, epoch=2, written=elsewhere, driver_states={})
+    assert "a directory that all hosts share" in error.value.hint
+    assert names(home) == ["chk-1", "shared"]
+
+
+def test_files_of_which_the_driver_sees_a_part_make_no_checkpoint(tmp_path, home):
+    checkpoints = coordinator(tmp_path)
+    order = checkpoints.begin()
+    written = write(home, order)
+    (home / "shared" / "1-0").write_bytes(b"sta")
+    with pytest.raises(CheckpointStorageError, match="slot 0 wrote, has 3 of 5 bytes for the driver"):
+        checkpoints.complete(order, epoch=1, written=written, driver_states={})
+
+
 def test_what_a_killed_slot_left_half_written_goes_with_the_next_checkpoint(tmp_path, home):
     checkpoints = coordinator(tmp_path)
     make(checkpoints, home)
