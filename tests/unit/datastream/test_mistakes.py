@@ -13,8 +13,11 @@ from millstream.datastream import (
     FlatMapFunction,
     KeyedProcessFunction,
     ProcessFunction,
+    ProcessWindowFunction,
     StreamExecutionEnvironment,
+    WindowFunction,
 )
+from millstream.datastream.functions import ProcessAllWindowFunction
 
 
 def environment(**options):
@@ -24,6 +27,10 @@ def environment(**options):
     }
     made = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     return made.set_parallelism(1)
+
+
+def by_itself(numbers):
+    return numbers.key_by(lambda number: number)
 
 
 def failure_of(stream):
@@ -50,12 +57,30 @@ class CoForgetful(CoProcessFunction):
         return value
 
 
+class ForgetfulWindow(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        return key
+
+
+class ForgetfulAllWindow(ProcessAllWindowFunction):
+    def process(self, context, elements):
+        return 17
+
+
+class ForgetfulApply(WindowFunction):
+    def apply(self, key, window, inputs):
+        return key
+
+
 @pytest.mark.parametrize(
     ("build", "method"),
     [
+        (lambda numbers: by_itself(numbers).count_window(1).process(ForgetfulWindow()), "process"),
+        (lambda numbers: by_itself(numbers).count_window(1).apply(ForgetfulApply()), "apply"),
+        (lambda numbers: numbers.count_window_all(1).process(ForgetfulAllWindow()), "process"),
         (lambda numbers: numbers.flat_map(lambda number: number), "flat_map"),
         (lambda numbers: numbers.process(Forgetful()), "process_element"),
-        (lambda numbers: numbers.key_by(lambda number: number).process(KeyedForgetful()), "process_element"),
+        (lambda numbers: by_itself(numbers).process(KeyedForgetful()), "process_element"),
         (lambda numbers: numbers.connect(numbers.map(str)).process(CoForgetful()), "process_element1"),
     ],
 )

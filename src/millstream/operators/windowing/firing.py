@@ -19,6 +19,7 @@ from millstream.common.functions import (
 from millstream.common.windows import Window
 from millstream.operators.base import Operator
 from millstream.operators.functions_adapter import open_function
+from millstream.operators.user_code import check_results
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.store import NamespacedStore
 
@@ -76,7 +77,13 @@ class PlainFiring(Firing):
 
 
 class _FunctionFiring(Firing, ABC):
-    """Calls a window function with the records of a window (or the one value that they were folded into)."""
+    """Calls a window function with the records of a window (or the one value that they were folded into).
+
+    Attributes:
+        method: What is called.
+    """
+
+    method = "process"
 
     def __init__(self, function: Function, *, folded: bool) -> None:
         self.functions = (function,)
@@ -94,7 +101,11 @@ class _FunctionFiring(Firing, ABC):
             self._select(key)
             made = self._call(key, window, [content] if self._folded else content)
             if made is not None:
-                results.extend(made)
+                try:
+                    results.extend(made)
+                except BaseException:
+                    check_results(self.method, made, (key, window))
+                    raise
 
     def _select(self, key: Any) -> None:
         state = self._keyed_state
@@ -110,6 +121,8 @@ class _FunctionFiring(Firing, ABC):
 class ApplyFiring(_FunctionFiring):
     """Calls a `WindowFunction`."""
 
+    method = "apply"
+
     def __init__(self, function: WindowFunction, *, folded: bool) -> None:
         super().__init__(function, folded=folded)
         self._function = function
@@ -120,6 +133,8 @@ class ApplyFiring(_FunctionFiring):
 
 class ApplyAllFiring(_FunctionFiring):
     """Calls an `AllWindowFunction`."""
+
+    method = "apply"
 
     def __init__(self, function: AllWindowFunction, *, folded: bool) -> None:
         super().__init__(function, folded=folded)

@@ -22,9 +22,11 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 
+from millstream.common.clock import SystemClock
 from millstream.common.errors import ConfigurationError, NotSupportedError
 from millstream.runtime.spark.java import find_java
 from millstream.runtime.spark.jvm import Jvm, read_spark_defaults, start_jvm
+from millstream.runtime.spark.master import check_master_answers
 
 __all__ = [
     "SessionConfig",
@@ -169,12 +171,15 @@ def open_session(config: SessionConfig) -> SessionHandle:
         SparkConnectError: If Spark is used through Spark Connect.
         JavaNotFoundError: If a JVM is needed and there is no Java to run it.
         JvmStartError: If the JVM does not start.
+        SparkMasterError: If the master of a standalone cluster does not answer.
     """
     context = SparkContext._active_spark_context
     if context is not None and context._jsc is not None:
         check_settings(context)
         return SessionHandle(context, owned=False)
     _check_not_connect(config)
+    if config.master.startswith("spark://"):
+        check_master_answers(config.master, SystemClock())
     return _create_session(config)
 
 
