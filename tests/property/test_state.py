@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from millstream.common.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from millstream.common.windows import TimeWindow
 from millstream.state.disk import DiskKeyedStateBackend
+from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.key_decoding import decode_key, is_decodable
 from millstream.state.key_encoding import encode_key
-from millstream.state.keyed import HeapKeyedStateBackend
 
 KEYS = st.sampled_from(["a", "b", "ab", 1, ("a", 1)])
 NAMESPACES = st.sampled_from([None, TimeWindow(0, 10)])

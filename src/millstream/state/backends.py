@@ -8,7 +8,8 @@ from pathlib import Path
 
 from millstream.common import options, options_checkpointing, options_state
 from millstream.common.configuration import Configuration
-from millstream.state.keyed import HeapKeyedStateBackend, KeyedStateBackend
+from millstream.state.heap import HeapKeyedStateBackend
+from millstream.state.keyed import KeyedStateBackend
 from millstream.state.ttl import ProcessingTime
 
 __all__ = ["KeyedStateSettings"]

@@ -1,6 +1,6 @@
-"""Keyed state: what operators see of a backend, and the backend that keeps live objects in dicts.
+"""Keyed state: what operators see of a backend, and what all backends have in common.
 
-Both backends (this one and `millstream.state.disk`) give raw states of three kinds - value, list, map - and
+The backends (`millstream.state.heap`, `millstream.state.disk`) give raw states of three kinds - value, list, map - and
 everything else is built from them here: reducing and aggregating states fold into a value
 (`millstream.state.folding`), state with a time to live wraps its entries with their last access
 (`millstream.state.ttl`).
@@ -25,16 +25,13 @@ from millstream.common.state import (
 )
 from millstream.common.type_forms import form_of, may_become
 from millstream.state.folding import FoldingAggregatingState, FoldingReducingState
-from millstream.state.heap import HeapListState, HeapMapState, HeapValueState
 from millstream.state.key_groups import key_group
 from millstream.state.kinds import NO_KEY, StateKind, StateSchema, incompatible_state, kind_of
 from millstream.state.snapshots import (
-    GroupMemo,
     KeyedStateSnapshot,
     StateChanges,
     TimerSnapshot,
     TouchedKeys,
-    pays,
 )
 from millstream.state.timers import TimerQueue
 from millstream.state.ttl import (
@@ -44,10 +41,9 @@ from millstream.state.ttl import (
     TtlListState,
     TtlMapState,
     TtlValueState,
-    drop_expired,
 )
 
-__all__ = ["NO_KEY", "HeapKeyedStateBackend", "KeyedStateBackend"]
+__all__ = ["NO_KEY", "KeyedStateBackend"]
 
 
 class _StandingClock:
@@ -306,118 +302,3 @@ class KeyedStateBackend(ABC):
 
 def _itself(key: Any) -> Any:
     return key
-
-
-class HeapKeyedStateBackend(KeyedStateBackend):
-    """Live objects in dicts: state name -> namespace -> key -> value.
-
-    Values are handed out as they are, so one that is changed in place is changed in the state.
-    """
-
-    def __init__(
-        self,
-        *,
-        operator: str = "",
-        time: ProcessingTime | None = None,
-        max_parallelism: int = 128,
-        tracking: bool = False,
-    ) -> None:
-        super().__init__(operator=operator, time=time, max_parallelism=max_parallelism, tracking=tracking)
-        self._tables: dict[str, dict[Any, dict[Any, Any]]] = {}
-        self._namespaced: set[str] = set()
-
-    def table(self, name: str) -> dict[Any, Any]:
-        """Return the values of a state by key."""
-        self._register(name, _TABLE_SCHEMA)
-        return self._table(name, None)
-
-    def clear_namespace(self, namespace: Any, key: Any) -> None:
-        """Remove all that `key` has under `namespace`."""
-        for by_namespace in self._tables.values():
-            table = by_namespace.get(namespace)
-            if table is not None:
-                table.pop(key, None)
-                if not table and namespace is not None:
-                    del by_namespace[namespace]
-
-    def snapshot(self, key_groups: range | None = None) -> KeyedStateSnapshot:
-        """Return all state and timers, by key group; one pass over all keys."""
-        snapshot = KeyedStateSnapshot(dict(self._schemas), timers=self._snapshot_timers(key_groups))
-        groups = GroupMemo(self._max_parallelism)
-        for name, by_namespace in self._tables.items():
-            life = self._lives.get(name)
-            expires = life is not None and life.config.get_cleanup_strategies().in_full_snapshot()
-            kind = self._schemas[name].kind
-            for namespace, table in by_namespace.items():
-                for key, entry in table.items():
-                    group = groups[key]
-                    if key_groups is not None and group not in key_groups:
-                        continue
-                    kept = drop_expired(kind, entry, life) if life is not None and expires else entry
-                    if kept is not None or not expires:
-                        snapshot.add(group, name, namespace, key, kept)
-        return snapshot
-
-    def track(self, keys: TouchedKeys | None = None) -> None:
-        """Have keys added to `touched`, if checkpoints are incremental."""
-        if self.tracking and (keys is not None or self.touched is None):
-            self.touched = TouchedKeys() if keys is None else keys
-
-    def patch(self) -> StateChanges | None:
-        """Return what the touched keys have now; None where they are not tracked, or are most of them."""
-        touched = self.touched
-        if touched is None or touched.too_many:
-            return None
-        changes = StateChanges(self._max_parallelism)
-        for name, by_namespace in self._tables.items():
-            if not pays(len(touched), sum(map(len, by_namespace.values()))):
-                return None
-            if name in self._namespaced:
-                for key in touched:
-                    changes.clear(name, key)
-            for namespace, table in by_namespace.items():
-                if name in self._namespaced:
-                    # There may be a namespace for each key: one pass over what there is, and not more.
-                    for key in touched if len(touched) < len(table) else list(table):
-                        if key in table and key in touched:
-                            changes.put(name, namespace, key, table[key])
-                    continue
-                for key in touched:
-                    if key in table:
-                        changes.put(name, None, key, table[key])
-                    else:
-                        changes.remove(name, None, key)
-        return changes
-
-    def forget_changes(self) -> None:
-        """Take what is there now as what is known."""
-        if self.touched is not None:
-            self.touched.forget()
-
-    def _restore_entries(self, name: str, entries: list[tuple[Any, Any, Any]]) -> None:
-        for namespace, key, entry in entries:
-            self._table(name, namespace)[key] = entry
-
-    def _value_state(self, name: str, namespace: Any) -> ValueState[Any]:
-        return HeapValueState(self, name, self._table(name, namespace))
-
-    def _list_state(self, name: str, namespace: Any) -> ListState[Any]:
-        return HeapListState(self, name, self._table(name, namespace))
-
-    def _map_state(self, name: str, namespace: Any) -> MapState[Any, Any]:
-        return HeapMapState(self, name, self._table(name, namespace))
-
-    def _sweeper(self, name: str, life: TimeToLive) -> Sweeper | None:
-        strategy = life.config.get_cleanup_strategies().get_incremental_cleanup_strategy()
-        if strategy is None or strategy.get_cleanup_size() == 0:
-            return None
-        tables = self._tables.setdefault(name, {})
-        return Sweeper(tables, self._schemas[name].kind, life, strategy.get_cleanup_size())
-
-    def _table(self, name: str, namespace: Any) -> dict[Any, Any]:
-        if namespace is not None:
-            self._namespaced.add(name)
-        return self._tables.setdefault(name, {}).setdefault(namespace, {})
-
-
-_TABLE_SCHEMA = StateSchema(StateKind.TABLE)

@@ -20,7 +20,7 @@ from millstream.common.state import (
 )
 from millstream.operators.base import EpochTime
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileWriter
-from millstream.state.keyed import HeapKeyedStateBackend
+from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend, OperatorStateMode
 
 __all__ = ["Bootstrap", "BroadcastBootstrap", "Column", "KeyedBootstrap", "ListBootstrap"]

@@ -41,15 +41,17 @@ from millstream.operators.base import (
 )
 from millstream.operators.iteration import IterationHeadSpec, IterationTailSpec
 from millstream.operators.partitioners import KeyGroups
-from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator, CheckpointSettings
+from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored, fit_to_job
+from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.job.console import JobOutput
 from millstream.runtime.job.job_master import JobControl, JobMaster
 from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.local.executor import LocalExecutor
 from millstream.runtime.task.dependencies import collect_dependencies
 from millstream.runtime.task.deployment import Deployment
-from millstream.state.keyed import HeapKeyedStateBackend, KeyedStateBackend
+from millstream.state.heap import HeapKeyedStateBackend
+from millstream.state.keyed import KeyedStateBackend
 from millstream.state.snapshots import Entries, KeyedStateSnapshot, TimerSnapshot
 from millstream.state_processor.keys import KeyText
 from millstream.state_processor.reader import SavepointReader, untimed

@@ -9,7 +9,7 @@ from millstream.common.state import MapStateDescriptor, ValueStateDescriptor
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.operators.base import EpochTime, OperatorContext, Output
 from millstream.operators.broadcast_process import BroadcastProcessSpec, KeyedBroadcastProcessSpec
-from millstream.state.keyed import HeapKeyedStateBackend
+from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend
 
 LIMITS = MapStateDescriptor("limits")

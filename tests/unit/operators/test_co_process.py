@@ -15,7 +15,7 @@ from millstream.common.state import ValueStateDescriptor
 from millstream.operators.base import EpochTime, OperatorContext, Output
 from millstream.operators.co_process import CoProcessSpec, KeyedCoProcessSpec, as_co_process
 from millstream.operators.user_code import attached_element
-from millstream.state.keyed import HeapKeyedStateBackend
+from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend
 
 

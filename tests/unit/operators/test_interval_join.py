@@ -13,7 +13,7 @@ from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
 from millstream.operators.interval_join import LATE_RECORDS_DROPPED, IntervalJoinSpec
 from millstream.operators.user_code import attached_element
-from millstream.state.keyed import HeapKeyedStateBackend
+from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend
 from millstream.state.snapshots import StateChanges
 

@@ -8,7 +8,7 @@ from millstream.common.types import Row
 from millstream.operators.base import EpochTime, OperatorContext, Output
 from millstream.operators.reduce import Aggregation, ReduceSpec, RollingAggregate
 from millstream.operators.user_code import attached_element
-from millstream.state.keyed import HeapKeyedStateBackend
+from millstream.state.heap import HeapKeyedStateBackend
 
 
 class Recorder(Output):

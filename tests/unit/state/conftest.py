@@ -4,7 +4,7 @@ import pytest
 
 from millstream.operators.base import EpochTime
 from millstream.state.disk import DiskKeyedStateBackend
-from millstream.state.keyed import HeapKeyedStateBackend
+from millstream.state.heap import HeapKeyedStateBackend
 
 KINDS = ("heap", "disk", "disk without cache")
 

@@ -37,8 +37,9 @@ from millstream.graph.launcher import (
 )
 from millstream.graph.stream_graph import build_stream_graph
 from millstream.operators.sink import CollectSpec
-from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator, CheckpointSettings
+from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored
+from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.checkpoint.storage import check_locations
 from millstream.runtime.job.console import JobOutput
 from millstream.runtime.job.control_channel import ControlChannel, ControlledJob

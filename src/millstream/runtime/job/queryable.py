@@ -30,8 +30,9 @@ from millstream.common.errors import (
 from millstream.common.windows import TimeWindow
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
+from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.key_groups import key_group, subtask_of
-from millstream.state.keyed import HeapKeyedStateBackend, KeyedStateBackend
+from millstream.state.keyed import KeyedStateBackend
 from millstream.state.kinds import NO_KEY, StateKind, StateSchema
 from millstream.state.ttl import drop_expired
 

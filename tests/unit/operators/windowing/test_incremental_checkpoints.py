@@ -52,8 +52,8 @@ from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader,
 from millstream.runtime.task.checkpoint import add_operator_state, restore_operator
 from millstream.state import snapshots
 from millstream.state.disk import DiskKeyedStateBackend
+from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.key_groups import key_group, subtask_of
-from millstream.state.keyed import HeapKeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend
 from millstream.state.snapshots import KeyedStatePatch
 

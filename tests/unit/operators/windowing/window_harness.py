@@ -9,8 +9,8 @@ from millstream.common.functions import AggregateFunction, ProcessWindowFunction
 from millstream.common.windows import TimeWindow
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
 from millstream.operators.windowing.spec import WindowSpec
+from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.key_groups import key_group
-from millstream.state.keyed import HeapKeyedStateBackend
 
 KEYS = ("a", "b", "k")
 

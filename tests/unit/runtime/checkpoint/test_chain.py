@@ -18,7 +18,7 @@ from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader,
 from millstream.runtime.task.checkpoint import Changes, _restore_keyed, add_operator_state
 from millstream.state import snapshots
 from millstream.state.disk import DiskKeyedStateBackend
-from millstream.state.keyed import HeapKeyedStateBackend
+from millstream.state.heap import HeapKeyedStateBackend
 
 NODE = SimpleNamespace(operator_id="op", name="Sum", id=1)
 VALUE = ValueStateDescriptor("v", Types.INT())

@@ -11,9 +11,10 @@ from millstream.common.clock import ManualClock
 from millstream.common.configuration import Configuration
 from millstream.common.errors import CheckpointStorageError, ConfigurationError
 from millstream.runtime.checkpoint.compaction import CompactionOrder
-from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator, CheckpointSettings
+from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.orders import WrittenState
 from millstream.runtime.checkpoint.pointer import RecoveryPointer
+from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.checkpoint.storage import open_store
 from millstream.runtime.checkpoint.storage_local import LocalStore
 

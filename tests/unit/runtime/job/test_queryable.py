@@ -37,7 +37,7 @@ from millstream.runtime.job.queryable import (
 from millstream.runtime.local.executor import LocalExecutor
 from millstream.spi.source import Boundedness, SourcePlan, SplitEnumerator
 from millstream.state.disk import DiskKeyedStateBackend
-from millstream.state.keyed import HeapKeyedStateBackend
+from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.snapshots import TouchedKeys
 
 RECORDS = [(f"k{n % 5}", n) for n in range(50)]
