@@ -15,6 +15,8 @@ from millstream.datastream import FlatMapFunction
 from millstream.datastream.connectors.file_system import StreamFormat
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ListStateDescriptor
+from millstream.runtime.checkpoint import state_file
+from millstream.runtime.checkpoint.storage_local import LocalStore
 
 PAIRS = [(1, 2), (1, 4), (2, 1), (2, 3), (3, 2), (3, 4), (4, 1), (4, 3)]
 
@@ -29,6 +31,27 @@ def test_savepoint_goes_on_at_another_parallelism(name, before, after, tmp_path)
     rest = resume(path, build, parallelism=after)
     assert first != wanted, "the savepoint is to be made before the end"
     assert difference(first + rest, wanted) == SAME
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2)])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_large_files_of_which_each_slot_reads_its_part_give_the_same(
+    name, before, after, tmp_path, monkeypatch
+):
+    build = PROGRAMS[name]
+    wanted = run(build, epoch=8)
+    first, path = run_to_savepoint(
+        build, tmp_path, at=5 if name == "processing_timers" else 25, parallelism=before
+    )
+    monkeypatch.setattr(state_file, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(state_file, "_GAP_BYTES", 0)
+    read = []
+    monkeypatch.setattr(
+        LocalStore, "_get_part", lambda *each, get=LocalStore._get_part: read.append(each) or get(*each)
+    )
+    rest = resume(path, build, parallelism=after)
+    assert difference(first + rest, wanted) == SAME
+    assert read
 
 
 def numbers(env):

@@ -393,9 +393,7 @@ class SavepointReader:
         if self._chains is None:
             store, files = self.saved.store, self._files
             for each in self.saved.manifest.state:
-                file = TolerantStateFile(
-                    store.read(each.file), store.describe(each.file.path), self._modules, strict=self._strict
-                )
+                file = TolerantStateFile.open(store, each.file, self._modules, strict=self._strict)
                 files.setdefault(each.slot, []).append(file)
                 for chunk in file.chunks:
                     self._sizes[chunk.operator_id] = self._sizes.get(chunk.operator_id, 0) + chunk.length

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import io
 import pickle
-import zlib
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, ClassVar
 
-from millstream.common.errors import CheckpointDamagedError, StateIncompatibleError
+from millstream.common.errors import StateIncompatibleError
 from millstream.runtime.checkpoint.state_file import Chunk, ChunkKind, StateFileReader
+from millstream.runtime.checkpoint.storage import StoredFile
 from millstream.state.operator_state import OperatorStateMode, OperatorStateSnapshot
 from millstream.state.snapshots import KeyedStatePatch, TimerSnapshot
 
@@ -203,30 +203,18 @@ class TolerantStateFile(StateFileReader):
     """Reads a state file as `load_tolerantly` does.
 
     Args:
-        data: Its contents.
+        data: Its contents, or where they are.
         where: Its place, for messages.
         modules: In place of modules of those names.
         strict: Whether classes that are missing are an error all the same.
     """
 
-    def __init__(self, data: bytes, where: str, modules: Modules, *, strict: bool = False) -> None:
+    def __init__(
+        self, data: bytes | StoredFile, where: str, modules: Modules, *, strict: bool = False
+    ) -> None:
         super().__init__(data, where)
         self._modules = modules
         self._strict = strict
-
-    def raw(self, chunk: Chunk) -> bytes:
-        """Return a chunk as it was pickled.
-
-        Raises:
-            CheckpointDamagedError: If it was altered.
-        """
-        data = self._data[chunk.offset : chunk.offset + chunk.length]
-        if zlib.crc32(data) != chunk.crc:
-            raise CheckpointDamagedError(
-                f'state file "{self._where}" was altered in its part "{chunk.kind.value}" '
-                f"of key group {chunk.key_group}"
-            )
-        return data
 
     def _load(self, chunk: Chunk) -> Any:
         if self._strict:

@@ -255,7 +255,7 @@ def _holds_records(entry: OperatorEntry, saved: Saved) -> bool:
         chunk.operator_id == entry.operator_id
         and chunk.kind in (ChunkKind.OWN, ChunkKind.ENTRIES, ChunkKind.ENTRIES_PATCH)
         for each in saved.manifest.state
-        for chunk in StateFileReader(saved.store.read(each.file), saved.store.describe(each.file.path)).chunks
+        for chunk in StateFileReader.open(saved.store, each.file).chunks
     )
 
 

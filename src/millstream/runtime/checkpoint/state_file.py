@@ -15,21 +15,31 @@ import json
 import pickle
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Self
 
 import cloudpickle
 
 from millstream.common.errors import CheckpointDamagedError, NotSerializableError, shorten
 from millstream.runtime.checkpoint.main_classes import load_state
+from millstream.runtime.checkpoint.storage import FileRef, FileStore, StoredFile
 
 __all__ = ["Chunk", "ChunkKind", "StateFileReader", "StateFileWriter"]
 
 _MAGIC = b"MSSTATE1"
 _END = b"MSEND001"
 _TAIL = struct.Struct(">QI8s")
+
+_WHOLE_BYTES = 1 << 20
+"""Files up to this size are read as a whole."""
+_END_BYTES = 1 << 16
+"""How much of a larger one's end is read at first: mostly all of its index."""
+_RUN_BYTES = 1 << 24
+"""How much is read at once, except for larger chunks."""
+_GAP_BYTES = 1 << 16
+"""As much between two chunks is read along with them."""
 
 
 class ChunkKind(Enum):
@@ -121,29 +131,68 @@ def _pickle(content: Any) -> bytes:
 
 
 class StateFileReader:
-    """Reads a file that is in memory.
+    """Reads a state file; of a large one only the parts that are asked for.
 
     Args:
-        data: Its contents.
+        data: Its contents, or where they are.
         where: Its place, for messages.
+
+    Attributes:
+        size: Of the file, in bytes.
+        chunks: The index.
 
     Raises:
         CheckpointDamagedError: If it is no state file, or damaged.
     """
 
-    def __init__(self, data: bytes, where: str) -> None:
-        self._data = data
+    def __init__(self, data: bytes | StoredFile, where: str) -> None:
         self._where = where
-        if data[: len(_MAGIC)] != _MAGIC or len(data) < len(_MAGIC) + _TAIL.size:
-            raise CheckpointDamagedError(f'"{where}" is not a state file')
-        length, crc, end = _TAIL.unpack(data[-_TAIL.size :])
-        index = data[-_TAIL.size - length : -_TAIL.size]
+        self._stored = None if isinstance(data, bytes) else data
+        # What is at hand of the file, and where it begins.
+        self._held, self._begin = (data, 0) if isinstance(data, bytes) else (b"", 0)
+        self.size = len(data) if isinstance(data, bytes) else data.size
+        self.chunks = self._read_index(self.size)
+
+    @classmethod
+    def open(cls, store: FileStore, ref: FileRef, *arguments: Any, **named: Any) -> Self:
+        """Return a reader of a file of a store; small ones are read, and checked, as a whole at once.
+
+        Args:
+            store: Where it is.
+            ref: The file.
+            *arguments: Further arguments of the reader.
+            **named: The same.
+
+        Raises:
+            CheckpointDamagedError: If it is missing, no state file, or damaged.
+        """
+        data = store.read(ref) if ref.size <= _WHOLE_BYTES else StoredFile(store, ref)
+        return cls(data, store.describe(ref.path), *arguments, **named)
+
+    def _read_index(self, size: int) -> list[Chunk]:
+        if size < len(_MAGIC) + _TAIL.size or (self._stored is None and self._held[: len(_MAGIC)] != _MAGIC):
+            raise CheckpointDamagedError(f'"{self._where}" is not a state file')
+        end_bytes = self._bytes(max(size - _END_BYTES, 0), min(size, _END_BYTES))
+        length, crc, end = _TAIL.unpack(end_bytes[-_TAIL.size :])
+        begin = size - _TAIL.size - length
+        index = self._bytes(begin, length) if end == _END and begin >= len(_MAGIC) else b""
         if end != _END or zlib.crc32(index) != crc:
-            raise CheckpointDamagedError(f'the index of state file "{where}" is damaged')
-        self.chunks = [
+            raise CheckpointDamagedError(f'the index of state file "{self._where}" is damaged')
+        return [
             Chunk(operator_id, ChunkKind(kind), *rest)
             for operator_id, kind, *rest in json.loads(index)["chunks"]
         ]
+
+    def _bytes(self, offset: int, length: int) -> bytes:
+        self._fetch(offset, length)
+        begin = offset - self._begin
+        return self._held[begin : begin + length]
+
+    def _fetch(self, offset: int, length: int) -> None:
+        """Have some bytes at hand."""
+        begin = offset - self._begin
+        if self._stored is not None and not 0 <= begin <= begin + length <= len(self._held):
+            self._held, self._begin = self._stored.read(offset, length), offset
 
     def read(
         self, operator_id: str, kind: ChunkKind, key_groups: range | None = None
@@ -153,16 +202,49 @@ class StateFileReader:
         Raises:
             CheckpointDamagedError: If a chunk was altered.
         """
-        for chunk in self.chunks:
-            wanted = key_groups is None or chunk.key_group is None or chunk.key_group in key_groups
-            if chunk.operator_id == operator_id and chunk.kind is kind and wanted:
+        wanted = [
+            chunk
+            for chunk in self.chunks
+            if chunk.operator_id == operator_id
+            and chunk.kind is kind
+            and (key_groups is None or chunk.key_group is None or chunk.key_group in key_groups)
+        ]
+        for run in [wanted] if self._stored is None else _runs(wanted):
+            for chunk in run:
+                if self._stored is not None:
+                    # All of the run at once; again if somebody else has read from this file meanwhile.
+                    self._fetch(run[0].offset, run[-1].offset + run[-1].length - run[0].offset)
                 yield chunk.key_group, self._load(chunk)
+        if self._stored is not None:
+            self._held = b""
 
-    def _load(self, chunk: Chunk) -> Any:
-        data = self._data[chunk.offset : chunk.offset + chunk.length]
+    def raw(self, chunk: Chunk) -> bytes:
+        """Return a chunk as it was pickled.
+
+        Raises:
+            CheckpointDamagedError: If it was altered.
+        """
+        data = self._bytes(chunk.offset, chunk.length)
         if zlib.crc32(data) != chunk.crc:
             raise CheckpointDamagedError(
                 f'state file "{self._where}" was altered in its part "{chunk.kind.value}" '
                 f"of key group {chunk.key_group}"
             )
-        return load_state(data)
+        return data
+
+    def _load(self, chunk: Chunk) -> Any:
+        return load_state(self.raw(chunk))
+
+
+def _runs(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:
+    """Yield chunks that lie close together, to be read at once."""
+    run: list[Chunk] = []
+    for chunk in chunks:
+        end = run[-1].offset + run[-1].length if run else chunk.offset
+        near = 0 <= chunk.offset - end <= _GAP_BYTES
+        if run and (not near or chunk.offset + chunk.length - run[0].offset > _RUN_BYTES):
+            yield run
+            run = []
+        run.append(chunk)
+    if run:
+        yield run

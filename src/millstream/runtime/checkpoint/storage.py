@@ -16,11 +16,11 @@ import re
 from millstream.common.configuration import Configuration
 from millstream.common.file_systems import LOCATION_OPTIONS, current, parse_location
 from millstream.runtime.checkpoint.storage_arrow import ArrowStore, S3Store
-from millstream.runtime.checkpoint.storage_base import FileRef, FileStore, checksum
+from millstream.runtime.checkpoint.storage_base import FileRef, FileStore, StoredFile, checksum
 from millstream.runtime.checkpoint.storage_hdfs import HdfsStore
 from millstream.runtime.checkpoint.storage_local import LocalStore
 
-__all__ = ["FileRef", "FileStore", "check_locations", "checksum", "open_store"]
+__all__ = ["FileRef", "FileStore", "StoredFile", "check_locations", "checksum", "open_store"]
 
 
 def open_store(location: str) -> FileStore:

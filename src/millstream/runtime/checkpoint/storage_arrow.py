@@ -71,6 +71,11 @@ class ArrowStore(FileStore):
         with file_system.open_input_file(target) as file:
             return bytes(file.read())
 
+    def _get_part(self, path: str, offset: int, length: int) -> bytes:
+        file_system, target = self._place(path)
+        with file_system.open_input_file(target) as file:
+            return bytes(file.read_at(length, offset)) if offset < file.size() else b""
+
     def _names(self, directory: str) -> list[str]:
         from pyarrow import fs
 
@@ -122,6 +127,13 @@ class S3Store(ArrowStore):
     def _get(self, path: str) -> bytes:
         try:
             return super()._get(path)
+        except FileNotFoundError:
+            self._check_bucket(path)
+            raise
+
+    def _get_part(self, path: str, offset: int, length: int) -> bytes:
+        try:
+            return super()._get_part(path, offset, length)
         except FileNotFoundError:
             self._check_bucket(path)
             raise

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from millstream.common.crash_points import around
 from millstream.common.errors import CheckpointDamagedError, CheckpointStorageError
 
-__all__ = ["STAGED", "FileRef", "FileStore", "checksum"]
+__all__ = ["STAGED", "FileRef", "FileStore", "StoredFile", "checksum"]
 
 STAGED = ".staged"
 """How names of files end that are not finished yet."""
@@ -88,6 +88,26 @@ class FileStore(ABC):
             raise self._failed("read", ref.path, error) from error
         return ref.check(data, where)
 
+    def read_part(self, ref: FileRef, offset: int, length: int) -> bytes:
+        """Read some bytes of a file; whoever reads a part checks it by a checksum of its own.
+
+        Raises:
+            CheckpointDamagedError: If the file is missing, or too short.
+        """
+        where = self.describe(ref.path)
+        try:
+            data = around("storage.read", where, lambda: self._get_part(ref.path, offset, length))
+        except FileNotFoundError:
+            raise CheckpointDamagedError(f'file "{where}" is missing') from None
+        except OSError as error:
+            raise self._failed("read", ref.path, error) from error
+        if len(data) != length:
+            raise CheckpointDamagedError(
+                f'file "{where}" ends before byte {offset + length}, {ref.size} bytes were written',
+                detail="It was cut, or replaced by another.",
+            )
+        return data
+
     def read_if_there(self, path: str) -> bytes | None:
         """Read a file that nothing tells the checksum of; None if there is none."""
         try:
@@ -123,6 +143,10 @@ class FileStore(ABC):
 
     @abstractmethod
     def _get(self, path: str) -> bytes: ...
+
+    @abstractmethod
+    def _get_part(self, path: str, offset: int, length: int) -> bytes:
+        """Return some bytes of a file; fewer, or none, where it ends before."""
 
     def names(self, directory: str) -> list[str]:
         """Return the names in a directory, sorted; empty if there is none.
@@ -164,3 +188,25 @@ class FileStore(ABC):
 
     @abstractmethod
     def _remove(self, path: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file of which parts are read.
+
+    Attributes:
+        store: Where it is.
+        ref: The file.
+    """
+
+    store: FileStore
+    ref: FileRef
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+        return self.ref.size
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Read some bytes; see `FileStore.read_part`."""
+        return self.store.read_part(self.ref, offset, length)

@@ -84,12 +84,21 @@ class HdfsStore(FileStore):
 
     def _get(self, path: str) -> bytes:
         reader = self._call(lambda client: client.read(self._path(path)))
-        size = len(reader)
-        return b"".join(self._read(reader, start, size) for start in range(0, size, _CHUNK_BYTES))
+        return self._read(reader, 0, len(reader))
 
-    def _read(self, reader: Any, start: int, size: int) -> bytes:
-        part: bytes = self._call(lambda client: reader.read_range(start, min(_CHUNK_BYTES, size - start)))
-        return part
+    def _get_part(self, path: str, offset: int, length: int) -> bytes:
+        reader = self._call(lambda client: client.read(self._path(path)))
+        return self._read(reader, offset, min(offset + length, len(reader)))
+
+    def _read(self, reader: Any, begin: int, end: int) -> bytes:
+        return b"".join(
+            self._read_chunk(reader, start, min(_CHUNK_BYTES, end - start))
+            for start in range(begin, end, _CHUNK_BYTES)
+        )
+
+    def _read_chunk(self, reader: Any, start: int, length: int) -> bytes:
+        chunk: bytes = self._call(lambda client: reader.read_range(start, length))
+        return chunk
 
     def _names(self, directory: str) -> list[str]:
         place = self._path(directory)

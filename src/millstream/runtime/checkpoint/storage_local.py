@@ -48,6 +48,11 @@ class LocalStore(FileStore):
         with open(self._path(path), "rb") as file:
             return file.read()
 
+    def _get_part(self, path: str, offset: int, length: int) -> bytes:
+        with open(self._path(path), "rb") as file:
+            file.seek(offset)
+            return file.read(length)
+
     def confirm(self, ref: FileRef, writer: str) -> None:
         """Check that a file is here that was written elsewhere: the directory may be another one on another host."""
         try:

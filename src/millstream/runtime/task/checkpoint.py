@@ -25,7 +25,7 @@ __all__ = ["Changes", "SavedState", "add_operator_state", "restore_operator"]
 
 
 class SavedState:
-    """The state files of a checkpoint, read once for all operators of a slot.
+    """The state files of a checkpoint, opened once for all operators of a slot.
 
     Raises:
         CheckpointDamagedError: If a file is missing or damaged.
@@ -36,8 +36,7 @@ class SavedState:
         store = open_store(order.location)
         files: dict[int, list[StateFileReader]] = {}
         for each in order.state:
-            reader = StateFileReader(store.read(each.file), store.describe(each.file.path))
-            files.setdefault(each.slot, []).append(reader)
+            files.setdefault(each.slot, []).append(StateFileReader.open(store, each.file))
         self.slots = {slot: StateChain(readers) for slot, readers in files.items()}
 
 
@@ -105,9 +104,9 @@ def _add_keyed(
         writer.add(operator_id, ChunkKind.SCHEMAS, snapshot.schemas)
     if changes is not None:
         _add_changes(writer, operator_id, changes, ChunkKind.PATCHED, ChunkKind.PATCH)
-    for group, entries in snapshot.groups.items():
+    for group, entries in sorted(snapshot.groups.items()):
         writer.add(operator_id, ChunkKind.KEYED, entries, group)
-    for group, timers in snapshot.timers.items():
+    for group, timers in sorted(snapshot.timers.items()):
         writer.add(operator_id, ChunkKind.TIMERS, timers, group)
     return {name: schema.describe() for name, schema in snapshot.schemas.items()}
 
@@ -129,7 +128,7 @@ def _add_own(writer: StateFileWriter, operator_id: str, operator: Operator, *, p
     if patched and operator.changed_entries(changes):
         _add_changes(writer, operator_id, changes, ChunkKind.ENTRIES_PATCHED, ChunkKind.ENTRIES_PATCH)
     else:
-        for group, entries in _by_group(operator).items():
+        for group, entries in sorted(_by_group(operator).items()):
             writer.add(operator_id, ChunkKind.ENTRIES, entries, group)
     if operator.watermark_ms != MIN_TIMESTAMP:
         writer.add(operator_id, ChunkKind.WATERMARKS, operator.watermark_ms)
@@ -139,7 +138,7 @@ def _add_changes(
     writer: StateFileWriter, operator_id: str, changes: StateChanges, marker: ChunkKind, kind: ChunkKind
 ) -> None:
     writer.add(operator_id, marker, changes.dropped or None)
-    for group, patch in changes.patches.items():
+    for group, patch in sorted(changes.patches.items()):
         writer.add(operator_id, kind, patch, group)
 
 

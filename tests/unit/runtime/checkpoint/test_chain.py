@@ -147,7 +147,7 @@ def test_state_on_disk_writes_the_keys_that_were_written_also_past_the_cache(tmp
         assert operator.backend.get_state(VALUE).value() == 1
     delta, is_delta = write(operator, changes, CheckpointOrder(2, "", "", "", base=1))
     assert is_delta
-    assert len(delta._data) * 10 < len(whole._data)
+    assert delta.size * 10 < whole.size
     restored = Keyed()
     _restore_keyed(StateChain([whole, delta]), "op", restored, range(4))
     assert contents(restored.backend) == contents(operator.backend)
@@ -155,7 +155,7 @@ def test_state_on_disk_writes_the_keys_that_were_written_also_past_the_cache(tmp
         operator.change(key, "set", 3)
     assert operator.backend._written is None  # too many to note them
     again, _ = write(operator, changes, CheckpointOrder(3, "", "", "", base=2))
-    assert len(again._data) > len(whole._data) // 2
+    assert again.size > whole.size // 2
     assert StateChain([whole, delta, again]).kinds("op") == {ChunkKind.SCHEMAS, ChunkKind.KEYED}
     operator.backend.close()
 
@@ -168,7 +168,7 @@ def test_a_file_with_changes_holds_only_the_keys_that_were_used():
     operator.change(7, "set", 2)
     delta, is_delta = write(operator, changes, CheckpointOrder(2, "", "", "", base=1))
     assert is_delta
-    assert len(delta._data) * 20 < len(whole._data)
+    assert delta.size * 20 < whole.size
 
 
 def test_what_was_written_last_is_not_the_base_so_everything_is_written():

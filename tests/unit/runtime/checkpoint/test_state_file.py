@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from millstream.common.errors import CheckpointDamagedError, NotSerializableError
+from millstream.runtime.checkpoint import state_file
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
+from millstream.runtime.checkpoint.storage_local import LocalStore
 
 
 def written() -> bytes:
@@ -43,6 +45,109 @@ def test_every_altered_byte_is_recognised():
 def test_a_cut_file_is_recognised(length):
     with pytest.raises(CheckpointDamagedError):
         StateFileReader(written()[:length], "there")
+
+
+class CountingStore(LocalStore):
+    """Notes which parts of files are read."""
+
+    def __init__(self, location):
+        super().__init__(str(location))
+        self.parts = []
+
+    def _get(self, path):
+        raise AssertionError(f"{path} is read as a whole")
+
+    def _get_part(self, path, offset, length):
+        self.parts.append((offset, length))
+        return super()._get_part(path, offset, length)
+
+
+GROUPS, VALUE = 32, "x" * 2_000
+
+
+@pytest.fixture
+def large(tmp_path, monkeypatch):
+    """A store and a file in it that counts as large."""
+    monkeypatch.setattr(state_file, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(state_file, "_END_BYTES", 200)  # less than the index
+    monkeypatch.setattr(state_file, "_GAP_BYTES", 0)
+    writer = StateFileWriter()
+    for group in range(GROUPS):
+        writer.add("sums", ChunkKind.KEYED, {group: VALUE}, group)
+    writer.add("sums", ChunkKind.OWN, "own")
+    store = CountingStore(tmp_path)
+    return store, store.write("shared/1", writer.finish())
+
+
+def test_of_a_large_file_only_what_is_asked_for_is_read(large):
+    store, ref = large
+    reader = StateFileReader.open(store, ref)
+    assert sum(length for _, length in store.parts) < 200 + 60 * (GROUPS + 1)  # the index
+    store.parts.clear()
+    assert list(reader.read("sums", ChunkKind.KEYED, range(4, 8))) == [
+        (group, {group: VALUE}) for group in range(4, 8)
+    ]
+    ((_, length),) = store.parts  # at once
+    assert 4 * len(VALUE) < length < 5 * len(VALUE)
+    assert list(reader.read("sums", ChunkKind.OWN, range(0))) == [(None, "own")]
+    assert list(reader.read("sums", ChunkKind.TIMERS)) == []
+
+
+def test_what_lies_apart_is_read_apart_and_not_too_much_at_once(large, monkeypatch):
+    store, ref = large
+    monkeypatch.setattr(state_file, "_RUN_BYTES", 3 * len(VALUE))
+    reader = StateFileReader.open(store, ref)
+    store.parts.clear()
+    wanted = [1, 2, 3, 4, 20]
+    found = list(reader.read("sums", ChunkKind.KEYED, wanted))
+    assert found == [(group, {group: VALUE}) for group in wanted]
+    assert [length // len(VALUE) for _, length in store.parts] == [2, 2, 1]
+
+
+def test_two_may_read_from_a_large_file_in_turns(large):
+    store, ref = large
+    reader = StateFileReader.open(store, ref)
+    first, second = (reader.read("sums", ChunkKind.KEYED, groups) for groups in (range(0, 3), range(9, 12)))
+    found = [group for pair in zip(first, second, strict=True) for group, _ in pair]
+    assert found == [0, 9, 1, 10, 2, 11]
+
+
+def test_damage_of_a_large_file_is_recognised_in_what_is_read_of_it(large, tmp_path):
+    store, ref = large
+    path = tmp_path / "shared" / "1"
+    data = path.read_bytes()
+    chunks = StateFileReader.open(store, ref).chunks
+    middle = chunks[5].offset + chunks[5].length // 2
+    path.write_bytes(data[:middle] + b"?" + data[middle + 1 :])
+    reader = StateFileReader.open(store, ref)
+    assert len(list(reader.read("sums", ChunkKind.KEYED, range(6, GROUPS)))) == GROUPS - 6
+    with pytest.raises(CheckpointDamagedError, match='was altered in its part "keyed" of key group 5'):
+        list(reader.read("sums", ChunkKind.KEYED))
+    path.write_bytes(data[:-1] + b"?")
+    with pytest.raises(CheckpointDamagedError, match="the index of state file .* is damaged"):
+        StateFileReader.open(store, ref)
+    path.write_bytes(data[:-50])
+    with pytest.raises(
+        CheckpointDamagedError, match=rf"ends before byte {len(data)}, {len(data)} bytes were"
+    ):
+        StateFileReader.open(store, ref)
+    path.write_bytes(data)
+    reader = StateFileReader.open(store, ref)
+    path.write_bytes(b"")
+    with pytest.raises(CheckpointDamagedError, match="ends before byte"):
+        list(reader.read("sums", ChunkKind.KEYED))
+    path.unlink()
+    with pytest.raises(CheckpointDamagedError, match="is missing"):
+        list(reader.read("sums", ChunkKind.KEYED))
+
+
+def test_a_small_file_is_read_as_a_whole_and_checked(tmp_path):
+    store = LocalStore(str(tmp_path))
+    ref = store.write("shared/1", written())
+    assert len(StateFileReader.open(store, ref).chunks) == 6
+    (tmp_path / "shared" / "1").write_bytes(written()[:-1])
+    with pytest.raises(CheckpointDamagedError, match="bytes, .* were written"):
+        StateFileReader.open(store, ref)
 
 
 def test_state_that_cannot_be_pickled_is_refused():
