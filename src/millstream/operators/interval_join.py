@@ -43,7 +43,8 @@ from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
 from millstream.state.keyed import NO_KEY
-from millstream.state.snapshots import Entries, StateChanges, TouchedKeys
+from millstream.state.snapshots import Entries, StateChanges
+from millstream.state.touched import TouchedKeys
 
 __all__ = ["BUFFERS", "LATE_RECORDS_DROPPED", "IntervalJoinSpec"]
 

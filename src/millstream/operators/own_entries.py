@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from millstream.operators.base import OperatorContext
-from millstream.state.snapshots import StateChanges, TouchedKeys, pays
+from millstream.state.snapshots import StateChanges
+from millstream.state.touched import TouchedKeys, pays
 
 __all__ = ["TouchedPanes", "add_changed", "touched_keys", "touched_panes"]
 

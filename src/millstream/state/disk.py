@@ -26,7 +26,8 @@ from millstream.state.key_decoding import decode_key
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.kinds import NO_KEY, StateKind, StateSchema, no_key_error
 from millstream.state.records import RecordCodec
-from millstream.state.snapshots import KeyedStateSnapshot, StateChanges, pays
+from millstream.state.snapshots import KeyedStateSnapshot, StateChanges
+from millstream.state.touched import pays
 from millstream.state.ttl import ProcessingTime, drop_expired
 
 __all__ = ["DiskKeyedStateBackend"]
@@ -133,6 +134,7 @@ class DiskKeyedStateBackend(KeyedStateBackend):
 
     def forget_changes(self) -> None:
         """Take what is there now as what is known."""
+        super().forget_changes()
         self.flush()
         self._written = {} if self.tracking else None
         self._written_count = 0
@@ -154,9 +156,10 @@ class DiskKeyedStateBackend(KeyedStateBackend):
         if checkpoint:
             self.flush()
 
-    def snapshot(self, key_groups: range | None = None) -> KeyedStateSnapshot:
+    def snapshot(self, key_groups: range | None = None, *, timers: bool = True) -> KeyedStateSnapshot:
         """Return all state and timers, by key group, read from disk into memory: ask for a few groups at a time."""
-        snapshot = KeyedStateSnapshot(dict(self._schemas), timers=self._snapshot_timers(key_groups))
+        waiting = self._snapshot_timers(key_groups) if timers else {}
+        snapshot = KeyedStateSnapshot(dict(self._schemas), timers=waiting)
         self.flush()
         groups = range(self.max_parallelism) if key_groups is None else key_groups
         for group in groups:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from millstream.common.state import ListState, MapState, ValueState
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.kinds import NO_KEY, StateKind, StateSchema, no_key_error
-from millstream.state.snapshots import GroupMemo, KeyedStateSnapshot, StateChanges, TouchedKeys, pays
+from millstream.state.snapshots import GroupMemo, KeyedStateSnapshot, StateChanges
+from millstream.state.touched import TouchedKeys, pays
 from millstream.state.ttl import ProcessingTime, Sweeper, TimeToLive, drop_expired
 
 if TYPE_CHECKING:
@@ -52,9 +53,10 @@ class HeapKeyedStateBackend(KeyedStateBackend):
                 if not table and namespace is not None:
                     del by_namespace[namespace]
 
-    def snapshot(self, key_groups: range | None = None) -> KeyedStateSnapshot:
+    def snapshot(self, key_groups: range | None = None, *, timers: bool = True) -> KeyedStateSnapshot:
         """Return all state and timers, by key group; one pass over all keys."""
-        snapshot = KeyedStateSnapshot(dict(self._schemas), timers=self._snapshot_timers(key_groups))
+        waiting = self._snapshot_timers(key_groups) if timers else {}
+        snapshot = KeyedStateSnapshot(dict(self._schemas), timers=waiting)
         groups = GroupMemo(self._max_parallelism)
         for name, by_namespace in self._tables.items():
             life = self._lives.get(name)
@@ -103,6 +105,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
 
     def forget_changes(self) -> None:
         """Take what is there now as what is known."""
+        super().forget_changes()
         if self.touched is not None:
             self.touched.forget()
 

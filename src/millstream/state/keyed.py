@@ -9,6 +9,7 @@ everything else is built from them here: reducing and aggregating states fold in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import replace
 from typing import Any, cast
@@ -28,12 +29,14 @@ from millstream.state.folding import FoldingAggregatingState, FoldingReducingSta
 from millstream.state.key_groups import key_group
 from millstream.state.kinds import NO_KEY, StateKind, StateSchema, incompatible_state, kind_of
 from millstream.state.snapshots import (
+    GroupMemo,
     KeyedStateSnapshot,
     StateChanges,
     TimerSnapshot,
-    TouchedKeys,
+    TimersPatch,
 )
 from millstream.state.timers import TimerQueue
+from millstream.state.touched import TouchedKeys
 from millstream.state.ttl import (
     ProcessingTime,
     Sweeper,
@@ -88,8 +91,8 @@ class KeyedStateBackend(ABC):
         self.operator = operator
         self.tracking = tracking
         self.current_key = NO_KEY
-        self.event_timers = TimerQueue()
-        self.processing_timers = TimerQueue()
+        self.event_timers = TimerQueue(tracking=tracking)
+        self.processing_timers = TimerQueue(tracking=tracking)
         self.timer_key: Callable[[Any], Any] = _itself
         self._time: ProcessingTime = time or _StandingClock()
         self._max_parallelism = max_parallelism
@@ -175,13 +178,14 @@ class KeyedStateBackend(ABC):
         """Remove all that `key` has under `namespace`."""
 
     @abstractmethod
-    def snapshot(self, key_groups: range | None = None) -> KeyedStateSnapshot:
+    def snapshot(self, key_groups: range | None = None, *, timers: bool = True) -> KeyedStateSnapshot:
         """Return all state and timers, by key group.
 
         It may refer to the live objects: pickle it before the next record is processed.
 
         Args:
             key_groups: Only of these; None for all.
+            timers: Whether with the timers.
         """
 
     def track(self, keys: TouchedKeys | None = None) -> None:
@@ -200,12 +204,30 @@ class KeyedStateBackend(ABC):
         """
         return None
 
+    def patch_timers(self) -> dict[int, TimersPatch] | None:
+        """Return what changed in the timers since `forget_changes` was called; None if only a snapshot can tell."""
+        event, processing = self.event_timers.changes(), self.processing_timers.changes()
+        if event is None or processing is None:
+            return None
+        if not self.event_timers.count() + self.processing_timers.count():
+            return None  # nothing is written then, which says it all
+        groups = GroupMemo(self._max_parallelism)
+        patches: defaultdict[int, TimersPatch] = defaultdict(TimersPatch)
+        for (gone, new), event_time in ((event, True), (processing, False)):
+            for timers, is_gone in ((gone, True), (new, False)):
+                for timer in timers:
+                    patch = patches[groups[self.timer_key(timer[1])]]
+                    patch.of(event_time=event_time, gone=is_gone).append(timer)
+        return patches
+
     def forget_changes(self) -> None:
         """Take what is there now as what is known: it has been given for a checkpoint."""
+        self.event_timers.forget_changes()
+        self.processing_timers.forget_changes()
 
-    def outline(self) -> KeyedStateSnapshot:
+    def outline(self, *, timers: bool = True) -> KeyedStateSnapshot:
         """Return a snapshot without entries: what goes with a patch."""
-        return KeyedStateSnapshot(dict(self._schemas), timers=self._snapshot_timers(None))
+        return KeyedStateSnapshot(dict(self._schemas), timers=self._snapshot_timers(None) if timers else {})
 
     def restore(self, snapshot: KeyedStateSnapshot, key_groups: range | None = None) -> None:
         """Add what a snapshot holds; may be called several times, with snapshots of different keys.
@@ -289,13 +311,14 @@ class KeyedStateBackend(ABC):
         return key_group(key, self._max_parallelism)
 
     def _snapshot_timers(self, key_groups: range | None) -> dict[int, TimerSnapshot]:
-        by_group: dict[int, TimerSnapshot] = {}
+        by_group: defaultdict[int, TimerSnapshot] = defaultdict(TimerSnapshot)
+        groups = GroupMemo(self._max_parallelism)
         for event_time, queue in ((True, self.event_timers), (False, self.processing_timers)):
             for timestamp, keys in queue.snapshot():
                 for key in keys:
-                    group = self._group_of(self.timer_key(key))
+                    group = groups[self.timer_key(key)]
                     if key_groups is None or group in key_groups:
-                        timers = by_group.setdefault(group, TimerSnapshot())
+                        timers = by_group[group]
                         (timers.event if event_time else timers.processing).append((timestamp, key))
         return by_group
 

@@ -6,8 +6,8 @@ groups can be put together as parallelism demands. What operators themselves kee
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from millstream.state.key_groups import key_group
@@ -22,8 +22,7 @@ __all__ = [
     "Merged",
     "StateChanges",
     "TimerSnapshot",
-    "TouchedKeys",
-    "pays",
+    "TimersPatch",
 ]
 
 
@@ -45,6 +44,48 @@ class TimerSnapshot:
             event_timers.register(timestamp_ms, key)
         for timestamp_ms, key in self.processing:
             processing_timers.register(timestamp_ms, key)
+
+
+@dataclass(slots=True)
+class TimersPatch:
+    """What changed in the timers of one key group since a checkpoint.
+
+    Attributes:
+        event_gone: (timestamp, key) that fired, or were deleted.
+        event: (timestamp, key) that were registered, in that order.
+        processing_gone: The same in processing time.
+        processing: The same in processing time.
+    """
+
+    event_gone: list[tuple[int, Any]] = field(default_factory=list)
+    event: list[tuple[int, Any]] = field(default_factory=list)
+    processing_gone: list[tuple[int, Any]] = field(default_factory=list)
+    processing: list[tuple[int, Any]] = field(default_factory=list)
+
+    def of(self, *, event_time: bool, gone: bool) -> list[tuple[int, Any]]:
+        """Return one of the lists."""
+        if event_time:
+            return self.event_gone if gone else self.event
+        return self.processing_gone if gone else self.processing
+
+    def apply(self, timers: TimerSnapshot) -> TimerSnapshot:
+        """Return the timers as they are, from what they were before."""
+        return TimerSnapshot(
+            _changed(timers.event, self.event_gone, self.event),
+            _changed(timers.processing, self.processing_gone, self.processing),
+        )
+
+
+def _changed(
+    before: list[tuple[int, Any]], gone: list[tuple[int, Any]], registered: list[tuple[int, Any]]
+) -> list[tuple[int, Any]]:
+    kept = dict.fromkeys(before)
+    for timer in gone:
+        kept.pop(timer, None)
+    for timer in registered:  # one that was there, and was deleted in between, is the last again
+        kept.pop(timer, None)
+        kept[timer] = None
+    return sorted(kept, key=itemgetter(0))
 
 
 @dataclass(slots=True)
@@ -170,46 +211,3 @@ class StateChanges:
         if patch is None:
             patch = self.patches[group] = KeyedStatePatch()
         return patch
-
-
-class TouchedKeys(set[Any]):
-    """Keys that may have changed since a checkpoint, as long as they are worth knowing.
-
-    Attributes:
-        too_many: Whether they are most of those that there are: then they are not kept, and everything is written.
-    """
-
-    too_many = False
-
-    def note(self, keys: Iterable[Any], held: int) -> None:
-        """Add the keys of a batch.
-
-        Args:
-            keys: The keys.
-            held: How many keys have something.
-        """
-        if not self.too_many:
-            self.update(keys)
-            if not pays(len(self), held):
-                self.clear()
-                self.too_many = True
-
-    def forget(self) -> None:
-        """Begin anew."""
-        self.clear()
-        self.too_many = False
-
-
-def pays(touched: int, held: int) -> bool:
-    """Return whether to write changes and not everything.
-
-    If much of it changed, the whole is hardly longer, and a restore then reads no older files.
-
-    Args:
-        touched: How many entries the changes hold, about.
-        held: How many there are.
-    """
-    return touched <= _ALWAYS_CHANGES or 2 * touched <= held
-
-
-_ALWAYS_CHANGES = 1_000

@@ -11,11 +11,16 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
 
+from millstream.state.touched import pays
+
 __all__ = ["TimerQueue"]
 
 
 class TimerQueue:
     """Registered timers of one time domain; the subtask's thread calls it.
+
+    Args:
+        tracking: Whether to learn what changes between checkpoints.
 
     >>> fired = []
     >>> timers = TimerQueue()
@@ -25,11 +30,15 @@ class TimerQueue:
     ([(5, 'a'), (10, 'b')], None)
     """
 
-    __slots__ = ("_buckets", "_heap")
+    __slots__ = ("_buckets", "_changed", "_heap", "_limit", "_tracking")
 
-    def __init__(self) -> None:
+    def __init__(self, *, tracking: bool = False) -> None:
         self._buckets: dict[int, dict[Any, None]] = {}
         self._heap: list[int] = []
+        self._tracking = tracking
+        # Timers that came or went; None where that is not known, or they are too many.
+        self._changed: dict[tuple[int, Any], None] | None = None
+        self._limit = 0
 
     def register(self, timestamp_ms: int, key: Any) -> None:
         """Add a timer; one that is there already stays one."""
@@ -37,14 +46,20 @@ class TimerQueue:
         if bucket is None:
             self._buckets[timestamp_ms] = {key: None}
             heappush(self._heap, timestamp_ms)
+        elif key in bucket:
+            return
         else:
             bucket[key] = None
+        if self._changed is not None:
+            self._note_registered(self._changed, (timestamp_ms, key))
 
     def delete(self, timestamp_ms: int, key: Any) -> None:
         """Remove a timer; nothing happens if there is none."""
         bucket = self._buckets.get(timestamp_ms)
-        if bucket is not None:
-            bucket.pop(key, None)
+        if bucket is not None and key in bucket:
+            del bucket[key]
+            if self._changed is not None:
+                self._changed[timestamp_ms, key] = None
 
     def next_timestamp(self) -> int | None:
         """Return when the first timer is due, or None."""
@@ -62,6 +77,8 @@ class TimerQueue:
             for key in list(bucket):
                 if key in bucket:
                     del bucket[key]
+                    if self._changed is not None:
+                        self._changed[timestamp_ms, key] = None
                     fire(timestamp_ms, key)
                     if heap and heap[0] < timestamp_ms:
                         break
@@ -72,4 +89,43 @@ class TimerQueue:
 
     def snapshot(self) -> list[tuple[int, list[Any]]]:
         """Return all timers: (timestamp, keys in order of registration), by timestamp."""
-        return [(timestamp, list(keys)) for timestamp, keys in sorted(self._buckets.items()) if keys]
+        buckets = self._buckets
+        return [(timestamp, list(buckets[timestamp])) for timestamp in sorted(buckets) if buckets[timestamp]]
+
+    def count(self) -> int:
+        """Return how many timers there are."""
+        return sum(map(len, self._buckets.values()))
+
+    def changes(self) -> tuple[list[tuple[int, Any]], list[tuple[int, Any]]] | None:
+        """Return what changed since `forget_changes` was called: (timestamp, key) that are gone, and that are new.
+
+        New ones come in the order of registration. None if that is not known, or they are most of those that there are.
+        """
+        changed = self._changed
+        if changed is None or not pays(len(changed), self.count()):
+            return None
+        gone: list[tuple[int, Any]] = []
+        new: list[tuple[int, Any]] = []
+        for timer in changed:
+            (new if timer[1] in self._buckets.get(timer[0], ()) else gone).append(timer)
+        return gone, new
+
+    def forget_changes(self) -> None:
+        """Take what is there now as what is known."""
+        if self._tracking:
+            self._changed = {}
+            self._weigh(self._changed)
+
+    def _note_registered(self, changed: dict[tuple[int, Any], None], timer: tuple[int, Any]) -> None:
+        changed.pop(timer, None)  # one that had been deleted is the last again
+        changed[timer] = None
+        if len(changed) > self._limit:
+            self._weigh(changed)
+
+    def _weigh(self, changed: dict[tuple[int, Any], None]) -> None:
+        """Stop noting if everything will be written anyway, else see how many more pay."""
+        held = self.count()
+        if pays(len(changed), held):
+            self._limit = max(2 * len(changed), held // 2, 1_000)
+        else:
+            self._changed = None

@@ -18,7 +18,7 @@ from millstream.common.errors import StateIncompatibleError
 from millstream.runtime.checkpoint.state_file import Chunk, ChunkKind, StateFileReader
 from millstream.runtime.checkpoint.storage import StoredFile
 from millstream.state.operator_state import OperatorStateMode, OperatorStateSnapshot
-from millstream.state.snapshots import KeyedStatePatch, TimerSnapshot
+from millstream.state.snapshots import KeyedStatePatch, TimerSnapshot, TimersPatch
 
 __all__ = ["UNREADABLE", "Modules", "StandIn", "TolerantStateFile", "load_tolerantly"]
 
@@ -240,10 +240,12 @@ def _in_place_of(kind: ChunkKind, unreadable: StandIn) -> Any:
         return {UNREADABLE: [(None, unreadable, unreadable)]}
     if kind in (ChunkKind.PATCH, ChunkKind.ENTRIES_PATCH):
         return KeyedStatePatch(changed={UNREADABLE: [(None, unreadable, unreadable)]})
-    if kind in (ChunkKind.PATCHED, ChunkKind.ENTRIES_PATCHED):
+    if kind in (ChunkKind.PATCHED, ChunkKind.ENTRIES_PATCHED, ChunkKind.TIMERS_PATCHED):
         return None
     if kind is ChunkKind.TIMERS:
         return TimerSnapshot(event=[(0, unreadable)])
+    if kind is ChunkKind.TIMERS_PATCH:
+        return TimersPatch(event=[(0, unreadable)])
     if kind is ChunkKind.OPERATOR:
         return OperatorStateSnapshot({UNREADABLE: OperatorStateMode.SPLIT}, {UNREADABLE: [unreadable]})
     return unreadable

@@ -16,7 +16,8 @@ from millstream.operators.calls import emit_results
 from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.user_code import attach_element
 from millstream.operators.windowing.base import WindowOperator
-from millstream.state.snapshots import Entries, StateChanges, TouchedKeys
+from millstream.state.snapshots import Entries, StateChanges
+from millstream.state.touched import TouchedKeys
 
 __all__ = ["COUNTS", "CountWindowOperator", "SlidingCountWindowOperator"]
 

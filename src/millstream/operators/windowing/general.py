@@ -37,7 +37,8 @@ from millstream.operators.windowing.folds import Fold, ListFold
 from millstream.operators.windowing.merging import WindowSet, add_window
 from millstream.operators.windowing.trigger import Trigger, TriggerResult
 from millstream.state.keyed import NO_KEY
-from millstream.state.snapshots import Entries, StateChanges, TouchedKeys
+from millstream.state.snapshots import Entries, StateChanges
+from millstream.state.touched import TouchedKeys
 
 __all__ = ["CONTENTS", "MERGED", "GeneralWindowOperator"]
 

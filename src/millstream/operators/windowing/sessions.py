@@ -22,7 +22,8 @@ from millstream.operators.base import OperatorContext, Output, OwnEntries, Resto
 from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.user_code import attach_element
 from millstream.operators.windowing.base import TimedWindowOperator
-from millstream.state.snapshots import Entries, StateChanges, TouchedKeys
+from millstream.state.snapshots import Entries, StateChanges
+from millstream.state.touched import TouchedKeys
 
 __all__ = ["SESSIONS", "SessionOperator"]
 

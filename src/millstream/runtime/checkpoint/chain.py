@@ -1,7 +1,7 @@
 """The state files of one slot: one that holds everything, and then what changed from checkpoint to checkpoint.
 
-Patches exist for what belongs to keys: keyed state, and what operators keep by key themselves. Everything else is
-whole in each file, so the newest file says it all.
+Patches exist for what belongs to keys: keyed state, what operators keep by key themselves, and timers. Everything else
+is whole in each file, so the newest file says it all.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader
-from millstream.state.snapshots import Entries, Merged
+from millstream.state.snapshots import Entries, Merged, TimerSnapshot
 
 __all__ = ["StateChain"]
 
 _PATCHES = {
     ChunkKind.KEYED: (ChunkKind.PATCHED, ChunkKind.PATCH),
     ChunkKind.ENTRIES: (ChunkKind.ENTRIES_PATCHED, ChunkKind.ENTRIES_PATCH),
+    ChunkKind.TIMERS: (ChunkKind.TIMERS_PATCHED, ChunkKind.TIMERS_PATCH),
 }
 """Kinds that may be patched, with those of what says so and of the patches."""
 
@@ -60,7 +61,8 @@ class StateChain:
             yield from self._files[-1].read(operator_id, kind, key_groups)
             return
         whole = self._files[-len(patched) - 1]
-        yield from _patch(whole, patched, operator_id, kind, key_groups)
+        patch = _patch_timers if kind is ChunkKind.TIMERS else _patch
+        yield from patch(whole, patched, operator_id, kind, key_groups)
 
     def _patched(self, operator_id: str, kind: ChunkKind) -> list[StateFileReader]:
         """Return the newest files that hold patches to an operator's contents of a kind, in order."""
@@ -96,6 +98,23 @@ def _patch(
             patch.apply(groups.setdefault(group, {}))
     for group, held in groups.items():
         yield group, {name: _flat(namespaces) for name, namespaces in held.items()}
+
+
+def _patch_timers(
+    whole: StateFileReader,
+    patched: Sequence[StateFileReader],
+    operator_id: str,
+    kind: ChunkKind,
+    key_groups: range | None,
+) -> Iterator[tuple[int | None, TimerSnapshot]]:
+    groups: dict[int | None, TimerSnapshot] = dict(whole.read(operator_id, kind, key_groups))
+    _, patch_kind = _PATCHES[kind]
+    for file in patched:
+        for group, patch in file.read(operator_id, patch_kind, key_groups):
+            groups[group] = patch.apply(groups.get(group, TimerSnapshot()))
+    for group, timers in groups.items():
+        if timers.event or timers.processing:
+            yield group, timers
 
 
 def _drop(dropped: dict[str, list[Any]], groups: Iterable[Merged]) -> None:

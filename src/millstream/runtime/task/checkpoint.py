@@ -99,15 +99,20 @@ def _add_keyed(
     if keyed is None:
         return {}
     changes = keyed.patch() if patched else None
-    snapshot = keyed.snapshot() if changes is None else keyed.outline()
+    timers = keyed.patch_timers() if patched else None
+    snapshot = (keyed.snapshot if changes is None else keyed.outline)(timers=timers is None)
     if snapshot.schemas:
         writer.add(operator_id, ChunkKind.SCHEMAS, snapshot.schemas)
     if changes is not None:
         _add_changes(writer, operator_id, changes, ChunkKind.PATCHED, ChunkKind.PATCH)
     for group, entries in sorted(snapshot.groups.items()):
         writer.add(operator_id, ChunkKind.KEYED, entries, group)
-    for group, timers in sorted(snapshot.timers.items()):
-        writer.add(operator_id, ChunkKind.TIMERS, timers, group)
+    if timers is not None:
+        writer.add(operator_id, ChunkKind.TIMERS_PATCHED, None)
+        for group, patch in sorted(timers.items()):
+            writer.add(operator_id, ChunkKind.TIMERS_PATCH, patch, group)
+    for group, waiting in sorted(snapshot.timers.items()):
+        writer.add(operator_id, ChunkKind.TIMERS, waiting, group)
     return {name: schema.describe() for name, schema in snapshot.schemas.items()}
 
 

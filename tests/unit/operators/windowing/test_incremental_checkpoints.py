@@ -50,7 +50,7 @@ from millstream.operators.windowing.triggers import ContinuousEventTimeTrigger, 
 from millstream.runtime.checkpoint.chain import StateChain
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
 from millstream.runtime.task.checkpoint import add_operator_state, restore_operator
-from millstream.state import snapshots
+from millstream.state import touched
 from millstream.state.disk import DiskKeyedStateBackend
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.key_groups import key_group, subtask_of
@@ -303,12 +303,12 @@ events_of = st.dictionaries(
 
 
 def check(spec, script, events, backend, always_changes):
-    before = snapshots._ALWAYS_CHANGES
-    snapshots._ALWAYS_CHANGES = always_changes
+    before = touched._ALWAYS_CHANGES
+    touched._ALWAYS_CHANGES = always_changes
     try:
         made = disturbed(spec, script, events, backend)
     finally:
-        snapshots._ALWAYS_CHANGES = before
+        touched._ALWAYS_CHANGES = before
     assert in_any_order(made) == in_any_order(undisturbed(spec, script))
 
 

@@ -16,9 +16,10 @@ from millstream.runtime.checkpoint.chain import StateChain
 from millstream.runtime.checkpoint.orders import CheckpointOrder
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
 from millstream.runtime.task.checkpoint import Changes, _restore_keyed, add_operator_state
-from millstream.state import snapshots
+from millstream.state import touched
 from millstream.state.disk import DiskKeyedStateBackend
 from millstream.state.heap import HeapKeyedStateBackend
+from millstream.state.timers import TimerQueue
 
 NODE = SimpleNamespace(operator_id="op", name="Sum", id=1)
 VALUE = ValueStateDescriptor("v", Types.INT())
@@ -28,7 +29,12 @@ LIST = ListStateDescriptor("l", Types.INT())
 changes_of_keys = st.lists(
     st.tuples(
         st.integers(0, 5),
-        st.sampled_from(["set", "clear", "put", "drop", "drop all", "add", "replace", "forget", "timer"]),
+        st.sampled_from(
+            [
+                *("set", "clear", "put", "drop", "drop all", "add", "replace", "forget"),
+                *("timer", "timer", "processing timer", "no timer", "fire", "fire and again"),
+            ]
+        ),
         st.integers(0, 3),
         st.sampled_from([None, None, ("w", 1), ("w", 2)]),
     ),
@@ -70,7 +76,19 @@ class Keyed(Operator):
         elif action == "forget":
             backend.clear_namespace(namespace, key)
         else:
-            backend.event_timers.register(number, key)
+            self.change_timers(key, action, number)
+
+    def change_timers(self, key, action, number):
+        event = self.backend.event_timers
+        if action == "timer":
+            event.register(number, key)
+        elif action == "processing timer":
+            self.backend.processing_timers.register(number, key)
+        elif action == "no timer":
+            event.delete(number, key)
+        else:
+            again = event.register if action == "fire and again" else lambda *timer: None
+            event.fire_until(number, lambda time, key: again(time + 5, key))
 
 
 def write(operator, changes, order):
@@ -116,7 +134,7 @@ def run(operator, rounds, always_changes):
     changes = Changes()
     chain, completed = [], None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(snapshots, "_ALWAYS_CHANGES", always_changes)
+        patch.setattr(touched, "_ALWAYS_CHANGES", always_changes)
         for number, (actions, kind) in enumerate(rounds, start=1):
             for action in actions:
                 operator.change(*action)
@@ -169,6 +187,40 @@ def test_a_file_with_changes_holds_only_the_keys_that_were_used():
     delta, is_delta = write(operator, changes, CheckpointOrder(2, "", "", "", base=1))
     assert is_delta
     assert delta.size * 20 < whole.size
+
+
+def test_of_many_timers_only_those_that_changed_are_written():
+    operator, changes = Keyed(), Changes()
+    for key in range(30_000):
+        operator.change(key, "timer", key)
+    whole, _ = write(operator, changes, CheckpointOrder(1, "", "", ""))
+    operator.change(0, "fire", 99)
+    for key in range(200, 300):
+        operator.change(key, "no timer", key)
+        operator.change(key, "timer", 7)
+    delta, _ = write(operator, changes, CheckpointOrder(2, "", "", "", base=1))
+    assert delta.size * 20 < whole.size
+    chain = StateChain([whole, delta])
+    assert ChunkKind.TIMERS in chain.kinds("op")
+    (timers,) = [timers for group, timers in chain.read("op", ChunkKind.TIMERS, range(2, 3))]
+    assert timers == operator.backend.snapshot().timers[2]
+    operator.backend.event_timers.fire_until(20_000, lambda time, key: None)
+    again, _ = write(operator, changes, CheckpointOrder(3, "", "", "", base=2))
+    assert ChunkKind.TIMERS_PATCHED not in {chunk.kind for chunk in again.chunks}, "most of them are gone"
+    operator.backend.event_timers.fire_until(50_000, lambda time, key: None)
+    none, _ = write(operator, changes, CheckpointOrder(4, "", "", "", base=3))
+    assert list(StateChain([whole, delta, again, none]).read("op", ChunkKind.TIMERS)) == []
+
+
+def test_timers_that_change_too_much_are_not_noted():
+    timers = TimerQueue(tracking=True)
+    timers.forget_changes()
+    for number in range(3_000):
+        timers.register(number, "k")
+    assert timers.changes() is None
+    timers.forget_changes()
+    timers.register(3_000, "k")
+    assert timers.changes() == ([], [(3_000, "k")])
 
 
 def test_what_was_written_last_is_not_the_base_so_everything_is_written():

@@ -38,7 +38,7 @@ from millstream.runtime.local.executor import LocalExecutor
 from millstream.spi.source import Boundedness, SourcePlan, SplitEnumerator
 from millstream.state.disk import DiskKeyedStateBackend
 from millstream.state.heap import HeapKeyedStateBackend
-from millstream.state.snapshots import TouchedKeys
+from millstream.state.touched import TouchedKeys
 
 RECORDS = [(f"k{n % 5}", n) for n in range(50)]
 
