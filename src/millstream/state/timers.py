@@ -50,8 +50,13 @@ class TimerQueue:
             return
         else:
             bucket[key] = None
-        if self._changed is not None:
-            self._note_registered(self._changed, (timestamp_ms, key))
+        changed = self._changed
+        if changed is not None:
+            timer = (timestamp_ms, key)
+            changed.pop(timer, None)  # one that had been deleted is the last again
+            changed[timer] = None
+            if len(changed) > self._limit:
+                self._weigh(changed)
 
     def delete(self, timestamp_ms: int, key: Any) -> None:
         """Remove a timer; nothing happens if there is none."""
@@ -115,12 +120,6 @@ class TimerQueue:
         if self._tracking:
             self._changed = {}
             self._weigh(self._changed)
-
-    def _note_registered(self, changed: dict[tuple[int, Any], None], timer: tuple[int, Any]) -> None:
-        changed.pop(timer, None)  # one that had been deleted is the last again
-        changed[timer] = None
-        if len(changed) > self._limit:
-            self._weigh(changed)
 
     def _weigh(self, changed: dict[tuple[int, Any], None]) -> None:
         """Stop noting if everything will be written anyway, else see how many more pay."""
