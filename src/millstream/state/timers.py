@@ -1,19 +1,24 @@
 """Timers of one subtask, in order of time.
 
-Timers with the same timestamp share a bucket, so registering is a dict access and the heap holds distinct
-timestamps only. Order: by timestamp, then by registration. A timer registered while others fire that is due
-before them fires first, as in Flink.
+Timers with the same timestamp share a bucket, so registering is a dict access and the heap holds timestamps, not
+timers. Order: by timestamp, then by registration. A timer registered while others fire that is due before them fires
+first, as in Flink.
+
+A bucket goes with its last timer, and its timestamp stays in the heap until it comes up, or until most of the heap is
+such: timers that are put off again and again, a day ahead, take no more memory than they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from millstream.state.touched import pays
 
 __all__ = ["TimerQueue"]
+
+_STALE = 1_000
 
 
 class TimerQueue:
@@ -36,8 +41,9 @@ class TimerQueue:
         self._buckets: dict[int, dict[Any, None]] = {}
         self._heap: list[int] = []
         self._tracking = tracking
-        # Timers that came or went; None where that is not known, or they are too many.
-        self._changed: dict[tuple[int, Any], None] | None = None
+        # Timers that came or went, and whether they were there at the last checkpoint; without those that came and
+        # went since. None where that is not known, or they are too many.
+        self._changed: dict[tuple[int, Any], bool] | None = None
         self._limit = 0
 
     def register(self, timestamp_ms: int, key: Any) -> None:
@@ -53,8 +59,7 @@ class TimerQueue:
         changed = self._changed
         if changed is not None:
             timer = (timestamp_ms, key)
-            changed.pop(timer, None)  # one that had been deleted is the last again
-            changed[timer] = None
+            changed[timer] = changed.pop(timer, False)  # one that had been deleted is the last again
             if len(changed) > self._limit:
                 self._weigh(changed)
 
@@ -63,14 +68,24 @@ class TimerQueue:
         bucket = self._buckets.get(timestamp_ms)
         if bucket is not None and key in bucket:
             del bucket[key]
+            if not bucket:
+                self._drop(timestamp_ms)
             if self._changed is not None:
-                self._changed[timestamp_ms, key] = None
+                self._note_gone(self._changed, (timestamp_ms, key))
+
+    def _drop(self, timestamp_ms: int) -> None:
+        """Remove an empty bucket, and from time to time the timestamps that have none."""
+        buckets, heap = self._buckets, self._heap
+        del buckets[timestamp_ms]
+        if len(heap) > 2 * len(buckets) + _STALE:
+            heap[:] = buckets
+            heapify(heap)
 
     def next_timestamp(self) -> int | None:
         """Return when the first timer is due, or None."""
         heap, buckets = self._heap, self._buckets
-        while heap and not buckets[heap[0]]:
-            del buckets[heappop(heap)]
+        while heap and not buckets.get(heap[0]):
+            buckets.pop(heappop(heap), None)
         return heap[0] if heap else None
 
     def fire_until(self, time_ms: int, fire: Callable[[int, Any], None]) -> None:
@@ -78,12 +93,15 @@ class TimerQueue:
         heap, buckets = self._heap, self._buckets
         while heap and heap[0] <= time_ms:
             timestamp_ms = heap[0]
-            bucket = buckets[timestamp_ms]
+            bucket = buckets.get(timestamp_ms)
+            if bucket is None:
+                heappop(heap)
+                continue
             for key in list(bucket):
                 if key in bucket:
                     del bucket[key]
                     if self._changed is not None:
-                        self._changed[timestamp_ms, key] = None
+                        self._note_gone(self._changed, (timestamp_ms, key))
                     fire(timestamp_ms, key)
                     if heap and heap[0] < timestamp_ms:
                         break
@@ -121,7 +139,14 @@ class TimerQueue:
             self._changed = {}
             self._weigh(self._changed)
 
-    def _weigh(self, changed: dict[tuple[int, Any], None]) -> None:
+    @staticmethod
+    def _note_gone(changed: dict[tuple[int, Any], bool], timer: tuple[int, Any]) -> None:
+        if changed.get(timer, True):
+            changed[timer] = True
+        else:
+            del changed[timer]
+
+    def _weigh(self, changed: dict[tuple[int, Any], bool]) -> None:
         """Stop noting if everything will be written anyway, else see how many more pay."""
         held = self.count()
         if pays(len(changed), held):

@@ -101,6 +101,18 @@ def test_snapshot_lists_timers_by_time_and_leaves_out_deleted_ones():
     assert timers.snapshot() == [(10, ["c", "b"]), (20, ["a"])]
 
 
+def test_timers_that_are_put_off_again_and_again_take_no_more_memory_than_they_are():
+    timers = TimerQueue()
+    for round in range(2_000):
+        for key in range(10):
+            timers.delete(1_000_000 + 10 * (round - 1) + key, key)
+            timers.register(1_000_000 + 10 * round + key, key)
+    assert timers.count() == len(timers._buckets) == 10
+    assert len(timers._heap) < 2_000
+    assert fire(timers, 10_000_000) == [(1_000_000 + 19_990 + key, key) for key in range(10)]
+    assert timers.next_timestamp() is None
+
+
 ACTIONS = st.lists(
     st.tuples(st.sampled_from(["register", "delete", "fire"]), st.integers(0, 9), st.sampled_from("abc"))
 )
@@ -122,3 +134,53 @@ def test_queue_agrees_with_a_sorted_list(actions):
             for timer in due:
                 del model[timer]
         assert timers.next_timestamp() == min((timer[0] for timer in model), default=None)
+
+
+NESTED = st.lists(
+    st.tuples(st.sampled_from(["register", "delete", "ask"]), st.integers(0, 9), st.sampled_from("abc")),
+    max_size=5,
+)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.sampled_from("abc"))),
+    st.lists(NESTED, max_size=8),
+    st.integers(0, 9),
+)
+def test_what_is_done_while_timers_fire_agrees_with_a_list_that_is_searched_anew_each_time(
+    given, nested, until
+):
+    def run(register, delete, ask, fire_until):
+        """Register, then fire; with the first timers that fire, do what is nested."""
+        fired, asked = [], []
+        todo = list(nested)
+
+        def on_timer(timestamp, key):
+            fired.append((timestamp, key))
+            for action, at, of in todo.pop(0) if todo else ():
+                if action == "ask":
+                    asked.append(ask())
+                else:
+                    (register if action == "register" else delete)(at, of)
+
+        for timer in given:
+            register(*timer)
+        fire_until(until, on_timer)
+        return fired, asked, ask()
+
+    model: dict[tuple[int, str], None] = {}
+
+    def fire_model(time_ms, on_timer):
+        while due := [timer for timer in model if timer[0] <= time_ms]:
+            timer = min(due, key=lambda each: each[0])
+            del model[timer]
+            on_timer(*timer)
+
+    expected = run(
+        lambda *timer: model.setdefault(timer),
+        lambda *timer: model.pop(timer, None),
+        lambda: min((timer[0] for timer in model), default=None),
+        fire_model,
+    )
+    timers = TimerQueue()
+    assert run(timers.register, timers.delete, timers.next_timestamp, timers.fire_until) == expected

@@ -223,6 +223,22 @@ def test_timers_that_change_too_much_are_not_noted():
     assert timers.changes() == ([], [(3_000, "k")])
 
 
+def test_timers_that_came_and_went_between_two_checkpoints_are_not_noted():
+    timers = TimerQueue(tracking=True)
+    for key in range(4_000):
+        timers.register(1, key)
+    timers.forget_changes()
+    before = 1
+    for number in range(10_000, 40_000):  # a key's time-out that each of its records puts off
+        timers.delete(before, 7)
+        timers.register(number, 7)
+        before = number
+    assert timers.changes() == ([(1, 7)], [(39_999, 7)])
+    timers.delete(before, 7)
+    timers.register(1, 7)
+    assert timers.changes() == ([], [(1, 7)])
+
+
 def test_what_was_written_last_is_not_the_base_so_everything_is_written():
     operator, changes = Keyed(), Changes()
     operator.change(1, "set", 1)
