@@ -217,7 +217,7 @@ class CheckpointCoordinator:
         store = self._store(order.location)
         deadline = self._clock.monotonic() + order.timeout_s
         state = self._state_files(order, written)
-        self._confirm(store, state)
+        within(self._clock, deadline, partial(self._confirm, store, state))
         manifest = Manifest(
             checkpoint_id=order.checkpoint_id,
             kind=order.kind,

@@ -16,14 +16,14 @@ Result = TypeVar("Result")
 
 
 def within(clock: Clock, deadline: float, write: Callable[[], Result]) -> Result:
-    """Return what writing to the store gives.
+    """Return what writing to the store, or looking into it, gives.
 
     What is given up may be written late; no manifest lists it, so it is removed like all that nobody refers to.
 
     Args:
         clock: Measures.
         deadline: When to give up, in the clock's monotonic seconds.
-        write: Writes one file.
+        write: Writes one file, or looks for some.
 
     Raises:
         CheckpointStorageError: If it is not done at the deadline, or fails.

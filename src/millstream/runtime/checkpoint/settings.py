@@ -63,10 +63,12 @@ class CheckpointSettings:
         """
         get = configuration.get
         for option, reason in _WITHOUT_EFFECT.items():
-            if get(option) != option.default:
+            if (
+                str(get(option)).upper() != str(option.default).upper()
+            ):  # as Flink, whose choices have any case
                 log.warning("%s is %s and has no effect: %s", option.key, get(option), reason)
         directory = get(keys.CHECKPOINT_DIRECTORY) or get(keys.HA_DIRECTORY)
-        if get(keys.CHECKPOINT_STORAGE) == "filesystem" and directory is None:
+        if (get(keys.CHECKPOINT_STORAGE) or "").lower() == "filesystem" and directory is None:
             raise ConfigurationError(
                 f"{keys.CHECKPOINT_STORAGE.key} is filesystem, and no directory is named",
                 hint=f"Set {keys.CHECKPOINT_DIRECTORY.key} to one that all hosts share.",

@@ -63,6 +63,17 @@ def test_files_that_only_their_writer_sees_make_no_checkpoint(tmp_path, home):
     assert names(home) == ["chk-1", "shared"]
 
 
+def test_a_look_for_files_that_takes_too_long_makes_no_checkpoint(tmp_path, home, monkeypatch):
+    checkpoints = coordinator(tmp_path)
+    order = checkpoints.begin()
+    written = write(home, order)
+    clock = checkpoints._clock
+    monkeypatch.setattr(LocalStore, "confirm", lambda store, ref, writer: clock.advance(10_000_000))
+    with pytest.raises(CheckpointStorageError, match="was not written in time"):
+        checkpoints.complete(order, epoch=1, written=written, driver_states={})
+    assert names(home) == ["shared"]
+
+
 def test_files_of_which_the_driver_sees_a_part_make_no_checkpoint(tmp_path, home):
     checkpoints = coordinator(tmp_path)
     order = checkpoints.begin()
@@ -176,12 +187,14 @@ def test_options_that_can_have_no_effect_say_so(option, value, caplog):
 
 
 def test_options_that_were_not_set_or_act_say_nothing(caplog):
-    CheckpointSettings.of(Configuration.from_dict({"execution.checkpointing.timeout": "1 s"}))
+    given = {"execution.checkpointing.timeout": "1 s", "execution.checkpointing.mode": "exactly_once"}
+    CheckpointSettings.of(Configuration.from_dict(given))
     assert caplog.text == ""
 
 
-def test_checkpoints_in_files_need_a_directory():
-    given = {"execution.checkpointing.storage": "filesystem"}
+@pytest.mark.parametrize("storage", ["filesystem", "FileSystem"])
+def test_checkpoints_in_files_need_a_directory(storage):
+    given = {"execution.checkpointing.storage": storage}
     with pytest.raises(ConfigurationError, match="storage is filesystem, and no directory is named"):
         CheckpointSettings.of(Configuration.from_dict(given))
     settings = CheckpointSettings.of(
