@@ -10,6 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from millstream.common.errors import CheckpointDamagedError
+from millstream.runtime.checkpoint.storage import FileStore
+
 BUILD = """
 from millstream.common import Encoder, Types, WatermarkStrategy
 from millstream.datastream import KeyedProcessFunction
@@ -74,3 +79,19 @@ def counted(records: int = 3000) -> Counter[str]:
     return Counter(
         f"{key}:{count}" for key in range(7) for count in range(1, len(range(key, records, 7)) + 1)
     )
+
+
+def check_parts(store: FileStore) -> None:
+    """Check that a store gives parts of a file, and says what is wrong where there are none."""
+    data = bytes(range(256)) * 40_000
+    ref = store.write("shared/1", data)
+    for offset, length in ((0, 10), (5_000_000, 5_000_000), (len(data) - 3, 3)):
+        assert store.read_part(ref, offset, length) == data[offset : offset + length]
+    for offset, length in ((len(data) - 3, 4), (len(data) + 5, 1)):
+        with pytest.raises(
+            CheckpointDamagedError, match=f"ends before byte {offset + length}, {len(data)} bytes"
+        ):
+            store.read_part(ref, offset, length)
+    store.delete("shared/1")
+    with pytest.raises(CheckpointDamagedError, match="shared/1.* is missing"):
+        store.read_part(ref, 0, 1)

@@ -12,7 +12,7 @@ import time
 import pytest
 from recovery_programs import tumbling
 from recovery_support import SAME, difference, resume, run, run_to_savepoint
-from storage_programs import counted, lines, start_program, wait_until
+from storage_programs import check_parts, counted, lines, start_program, wait_until
 from storage_servers import HdfsServer
 
 from millstream.common import Configuration
@@ -68,19 +68,7 @@ def test_a_file_replaces_another_as_a_whole(server, root):
 
 
 def test_parts_of_a_file_are_read(server, root):
-    store = open_store(root)
-    data = bytes(range(256)) * 40_000
-    ref = store.write("shared/1", data)
-    for offset, length in ((0, 10), (5_000_000, 5_000_000), (len(data) - 3, 3)):
-        assert store.read_part(ref, offset, length) == data[offset : offset + length]
-    for offset, length in ((len(data) - 3, 4), (len(data) + 5, 1)):
-        with pytest.raises(
-            CheckpointDamagedError, match=f"ends before byte {offset + length}, {len(data)} bytes"
-        ):
-            store.read_part(ref, offset, length)
-    store.delete("shared/1")
-    with pytest.raises(CheckpointDamagedError, match="shared/1.* is missing"):
-        store.read_part(ref, 0, 1)
+    check_parts(open_store(root))
 
 
 def test_what_is_deleted_is_gone_with_all_in_it(server, root):

@@ -19,7 +19,7 @@ import pytest
 from recovery_programs import tumbling
 from recovery_support import FAULTS, SAME, difference, multiset, resume, run, run_to_savepoint, running
 from recovery_support import new_environment as environment_with_faults
-from storage_programs import NUMBERS, counted, lines, start_program, wait_until
+from storage_programs import NUMBERS, check_parts, counted, lines, start_program, wait_until
 from storage_servers import S3Server, secrets_in
 
 from millstream.common import Configuration
@@ -85,19 +85,7 @@ def test_a_file_replaces_another_as_a_whole_and_nothing_else_is_made(server, roo
 
 
 def test_parts_of_a_file_are_read(server, root):
-    store = store_at(root, server.options)
-    data = bytes(range(256)) * 40_000
-    ref = store.write("shared/1", data)
-    for offset, length in ((0, 10), (5_000_000, 5_000_000), (len(data) - 3, 3)):
-        assert store.read_part(ref, offset, length) == data[offset : offset + length]
-    for offset, length in ((len(data) - 3, 4), (len(data) + 5, 1)):
-        with pytest.raises(
-            CheckpointDamagedError, match=f"ends before byte {offset + length}, {len(data)} bytes"
-        ):
-            store.read_part(ref, offset, length)
-    store.delete("shared/1")
-    with pytest.raises(CheckpointDamagedError, match="shared/1.* is missing"):
-        store.read_part(ref, 0, 1)
+    check_parts(store_at(root, server.options))
 
 
 def test_directories_are_listed_though_there_are_no_objects_for_them(server, root):

@@ -10,7 +10,8 @@ from __future__ import annotations
 import pickle
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import Any
@@ -123,17 +124,12 @@ def ask(
     Raises:
         SlotLostError: If the slot is gone or silent.
     """
-    try:
-        with _connect(address, secret, here, timeout_s) as connection:
-            send(connection, request, bundles)
-            while not connection.poll(timeout_s):
-                if request.kind in ("ping", "abort") or not _answers_ping(address, secret, here, timeout_s):
-                    raise _lost(address, f"it was silent for {timeout_s:g} s")
-            answer, _ = receive(connection)
-    except BlockingIOError as error:  # a limit of `_connect`
-        raise _lost(address, f"it was silent for {timeout_s:g} s") from error
-    except (OSError, EOFError) as error:
-        raise _lost(address, f"{type(error).__name__}: {error}") from error
+    with _telling_loss(address, timeout_s), _connect(address, secret, here, timeout_s) as connection:
+        send(connection, request, bundles)
+        while not connection.poll(timeout_s):
+            if request.kind in ("ping", "abort") or not _answers_ping(address, secret, here, timeout_s):
+                raise _lost(address, f"it was silent for {timeout_s:g} s")
+        answer, _ = receive(connection)
     assert isinstance(answer, Answer)
     return answer
 
@@ -150,18 +146,25 @@ def hold(address: SlotAddress, secret: bytes, *, here: str, timeout_s: float) ->
     Raises:
         SlotLostError: If the slot is gone or silent.
     """
-    try:
+    with _telling_loss(address, timeout_s):
         connection = _connect(address, secret, here, timeout_s)
-    except BlockingIOError as error:
+        try:
+            send(connection, Request("hold"))
+        except OSError:
+            connection.close()
+            raise
+    return connection
+
+
+@contextmanager
+def _telling_loss(address: SlotAddress, timeout_s: float) -> Iterator[None]:
+    """Turn what goes wrong with a connection into the loss of the slot."""
+    try:
+        yield
+    except BlockingIOError as error:  # a limit of `_connect`
         raise _lost(address, f"it was silent for {timeout_s:g} s") from error
     except (OSError, EOFError) as error:
         raise _lost(address, f"{type(error).__name__}: {error}") from error
-    try:
-        send(connection, Request("hold"))
-    except OSError as error:
-        connection.close()
-        raise _lost(address, f"{type(error).__name__}: {error}") from error
-    return connection
 
 
 def _connect(address: SlotAddress, secret: bytes, here: str, timeout_s: float) -> Connection:
