@@ -13,10 +13,10 @@ PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 
-.PHONY: help setup demo test lint bench docs
+.PHONY: help setup demo test test-all lint bench docs
 
 help:  ## list the recipes
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
 
 setup: $(STAMP)  ## make .venv with millstream (editable), Java and all tools
 
@@ -44,8 +44,12 @@ $(STAMP): pyproject.toml Makefile
 demo: $(STAMP)  ## run the main job: all flights that left New York in 2013
 	@$(BIN)/millstream demo flights $(DEMO_ARGS)
 
-test: lint  ## run lint, then all tests
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+# Two workers, each with a Spark session of its own; what is left of one worker's share goes to the other.
+test: lint  ## run lint, then the tests
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" $(PYTEST_ARGS)
+
+test-all: lint  ## run lint, then the tests, also those that take minutes
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
 
 lint: $(STAMP)  ## run ruff, mypy and import-linter
 	@$(BIN)/ruff check .
