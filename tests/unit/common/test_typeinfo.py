@@ -1,6 +1,7 @@
 import copy
 import datetime
 import pickle
+import re
 from decimal import Decimal
 
 import cloudpickle
@@ -58,7 +59,7 @@ FITS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "values"), FITS, ids=lambda x: str(x)[:30])
+@pytest.mark.parametrize(("kind", "values"), FITS, ids=lambda x: re.sub(" at 0x[0-9a-f]+", "", str(x))[:30])
 def test_values_of_a_type_fit(kind, values):
     assert kind.find_mismatch(values) is None
 
