@@ -87,7 +87,8 @@ EPOCH_TARGET_DURATION: Final = ConfigOption(
     "millstream.epoch.target-duration",
     OptionType.DURATION,
     1000,
-    "How long an epoch shall take under backlog; budgets adapt to it.",
+    "How long an epoch shall take under backlog; budgets adapt to it, and a subtask holds what it has not come to. "
+    "For a job with less than a record in a millisecond it is a quarter of that.",
 )
 EPOCH_MAX_RECORDS: Final = ConfigOption(
     "millstream.epoch.max-records",
@@ -98,8 +99,20 @@ EPOCH_MAX_RECORDS: Final = ConfigOption(
 EPOCH_MIN_RECORDS: Final = ConfigOption(
     "millstream.epoch.min-records",
     OptionType.POSITIVE_INTEGER,
-    100,
+    1,
     "Smallest budget of a source subtask in one epoch.",
+)
+EPOCH_MAX_BYTES: Final = ConfigOption(
+    "millstream.epoch.max-bytes",
+    OptionType.POSITIVE_INTEGER,
+    64 << 20,
+    "Bytes that a subtask sends to others in one epoch, estimated, before it holds the rest of its input.",
+)
+EPOCH_HOLD_AFTER: Final = ConfigOption(
+    "millstream.epoch.hold-after",
+    OptionType.POSITIVE_INTEGER,
+    None,
+    "Records that a subtask begins in one epoch at most; the rest waits for the next. For tests.",
 )
 EPOCH_FIXED_RECORDS: Final = ConfigOption(
     "millstream.epoch.fixed-records",

@@ -186,6 +186,7 @@ class _CacheReader(SourceReader):
             while file.tell() < size and records < split_range.max_records:
                 values, timestamps = pickle.load(file)
                 records += len(values)
-                emit(values, timestamps)
+                if not emit(values, timestamps):
+                    break
             position = file.tell()
         return RangeEnd(split_range.split_id, position, position >= size, records)

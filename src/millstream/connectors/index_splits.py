@@ -206,9 +206,12 @@ class IndexReader(SourceReader):
         self._values = values
 
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
-        """Emit the records of a range."""
+        """Emit the records of a range, or as many as are wanted."""
         indices: range = split_range.split
         start, stop = split_range.start, split_range.stop
-        for low in range(start, stop, BATCH_RECORDS):
-            emit(self._values(indices[low : min(low + BATCH_RECORDS, stop)]), None)
-        return RangeEnd(split_range.split_id, stop, stop >= length(indices), stop - start)
+        position = start
+        while position < stop:
+            first, position = position, min(position + BATCH_RECORDS, stop)
+            if not emit(self._values(indices[first:position]), None):
+                break
+        return RangeEnd(split_range.split_id, position, position >= length(indices), position - start)

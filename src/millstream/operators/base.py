@@ -22,6 +22,7 @@ from millstream.common.accumulators import Accumulators
 from millstream.common.batch import StreamStatus
 from millstream.common.metrics import MetricGroup, MetricName, MetricValue
 from millstream.common.time import MIN_TIMESTAMP
+from millstream.operators.budget import WorkBudget
 
 if TYPE_CHECKING:
     from millstream.operators.split_time import SplitTime
@@ -97,6 +98,7 @@ class OperatorReport:
         collected: Records for `execute_and_collect`.
         committables: For the sink's committer.
         range_ends: Positions of a source, `spi.source.RangeEnd`.
+        ranges_left_early: Whether a source has not read all that was planned, so it has not finished either.
         counters: Counts of this epoch by name, such as `late_records_dropped`.
         max_timestamp_ms: Largest timestamp that it gave to a record; None if it gives none.
         splits: Event time of the splits of a source (or of an operator that makes watermarks) that changed.
@@ -111,6 +113,7 @@ class OperatorReport:
     collected: list[Any] = field(default_factory=list)
     committables: list[Any] = field(default_factory=list)
     range_ends: list[Any] = field(default_factory=list)
+    ranges_left_early: bool = False
     counters: dict[str, int] = field(default_factory=dict)
     max_timestamp_ms: int | None = None
     splits: list[SplitTime] = field(default_factory=list)
@@ -140,6 +143,8 @@ class OperatorContext:
         cached_files: Path of each file of the distributed cache, by name.
         batch: Whether the job runs in batch mode: results once, the only watermark is the final one.
         accumulators: Those that the user's function registers.
+        budget: How much of its input the subtask processes in an epoch; without limits where an operator is built
+            by hand.
         metrics: The group of the user's metrics.
     """
 
@@ -158,6 +163,7 @@ class OperatorContext:
     batch: bool = False
     operator_state: OperatorStateBackend | None = None
     accumulators: Accumulators = field(default_factory=Accumulators)
+    budget: WorkBudget = field(default_factory=WorkBudget)
     metrics: MetricGroup = field(init=False)
 
     def __post_init__(self) -> None:
@@ -238,6 +244,11 @@ class Operator(ABC):
     def next_processing_time(self) -> int | None:
         """Return when the next processing-time timer is due, epoch milliseconds, or None."""
         return None
+
+    @property
+    def in_flight(self) -> int:
+        """Records that it took in and waits with for something outside, such as a call; they end in later epochs."""
+        return 0
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
         """End an epoch: flush what is buffered and fill in the report."""

@@ -1,11 +1,21 @@
-"""The source operator: reads ranges, keeps one watermark for each split, emits their minimum."""
+"""The source operator: reads ranges, keeps one watermark for each split, emits their minimum.
+
+What a reader gives goes through an **agenda**. As long as the epoch's budget lasts (`operators.budget`) it is worked
+off at once; then the rest is held, with what is to be done behind it, and goes on in the next epoch::
+
+    reader   [batch] [batch] end of range          agenda   batch │ batch │ range ends │ source ends
+
+While something is held nothing more is read: the reader is told to stop, and says where it did. Ranges that were left
+early, or not begun, are planned again.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from millstream.common.batch import ACTIVE, IDLE, StreamStatus
 from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -39,6 +49,33 @@ class SourceSpec(OperatorSpec):
         return SourceOperator(self)
 
 
+class _Held(NamedTuple):
+    """Records of a split that are still to be emitted."""
+
+    split_id: str
+    sequential: bool
+    values: list[Any]
+    timestamps: list[int] | None
+
+
+class _EndRange(NamedTuple):
+    """The end of a range, and of its split if that is finished."""
+
+    split_id: str
+    finished: bool
+
+
+class _Told(NamedTuple):
+    """What a source tells of a split's event time between records: a watermark, or None if it is idle."""
+
+    split_id: str
+    watermark_ms: int | None
+
+
+class _EndSource(NamedTuple):
+    """Nothing follows."""
+
+
 class SourceOperator(Operator):
     """Reads the ranges that the enumerator planned.
 
@@ -56,6 +93,8 @@ class SourceOperator(Operator):
         self._ended: list[SplitTime] = []
         self._told_ms = MIN_TIMESTAMP
         self._restored: dict[str, Any] = {}
+        self._agenda: deque[_Held | _EndRange | _Told | _EndSource] = deque()
+        self._left_early = False
 
     def open(self) -> None:
         """Open the reader."""
@@ -71,34 +110,52 @@ class SourceOperator(Operator):
         raise AssertionError("a source operator was given a batch")
 
     def read_ranges(
-        self, ranges: Sequence[SplitRange], *, finished: bool, held: Set[str] = frozenset()
+        self,
+        ranges: Sequence[SplitRange],
+        *,
+        finished: bool,
+        held: Set[str] = frozenset(),
+        waits: bool = False,
     ) -> None:
-        """Read one epoch's ranges, in order.
+        """Go on with what is held, then read one epoch's ranges, in order.
 
         Args:
             ranges: What the enumerator planned for this subtask.
             finished: Whether nothing will follow: the final watermark is emitted behind the last record.
             held: Splits that are held back by watermark alignment: their silence is not idleness.
+            waits: Whether nothing was planned because others have not kept up: no silence is idleness.
         """
         if self.watermark_ms == MAX_TIMESTAMP:
             return
-        for split_id in held & self._splits.keys():
+        for split_id in self._splits.keys() if waits else held & self._splits.keys():
             self._splits[split_id].hold()
+        if waits:
+            self._empty_since_ms = self.context.time.now_ms
         for split_range in ranges:
             if not split_range.sequential:
-                self._split(split_range)
+                self._split(split_range.split_id, sequential=False)
+        self._work_off()
         for split_range in ranges:
-            split = self._split(split_range)
-            end = self._reader.read(split_range, partial(self._emit, split))
-            split.end_range()
-            self._ends.append(end)
-            if end.finished:
-                self._retire(end.split_id, split)
-            self._advance()
-        if finished:
-            self._finish()
-        else:
+            if self._agenda:
+                self._left_early = True
+                break
+            self._read(split_range)
+        if finished and not self._left_early:
+            if not any(isinstance(item, _EndSource) for item in self._agenda):
+                self._agenda.append(_EndSource())
+            self._work_off()
+        elif not self._agenda:
             self._check_idle()
+
+    @property
+    def held(self) -> int:
+        """Records that were read and are still to be emitted."""
+        return sum(len(item.values) for item in self._agenda if isinstance(item, _Held))
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the final watermark has been emitted."""
+        return self.watermark_ms == MAX_TIMESTAMP
 
     def next_processing_time(self) -> int | None:
         """Return when a split, or the subtask if it has none, will be idle."""
@@ -112,8 +169,8 @@ class SourceOperator(Operator):
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
         """Report where the ranges were left."""
-        report.range_ends = self._ends
-        self._ends = []
+        report.range_ends, self._ends = self._ends, []
+        report.ranges_left_early, self._left_early = self._left_early, False
         if self._max_timestamp_ms != MIN_TIMESTAMP:
             report.max_timestamp_ms = self._max_timestamp_ms
         report.splits, self._ended = self._ended, []
@@ -123,41 +180,129 @@ class SourceOperator(Operator):
             report.made_watermark_ms = self._told_ms = self.watermark_ms
 
     def snapshot_state(self) -> Any:
-        """Return how far event time has come, in all and in each split."""
-        return self.watermark_ms, {split_id: split.snapshot() for split_id, split in self._splits.items()}
+        """Return how far event time has come, in all and in each split, and what was read and is not emitted."""
+        splits = {split_id: split.snapshot() for split_id, split in self._splits.items()}
+        return self.watermark_ms, splits, list(self._agenda)
 
     def restore_state(self, snapshot: Any, scope: RestoreScope) -> None:
-        """Keep what is known of splits until they are read here, whoever read them before."""
-        self._restored.update(snapshot[1])
+        """Keep what is known of splits until they are read here, whoever read them before.
+
+        What was held is emitted by one subtask, before anything more is read. That a source has ended its enumerator
+        tells anew.
+        """
+        _, splits, agenda = snapshot
+        self._restored.update(splits)
+        if scope.adopts:
+            self._agenda.extend(item for item in agenda if not isinstance(item, _EndSource))
 
     def close(self) -> None:
         """Close the reader."""
         self._reader.close()
 
-    def _split(self, split_range: SplitRange) -> SplitWatermarks:
-        split = self._splits.get(split_range.split_id)
+    def _split(self, split_id: str, *, sequential: bool) -> SplitWatermarks:
+        split = self._splits.get(split_id)
         if split is None:
-            split = self._splits[split_range.split_id] = SplitWatermarks(
-                self._strategy,
-                self.context.time,
-                split_range.split_id,
-                sequential=split_range.sequential,
+            split = self._splits[split_id] = SplitWatermarks(
+                self._strategy, self.context.time, split_id, sequential=sequential
             )
-            known = self._restored.pop(split_range.split_id, None)
+            known = self._restored.pop(split_id, None)
             if known is not None:
                 split.restore(known)
         return split
 
+    def _read(self, split_range: SplitRange) -> None:
+        self._split(split_range.split_id, sequential=split_range.sequential)
+        end = self._reader.read(split_range, partial(self._take, split_range))
+        self._ends.append(end)
+        if self._agenda and not end.finished:
+            self._left_early = True  # it was told to stop; if it did not, the next plan finds nothing left
+        self._agenda.append(_EndRange(end.split_id, end.finished))
+        self._work_off()
+
+    def _take(self, split_range: SplitRange, values: list[Any], timestamps: list[int] | None) -> bool:
+        """Take a batch from the reader; return whether it may go on."""
+        if values:
+            self._agenda.append(
+                _Held(
+                    split_range.split_id,
+                    split_range.sequential,
+                    fit(values, self._spec.output_type),
+                    timestamps,
+                )
+            )
+            if len(self._agenda) == 1:
+                self._work_off()
+        return not self._agenda
+
+    def _work_off(self) -> None:
+        """Do what is on the agenda, as far as the budget goes.
+
+        An item leaves the agenda before it is done: what is suspended in the middle is not begun twice.
+        """
+        agenda = self._agenda
+        while agenda:
+            item = agenda.popleft()
+            if isinstance(item, _Held):
+                rest = self._emit_some(item)
+                if rest is not None:
+                    agenda.appendleft(rest)
+                    return
+            elif isinstance(item, _EndRange):
+                self._end_range(item)
+            elif isinstance(item, _Told):
+                self._hear(item)
+            else:
+                self._finish()
+
+    def _emit_some(self, item: _Held) -> _Held | None:
+        """Emit as many of the records as the budget allows; return those that are left, if any."""
+        split = self._split(item.split_id, sequential=item.sequential)
+        values, timestamps = item.values, item.timestamps
+        count, start = len(values), 0
+        while start < count:
+            granted = self.context.budget.take(count - start)
+            if granted == count:
+                self._emit(split, values, timestamps)
+                return None
+            stop = start + granted
+            if not granted:
+                return item._replace(values=values[start:], timestamps=timestamps and timestamps[start:])
+            self._emit(split, values[start:stop], timestamps and timestamps[start:stop])
+            start = stop
+        return None
+
     def _emit(self, split: SplitWatermarks, values: list[Any], timestamps: list[int] | None) -> None:
-        if not values:
-            return
-        values = fit(values, self._spec.output_type)
         if self._status is IDLE:
             split.idle = False
             self._set_status(ACTIVE)
         split.process(values, timestamps, self.output.emit, self._advance)
         if split.max_timestamp_ms > self._max_timestamp_ms:
             self._max_timestamp_ms = split.max_timestamp_ms
+
+    def _end_range(self, item: _EndRange) -> None:
+        split = self._splits.get(item.split_id)
+        if split is None:  # restored, and nothing of the split came to this subtask
+            return
+        split.end_range()
+        if item.finished:
+            self._retire(item.split_id, split)
+        self._advance()
+
+    def _tell(self, split_id: str, watermark_ms: int | None) -> None:
+        """Have a split take a watermark, or be idle, behind the records before."""
+        self._agenda.append(_Told(split_id, watermark_ms))
+        if len(self._agenda) == 1:
+            self._work_off()
+
+    def _hear(self, item: _Told) -> None:
+        split = self._splits.get(item.split_id)
+        if split is None:
+            return
+        if item.watermark_ms is None:
+            split.mark_idle()
+        else:
+            split.emit_watermark(item.watermark_ms)
+            self._advance()
 
     def _retire(self, split_id: str, split: SplitWatermarks) -> None:
         del self._splits[split_id]

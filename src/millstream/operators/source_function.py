@@ -81,29 +81,35 @@ class _SourceFunctionOperator(SourceOperator):
         self._reader.open()
 
     def read_ranges(
-        self, ranges: Sequence[SplitRange], *, finished: bool, held: Set[str] = frozenset()
+        self,
+        ranges: Sequence[SplitRange],
+        *,
+        finished: bool,
+        held: Set[str] = frozenset(),
+        waits: bool = False,
     ) -> None:
-        """Read what has been received; if the source is stopped, all of it."""
+        """Read what has been received; if the source is stopped, all of it, as far as the budget goes."""
         reader = self._reading
         assert reader is not None
         split_id = str(self.context.subtask_index)
         if finished and self.watermark_ms != MAX_TIMESTAMP and not reader.is_drained(split_id):
             reader.stop()
             super().read_ranges(ranges, finished=False, held=held)
-            while not reader.is_drained(split_id):
+            while not reader.is_drained(split_id) and not self._agenda:
                 super().read_ranges([SplitRange(split_id, None)], finished=False)
+            if not reader.is_drained(split_id):
+                self._left_early = True
             ranges = ()
-        super().read_ranges(ranges, finished=finished, held=held)
+        super().read_ranges(ranges, finished=finished, held=held, waits=waits)
 
     def watermark(self, split_id: str, timestamp_ms: int) -> None:
         """Take a watermark of the function; the last of all comes with its end."""
         if not self.context.batch:
-            self._splits[split_id].emit_watermark(min(timestamp_ms, MAX_TIMESTAMP - 1))
-            self._advance()
+            self._tell(split_id, min(timestamp_ms, MAX_TIMESTAMP - 1))
 
     def idle(self, split_id: str) -> None:
         """Take that nobody is to wait for the function."""
-        self._splits[split_id].mark_idle()
+        self._tell(split_id, None)
 
     def snapshot_state(self) -> Any:
         """Return how far event time has come, and what has been received."""

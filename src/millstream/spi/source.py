@@ -28,8 +28,12 @@ __all__ = [
     "SplitRange",
 ]
 
-EmitBatch = Callable[[list[Any], "list[int] | None"], None]
-"""Takes values and their timestamps (epoch milliseconds) or None; the lists belong to the callee."""
+EmitBatch = Callable[[list[Any], "list[int] | None"], bool]
+"""Takes values and their timestamps (epoch milliseconds) or None; the lists belong to the callee.
+
+Returns whether the reader is to go on. If not, the epoch's time or space is used up: what was emitted is kept, and
+a reader does well to end the range there and tell where. One that goes on loses nothing but memory.
+"""
 
 
 class Boundedness(Enum):
@@ -144,6 +148,8 @@ class SourceReader(ABC):
     @abstractmethod
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         """Read one range, in batches of at most some ten thousand records, and tell where it ended.
+
+        It ends where `emit` says so, too: at any position behind what was emitted.
 
         Raises:
             SourceError: If the split cannot be read.

@@ -104,12 +104,12 @@ class _Reader(SourceReader):
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         reach("read", split_range.split_id)
 
-        def emit_in_two(values: list[Any], timestamps: list[int] | None) -> None:
+        def emit_in_two(values: list[Any], timestamps: list[int] | None) -> bool:
             half = len(values) // 2
             if half:
                 emit(values[:half], timestamps and timestamps[:half])
             reach("user.function", split_range.split_id)
-            emit(values[half:], timestamps and timestamps[half:])
+            return emit(values[half:], timestamps and timestamps[half:])
 
         return self._inner.read(split_range, emit_in_two)
 
@@ -150,7 +150,12 @@ def _read_all(source: Source) -> list[Any]:
     while True:
         plan = enumerator.plan(request)
         enumerator.advance(
-            [reader.read(each, lambda batch, _: values.extend(batch)) for each in plan.ranges.get(0, ())]
+            [reader.read(each, lambda batch, _: _keep(values, batch)) for each in plan.ranges.get(0, ())]
         )
         if 0 in plan.finished:
             return values
+
+
+def _keep(values: list[Any], batch: list[Any]) -> bool:
+    values.extend(batch)
+    return True

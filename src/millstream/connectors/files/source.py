@@ -8,6 +8,7 @@ from millstream.common.errors import ConfigurationError, NotSupportedError
 from millstream.common.time import Duration, to_milliseconds
 from millstream.connectors.files.enumerator import FileEnumerator, FileSplit
 from millstream.connectors.files.paths import open_file
+from millstream.operators.weight import estimate_bytes
 from millstream.spi.formats import BulkFormat, FileFormat, FileRecords, StreamFileFormat
 from millstream.spi.source import (
     Boundedness,
@@ -22,6 +23,8 @@ from millstream.spi.source import (
 __all__ = ["FileSource", "FileSourceBuilder"]
 
 _BATCH_RECORDS = 20_000
+_FIRST_BATCH_RECORDS = 64
+_BATCH_BYTES = 4 << 20
 
 
 class FileSource(Source):
@@ -132,9 +135,10 @@ class _FileReader(SourceReader):
         self._records: FileRecords | None = None
         self._turn = -1
         self._budget = 0
+        self._batch_records = _FIRST_BATCH_RECORDS
 
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
-        """Read a file until its end or until the turn's budget is spent."""
+        """Read a file until its end, until the turn's budget is spent, or until no more is wanted."""
         split: FileSplit = split_range.split
         if split.turn != self._turn:
             self._turn, self._budget = split.turn, split_range.max_records
@@ -143,15 +147,23 @@ class _FileReader(SourceReader):
         records = self._open(split.path, split_range.start)
         count = 0
         while self._budget > 0 and not records.exhausted:
-            values = records.read(min(self._budget, _BATCH_RECORDS))
+            values = records.read(min(self._budget, self._batch_records))
             count += len(values)
             self._budget -= len(values)
             if values:
-                emit(values, None)
+                self._size_batches(values)
+                if not emit(values, None):
+                    self._budget = 0
         end = RangeEnd(split_range.split_id, records.position, records.exhausted, count)
         if end.finished:
             self.close()
         return end
+
+    def _size_batches(self, values: list[Any]) -> None:
+        """Have batches of some megabytes at most: records may be of any size."""
+        weight = estimate_bytes(values)
+        fitting = len(values) * _BATCH_BYTES // max(weight, 1)
+        self._batch_records = max(1, min(fitting, self._batch_records * 8, _BATCH_RECORDS))
 
     def close(self) -> None:
         """Close the open file."""

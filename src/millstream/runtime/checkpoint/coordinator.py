@@ -12,6 +12,7 @@ files that the next one removes.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import pickle
 import tempfile
@@ -278,6 +279,12 @@ class CheckpointCoordinator:
         if self._failures > self._settings.tolerable_failures:
             raise error
         log.warning("checkpoint %d failed and is left out: %s", order.checkpoint_id, error.message)
+
+    def declined(self, order: CheckpointOrder) -> None:
+        """Take note of a checkpoint for which a slot could not write its state now: it is due again at once."""
+        self._unknown.discard(order.checkpoint_id)
+        self._patchable = False
+        self._last_begin = -math.inf
 
     def give_up(self, savepoint: CheckpointOrder) -> None:
         """Remove what slots wrote of a savepoint that could not be published."""

@@ -10,7 +10,7 @@ from millstream.runtime.checkpoint.compaction import Compacted, CompactionOrder
 from millstream.runtime.checkpoint.manifest import StateFile
 from millstream.runtime.checkpoint.storage import FileRef
 
-__all__ = ["CheckpointOrder", "RestoreOrder", "WrittenState"]
+__all__ = ["CheckpointDeclined", "CheckpointOrder", "RestoreOrder", "WrittenState"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,19 @@ class WrittenState:
     states: Mapping[int, Mapping[str, str]]
     is_delta: bool = False
     compacted: Compacted | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointDeclined:
+    """A slot could not write its state now: it was left in the middle of a record. The checkpoint is made later.
+
+    Attributes:
+        slot: The slot.
+        operator: What it is in the middle of.
+    """
+
+    slot: int
+    operator: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,12 +248,12 @@ def _check_nothing_lost(entry: OperatorEntry, saved: Saved) -> None:
 
 
 def _holds_records(entry: OperatorEntry, saved: Saved) -> bool:
-    """Whether an operator without declared state keeps records of its own, as windows do."""
-    if entry.kind in _WITHOUT_RECORDS:
-        return False
+    """Whether an operator without declared state keeps records of its own, as windows do, or some wait for it."""
+    kinds = [ChunkKind.INPUT]
+    if entry.kind not in _WITHOUT_RECORDS:
+        kinds += [ChunkKind.OWN, ChunkKind.ENTRIES, ChunkKind.ENTRIES_PATCH]
     return any(
-        chunk.operator_id == entry.operator_id
-        and chunk.kind in (ChunkKind.OWN, ChunkKind.ENTRIES, ChunkKind.ENTRIES_PATCH)
+        chunk.operator_id == entry.operator_id and chunk.kind in kinds
         for each in saved.manifest.state
         for chunk in StateFileReader.open(saved.store, each.file).chunks
     )

@@ -72,6 +72,8 @@ class ChunkKind(Enum):
     """What the operator itself keeps beside: what `Operator.snapshot_state` gave."""
     WATERMARKS = "watermarks"
     """How far event time has come: the operator's watermark, and those of its inputs."""
+    INPUT = "input"
+    """What waits at the input of the first operator of a chain: event time of its channels, and elements by channel."""
 
 
 @dataclass(frozen=True, slots=True)

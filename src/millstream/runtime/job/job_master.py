@@ -29,17 +29,19 @@ from millstream.common.crash_points import reach
 from millstream.common.errors import CheckpointStorageError, ConfigurationError, JobExecutionError
 from millstream.graph.launcher import EpochProgress
 from millstream.operators.base import OperatorReport
+from millstream.operators.budget import UNLIMITED, EpochLimits
 from millstream.operators.iteration import IterationTailSpec
 from millstream.operators.sink import SinkSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.manifest import Manifest
-from millstream.runtime.checkpoint.orders import CheckpointOrder, WrittenState
+from millstream.runtime.checkpoint.orders import CheckpointDeclined, CheckpointOrder, WrittenState
 from millstream.runtime.job.accumulators import JobAccumulators
 from millstream.runtime.job.alignment import SplitAligner
 from millstream.runtime.job.console import JobOutput
 from millstream.runtime.job.executor import Executor
 from millstream.runtime.job.metrics import JobMetrics
 from millstream.runtime.job.pacing import EpochSizer
+from millstream.runtime.job.pressure import Pressure
 from millstream.runtime.job.queryable import StateQuery, answer_queries
 from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.job.sinks import SinkCoordinator
@@ -181,6 +183,8 @@ class JobMaster:
         self._completed_checkpoint: int | None = None
         self._collected: list[tuple[int, list[Any]]] = []
         self._unrecorded = False
+        # A checkpoint may hold records; nothing is read before they are processed.
+        self._pressure = Pressure(unknown=restored is not None)
         self.progress: EpochProgress | None = None
         self.runtime_ms = 0
 
@@ -241,22 +245,30 @@ class JobMaster:
         self._watermarks.publish()
         now_ms = self._clock.now_ms()
         reach("plan")
-        work = self._sources.plan(max_records=self._sizer.budget, now_ms=now_ms, drain=self._draining())
+        pressed = self._pressure.is_high
+        if pressed:
+            work = self._sources.wait()
+        else:
+            work = self._sources.plan(max_records=self._sizer.budget, now_ms=now_ms, drain=self._draining())
         timer_due = self._next_timer_ms is not None and self._next_timer_ms <= now_ms
-        last = work.all_finished and not self._going_round
+        busy = self._pressure.is_busy
+        last = work.all_finished and not self._going_round and not busy
         # What was done since the last checkpoint waits for the next one, though nothing more may come.
         wanted = bool(self._control.savepoints) or (self._unrecorded and self._checkpoints.due())
-        if not (work.has_ranges or work.newly_finished or timer_due or work.all_finished or wanted):
+        if not (work.has_ranges or work.newly_finished or timer_due or work.all_finished or wanted or busy):
             self._wait(work, now_ms)
             return False
         began = self._clock.monotonic()
-        if work.has_ranges:
+        if work.has_ranges or busy:
             self._last_input = began
         self._run_epoch(work, now_ms, last=last)
         took_ms = (self._clock.monotonic() - began) * 1000
-        self._sizer.observe(took_ms=took_ms, backlog=work.backlog)
+        if not pressed:
+            self._sizer.observe(
+                took_ms=took_ms, backlog=work.backlog, begun=self._pressure.begun, held=self._pressure.held
+            )
         self._tell_progress(took_ms / 1000)
-        return last
+        return last and self._pressure.ended
 
     def _draining(self) -> bool:
         settings = self._settings
@@ -281,6 +293,8 @@ class JobMaster:
         request = self._next_savepoint(last=last)
         orders = self._orders(request, last=last)
         completed, self._completed_checkpoint = self._completed_checkpoint, None
+        # What goes round must come to its end in the last epoch: the final watermark is behind it.
+        limits = UNLIMITED if last and self._iterates else self._limits()
         headers = {
             slot: EpochHeader(
                 attempt=self._deployment.attempt,
@@ -292,11 +306,14 @@ class JobMaster:
                 sources=work.by_slot.get(slot, {}),
                 orders=tuple(order.of_slot(slot) for order in orders),
                 completed_checkpoint=completed,
+                limits=limits,
             )
             for slot in range(self._deployment.plan.slots)
         }
         reports = self._executor.run_epoch(headers)
         reach("epoch.report", str(self._epoch))
+        self._pressure = Pressure.of(reports)
+        last = last and self._pressure.ended
         self._record(reports)
         self._watermarks.record(reports, now_ms)
         # What goes round in the epoch in which the sources end is known only behind it.
@@ -320,10 +337,14 @@ class JobMaster:
             self._output.collected(node_id, records)
         self._collected.clear()
 
+    def _limits(self) -> EpochLimits:
+        settings = self._settings
+        return EpochLimits(self._sizer.limit_ms, settings.epoch_max_bytes, settings.epoch_hold_after)
+
     def _next_savepoint(self, *, last: bool) -> SavepointRequest | None:
         """Return the savepoint to make with this epoch: one that drains waits for the last."""
         requests = self._control.savepoints
-        if not requests or (requests[0].drain and not last):
+        if not requests or (requests[0].drain and not last) or self._pressure.suspended is not None:
             return None
         return requests.popleft()
 
@@ -342,6 +363,8 @@ class JobMaster:
                 request.done.set_exception(error)
                 request.stop = False
         stops = request is not None and request.stop
+        if self._pressure.suspended is not None:
+            return []  # no slot can write its state in the middle of a record
         # The last epoch is one as well: a failure while its results are committed must not repeat it.
         wanted = last or location is not None or checkpoints.due()
         checkpoint = savepoint = None
@@ -366,6 +389,8 @@ class JobMaster:
                 the last: what is committed behind it has to be recorded.
         """
         recorded = False
+        if self._declined(orders, reports, request):
+            return False
         for position, order in enumerate(orders):
             try:
                 manifest = self._publish(order, [report.written[position] for report in reports])
@@ -389,8 +414,32 @@ class JobMaster:
                 self._completed_checkpoint = manifest.checkpoint_id
         return recorded
 
+    def _declined(
+        self,
+        orders: Sequence[CheckpointOrder],
+        reports: Sequence[SlotReport],
+        request: SavepointRequest | None,
+    ) -> bool:
+        """Give up what was ordered if a slot could not write its state now; it is ordered again as soon as it can."""
+        answers = [each for report in reports for each in report.written]
+        declined = next((each for each in answers if isinstance(each, CheckpointDeclined)), None)
+        if declined is None:
+            return False
+        log.info("checkpoint waits for %s, which is in the middle of a record", declined.operator)
+        self._checkpoints.learn([each for each in answers if isinstance(each, WrittenState)])
+        for order in orders:
+            if order.is_savepoint:
+                self._checkpoints.give_up(order)
+            else:
+                self._checkpoints.declined(order)
+        if request is not None and not request.done.done():
+            self._control.savepoints.appendleft(request)
+        return True
+
     def _publish(
-        self, order: CheckpointOrder, outcomes: Sequence[WrittenState | CheckpointStorageError]
+        self,
+        order: CheckpointOrder,
+        outcomes: Sequence[WrittenState | CheckpointStorageError | CheckpointDeclined],
     ) -> Manifest:
         written = [each for each in outcomes if isinstance(each, WrittenState)]
         self._checkpoints.learn(written)
@@ -410,6 +459,8 @@ class JobMaster:
             self._output.logs(report.logs)
             for node_id, operator in report.operators:
                 self._record_operator(node_id, operator)
+                if operator.ranges_left_early:
+                    self._sources.left_early(node_id, report.slot)
                 self.metrics.record(node_id, report.slot, operator)
                 self.accumulators.record(node_id, report.slot, self._names[node_id], operator)
         timers = [report.next_timer_ms for report in reports if report.next_timer_ms is not None]

@@ -1,11 +1,15 @@
-"""How large an epoch is, and when the next one begins: pure decisions, no clock.
+"""How large an epoch is, and how long it may take: pure decisions, no clock.
 
-Small while little is pending (latency), larger under backlog (throughput)::
+Small while little is known or pending (latency), larger under backlog (throughput)::
 
-    backlog?   last epoch took      budget becomes
-    yes        less than target     x2 (at most x target / took)
-    yes        more than 2x target  scaled down to the target
-    no         -                    unchanged: sources give what they have
+    backlog?   last epoch                 budget becomes
+    yes        took less than the goal    scaled up to the goal, at most x8
+    yes        more than 2x the goal      scaled down to the goal
+    any        left records behind        scaled down to what was done of it
+    no         -                          unchanged: sources give what they have
+
+The goal is the target duration. For a job so slow that the fixed cost of an epoch does not matter it is a quarter of
+that, and so is the time after which its subtasks hold what they have not come to (`operators.budget`).
 """
 
 from __future__ import annotations
@@ -14,10 +18,14 @@ from dataclasses import dataclass
 
 __all__ = ["EpochSizer"]
 
+_FIRST_BUDGET = 500
+_SLOW_PER_MS = 1.0
+_MOST_GROWTH = 8.0
+
 
 @dataclass(slots=True)
 class EpochSizer:
-    """Adapts the budget of records for each source subtask and epoch.
+    """Adapts the budget of records for each source subtask and epoch, and an epoch's time.
 
     Attributes:
         target_ms: How long an epoch shall take under backlog.
@@ -30,29 +38,50 @@ class EpochSizer:
     min_records: int
     max_records: int
     fixed_records: int | None = None
-    _budget: int = 0
+    _budget: int = _FIRST_BUDGET
+    _slow: bool = True
 
     @property
     def budget(self) -> int:
         """Records for each source subtask in the next epoch."""
         if self.fixed_records is not None:
             return self.fixed_records
-        return min(max(self._budget or 20_000, self.min_records), self.max_records)
+        return min(max(self._budget, self.min_records), self.max_records)
 
-    def observe(self, *, took_ms: float, backlog: bool) -> None:
-        """Learn how long an epoch took with the present budget.
+    @property
+    def limit_ms(self) -> int | None:
+        """When subtasks begin nothing more, milliseconds after they began; None for never: the budget is fixed."""
+        return None if self.fixed_records is not None else round(self._goal_ms)
+
+    @property
+    def _goal_ms(self) -> float:
+        return self.target_ms / 4 if self._slow else self.target_ms
+
+    def observe(self, *, took_ms: float, backlog: bool, begun: int | None = None, held: int = 0) -> None:
+        """Learn how an epoch went that was planned with the present budget.
+
+        Args:
+            took_ms: How long it took.
+            backlog: Whether sources had more to read.
+            begun: Records that the subtask with the most to do has begun; None if that is not known.
+            held: Records that it did not come to.
 
         >>> sizer = EpochSizer(target_ms=200, min_records=100, max_records=1_000_000)
-        >>> sizer.observe(took_ms=50, backlog=True); sizer.budget
-        40000
+        >>> sizer.observe(took_ms=25, backlog=True); sizer.budget
+        4000
         >>> sizer.observe(took_ms=800, backlog=True); sizer.budget
-        10000
+        1000
+        >>> sizer.observe(took_ms=200, backlog=True, begun=200, held=600); sizer.budget
+        250
         """
-        if not backlog:
-            return
-        ratio = self.target_ms / max(took_ms, 1.0)
-        if ratio > 1.0:
-            self._budget = int(self.budget * min(ratio, 2.0))
-        elif ratio < 0.5:
-            self._budget = int(self.budget * ratio)
-        self._budget = min(max(self._budget, self.min_records), self.max_records) if self._budget else 0
+        done = self.budget if begun is None else begun
+        self._slow = done < took_ms * _SLOW_PER_MS
+        if held:
+            self._budget = int(self.budget * done / (done + held))
+        elif backlog:
+            ratio = self._goal_ms / max(took_ms, 1.0)
+            if ratio > 1.0:
+                self._budget = int(self.budget * min(ratio, _MOST_GROWTH)) + 1
+            elif ratio < 0.5:
+                self._budget = int(self.budget * ratio)
+        self._budget = min(max(self._budget, self.min_records), self.max_records)

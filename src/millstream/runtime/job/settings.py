@@ -26,6 +26,8 @@ class JobSettings:
         stop_when_idle_ms: End well when sources gave nothing for so long, if set.
         checkpoint_interval_ms: Time between checkpoints, if set.
         slot_lease_ms: A slot ends itself when nobody asks for so long.
+        epoch_max_bytes: Estimated size of what a subtask sends in an epoch before it holds the rest.
+        epoch_hold_after: Records that a subtask begins in an epoch at most, if set.
         watermark_stall_ms: Warn when input came for so long without progress of the watermark; 0 never.
     """
 
@@ -38,6 +40,8 @@ class JobSettings:
     checkpoint_interval_ms: int | None
     slot_lease_ms: int
     watermark_stall_ms: int = 10_000
+    epoch_max_bytes: int | None = None
+    epoch_hold_after: int | None = None
 
     @staticmethod
     def of(configuration: Configuration) -> JobSettings:
@@ -53,6 +57,8 @@ class JobSettings:
             checkpoint_interval_ms=get(options.CHECKPOINT_INTERVAL),
             slot_lease_ms=get(options.SLOT_LEASE),
             watermark_stall_ms=get(options.WATERMARK_STALL_WARNING),
+            epoch_max_bytes=get(options.EPOCH_MAX_BYTES),
+            epoch_hold_after=get(options.EPOCH_HOLD_AFTER),
         )
 
 

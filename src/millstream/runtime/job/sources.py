@@ -78,9 +78,23 @@ class SourceCoordinator:
             )
         return work
 
+    def wait(self) -> EpochWork:
+        """Plan nothing for one epoch: what was read before is not processed yet."""
+        work = EpochWork(backlog=True)
+        for source in self._sources:
+            source.wait_into(work)
+        return work
+
     def advance(self, node_id: int, ends: Sequence[RangeEnd]) -> None:
         """Tell a source's enumerator where its ranges were left."""
-        next(source for source in self._sources if source.node.id == node_id).enumerator.advance(ends)
+        self._source(node_id).enumerator.advance(ends)
+
+    def left_early(self, node_id: int, subtask: int) -> None:
+        """Learn that a subtask has not read all that was planned for it: it has not finished either."""
+        self._source(node_id).left_early(subtask)
+
+    def _source(self, node_id: int) -> _CoordinatedSource:
+        return next(source for source in self._sources if source.node.id == node_id)
 
     def close(self) -> None:
         """Close the enumerators."""
@@ -122,6 +136,15 @@ class _CoordinatedSource:
         work.backlog = work.backlog or plan.backlog
         if plan.next_ms is not None:
             work.next_ms = plan.next_ms if work.next_ms is None else min(work.next_ms, plan.next_ms)
+
+
+    def wait_into(self, work: EpochWork) -> None:
+        for subtask in range(self.node.parallelism):
+            work.by_slot.setdefault(subtask, {})[self.node.id] = SourceWork((), False, waits=True)
+        work.all_finished = work.all_finished and len(self._finished) == self.node.parallelism
+
+    def left_early(self, subtask: int) -> None:
+        self._finished.discard(subtask)
 
 
 _NOTHING = HeldBack({}, frozenset())

@@ -15,7 +15,7 @@ from millstream.operators.base import EpochTime, OperatorReport
 from millstream.operators.iteration import IterationHead, IterationTail, IterationTailSpec
 from millstream.runtime.checkpoint.compaction import Compacted
 from millstream.runtime.checkpoint.deadline import within
-from millstream.runtime.checkpoint.orders import CheckpointOrder, WrittenState
+from millstream.runtime.checkpoint.orders import CheckpointDeclined, CheckpointOrder, WrittenState
 from millstream.runtime.checkpoint.state_file import StateFileWriter
 from millstream.runtime.checkpoint.storage import open_store
 from millstream.runtime.job.queryable import SlotQuestion, read_state
@@ -24,7 +24,7 @@ from millstream.runtime.task.blocks import Block
 from millstream.runtime.task.checkpoint import Changes, SavedState
 from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.deployment import Deployment
-from millstream.runtime.task.report import EpochHeader, SlotReport
+from millstream.runtime.task.report import Backlog, EpochHeader, SlotReport
 from millstream.runtime.task.subtask import Subtask
 
 __all__ = ["SlotTasks"]
@@ -62,7 +62,7 @@ class SlotTasks:
         job_graph = deployment.plan.job_graph
         self._levels = [
             [
-                Subtask(deployment, vertex, slot, self._time)
+                Subtask(deployment, vertex, slot, self._time, self._clock.monotonic)
                 for vertex_id in level
                 if slot < (vertex := job_graph.vertex(vertex_id)).parallelism
             ]
@@ -155,7 +155,24 @@ class SlotTasks:
             going_round=any(going_round),
             event_timers=any(subtask.has_event_timers for subtask in subtasks),
             written=written,
+            backlog=self._backlog(),
         )
+
+    def _backlog(self) -> Backlog:
+        subtasks = self._subtasks()
+        if not subtasks:
+            return Backlog()
+        slowest = max(subtasks, key=lambda subtask: subtask.held)
+        return Backlog(
+            held=slowest.held,
+            begun=slowest.budget.begun,
+            in_flight=sum(subtask.in_flight for subtask in subtasks),
+            suspended=self._suspended(),
+            ended=all(subtask.has_ended for subtask in subtasks),
+        )
+
+    def _suspended(self) -> str | None:
+        return next((each.vertex.name for each in self._subtasks() if each.is_suspended), None)
 
     def query(self, question: SlotQuestion) -> bytes:
         """Return what a key has in a state as of the last epoch, pickled.
@@ -169,8 +186,13 @@ class SlotTasks:
                     return read_state(operator.context.keyed_state, question)
         raise StateAccessError(f"slot {self.slot} has no keyed operator {question.node_id}")
 
-    def _write_state(self, order: CheckpointOrder) -> WrittenState | CheckpointStorageError:
+    def _write_state(
+        self, order: CheckpointOrder
+    ) -> WrittenState | CheckpointStorageError | CheckpointDeclined:
         """Write the state of all operators; storage that fails fails the checkpoint, not the attempt."""
+        suspended = self._suspended()
+        if suspended is not None:
+            return CheckpointDeclined(self.slot, suspended)
         reach("state.write", str(order.checkpoint_id))
         deadline = self._clock.monotonic() + order.timeout_s
         self._compact(order)

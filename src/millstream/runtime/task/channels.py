@@ -10,17 +10,21 @@ Idleness is Flink's (its status watermark valve): a channel that is active again
 only from when it has caught up, so it neither turns the watermark back nor stops it; when the last channel of an
 input goes idle and was the one that held back, the input's watermark becomes the largest of all its channels.
 Channels are valves of their input; the subtask's watermark is the minimum over the inputs that are not idle.
+
+What does not fit into an epoch (`operators.budget`) stays in its channel; what comes later queues behind it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from millstream.common.batch import ACTIVE, IDLE, Batch, Element, StreamStatus, Watermark
-from millstream.common.time import MIN_TIMESTAMP
+from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import BatchHandler
+from millstream.operators.budget import WorkBudget
 
 __all__ = ["ChannelId", "ChannelMerger"]
 
@@ -45,6 +49,12 @@ class _Input:
 
     def add(self, channel: ChannelId) -> None:
         self._watermarks[channel] = MIN_TIMESTAMP
+
+    def snapshot(self) -> Any:
+        return self.combined, dict(self._watermarks), set(self._idle), set(self._behind)
+
+    def restore(self, snapshot: Any) -> None:
+        self.combined, self._watermarks, self._idle, self._behind = snapshot
 
     @property
     def idle(self) -> bool:
@@ -100,6 +110,7 @@ class ChannelMerger:
         handlers: One for each input.
         on_watermark: Told when the subtask's watermark advances.
         on_status: Told when all inputs are idle, or one is active again.
+        budget: Says how much of the input is processed in an epoch; None for all of it.
     """
 
     def __init__(
@@ -108,7 +119,10 @@ class ChannelMerger:
         handlers: Sequence[BatchHandler],
         on_watermark: Callable[[int], None],
         on_status: Callable[[StreamStatus], None],
+        budget: WorkBudget | None = None,
     ) -> None:
+        self._budget = budget
+        self._pending: dict[ChannelId, deque[Element]] = {}
         self._order = {channel: index for index, channel in enumerate(sorted(channels))}
         self._handlers = {channel: handlers[index] for channel, index in channels.items()}
         self._on_watermark = on_watermark
@@ -132,33 +146,103 @@ class ChannelMerger:
         for source in self._inputs:
             source.combined = watermark_ms
 
+    @property
+    def channels(self) -> Set[ChannelId]:
+        """All channels."""
+        return self._order.keys()
+
+    @property
+    def held(self) -> int:
+        """Records that wait in the channels."""
+        return sum(
+            len(element.values)
+            for elements in self._pending.values()
+            for element in elements
+            if isinstance(element, Batch)
+        )
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether every channel has given its final watermark and nothing waits."""
+        return not self._pending and all(mark == MAX_TIMESTAMP for mark in self._watermarks.values())
+
+    def snapshot(self) -> tuple[Any, dict[ChannelId, list[Element]]]:
+        """Return how far event time has come in all channels, and what waits in them; may share live objects."""
+        inputs = [source.snapshot() for source in self._inputs]
+        pending = {channel: list(elements) for channel, elements in self._pending.items()}
+        return (self._combined, dict(self._watermarks), inputs), pending
+
+    def restore_channels(self, time: Any, pending: Mapping[ChannelId, list[Element]]) -> None:
+        """Go on exactly where `snapshot` was taken, with the same channels."""
+        self._combined, self._watermarks, inputs = time
+        for source, saved in zip(self._inputs, inputs, strict=True):
+            source.restore(saved)
+        for channel, elements in pending.items():
+            self.put(channel, elements)
+
+    def put(self, channel: ChannelId, elements: Iterable[Element]) -> None:
+        """Queue elements behind what waits in a channel; the lists in them belong to the merger."""
+        waiting = self._pending.get(channel)
+        if waiting is None:
+            waiting = deque()
+        waiting.extend(elements)
+        if waiting:
+            self._pending[channel] = waiting
+
     def run(self, inputs: Mapping[ChannelId, list[Element]]) -> None:
-        """Process one epoch's elements."""
-        cursors = {channel: 0 for channel, elements in inputs.items() if elements}
-        heap = [(self._watermarks[channel], self._order[channel], channel) for channel in cursors]
+        """Process what waits and one epoch's elements, as far as the budget goes."""
+        for channel, elements in inputs.items():
+            self.put(channel, elements)
+        heap = [(self._watermarks[channel], self._order[channel], channel) for channel in self._pending]
         heapify(heap)
         while heap:
             _, order, channel = heappop(heap)
-            cursors[channel] = self._advance(channel, inputs[channel], cursors[channel])
-            if cursors[channel] < len(inputs[channel]):
+            if not self._advance(channel, self._pending[channel]):
+                return
+            if self._pending[channel]:
                 heappush(heap, (self._watermarks[channel], order, channel))
+            else:
+                del self._pending[channel]
 
-    def _advance(self, channel: ChannelId, elements: list[Element], cursor: int) -> int:
-        """Process a channel's elements up to its next watermark; return the place behind it."""
+    def _advance(self, channel: ChannelId, elements: deque[Element]) -> bool:
+        """Process a channel's elements up to its next watermark; return False if the budget is spent before."""
         handler = self._handlers[channel]
-        while cursor < len(elements):
-            element = elements[cursor]
-            cursor += 1
+        while elements:
+            element = elements[0]
             if isinstance(element, Batch):
-                handler(element.values, element.timestamps)
-            elif isinstance(element, Watermark):
+                if not self._process(handler, elements):
+                    return False
+                continue
+            elements.popleft()
+            if isinstance(element, Watermark):
                 self._watermarks[channel] = element.timestamp_ms
                 self._input_of[channel].advance(channel, element.timestamp_ms)
                 self._combine()
                 break
-            else:
-                self._set_status(channel, element)
-        return cursor
+            self._set_status(channel, element)
+        return True
+
+    def _process(self, handler: BatchHandler, elements: deque[Element]) -> bool:
+        """Process the batch in front, or as much of it as may be begun; return False if some of it has to wait.
+
+        It leaves the channel first: what is suspended in the middle is not begun twice.
+        """
+        batch = elements.popleft()
+        assert isinstance(batch, Batch)
+        values, timestamps = batch
+        count, start = len(values), 0
+        while start < count:
+            granted = count if self._budget is None else self._budget.take(count - start)
+            if granted == count:
+                handler(values, timestamps)
+                return True
+            stop = start + granted
+            if not granted:
+                elements.appendleft(Batch(values[start:], timestamps and timestamps[start:]))
+                return False
+            handler(values[start:stop], timestamps and timestamps[start:stop])
+            start = stop
+        return True
 
     def _combine(self) -> None:
         active = [source.combined for source in self._inputs if not source.idle]

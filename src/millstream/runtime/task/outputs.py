@@ -9,11 +9,16 @@ from millstream.common.batch import Batch, Element, StreamStatus, Watermark
 from millstream.common.time import MAX_TIMESTAMP
 from millstream.graph.job_graph import JobEdge
 from millstream.operators.base import BatchHandler, Operator, Output
+from millstream.operators.budget import WorkBudget
+from millstream.operators.weight import estimate_bytes
 from millstream.runtime.task.blocks import Block, encode_elements
 from millstream.runtime.task.failures import guarded
 from millstream.runtime.task.measures import counted
 
 __all__ = ["ChainOutput", "ExchangeWriter"]
+
+
+_LOOK_RECORDS = 16_384
 
 
 class ExchangeWriter:
@@ -22,9 +27,16 @@ class ExchangeWriter:
     Args:
         edge: The exchange.
         sender: The sending subtask.
+        budget: Told how many bytes are gathered, and asked now and then whether it is enough; None if nobody cares.
     """
 
-    def __init__(self, edge: JobEdge, sender: int) -> None:
+    def __init__(self, edge: JobEdge, sender: int, budget: WorkBudget | None = None) -> None:
+        self._budget = budget
+        self._gathered_bytes = 0
+        self._unweighed = 0
+        self._newest: list[Any] = []
+        if budget is not None:
+            budget.scales.append(self._weigh)
         partitioning = edge.edge.partitioning
         self._edge_id = edge.id
         self._sender = sender
@@ -44,6 +56,18 @@ class ExchangeWriter:
                     last.timestamps.extend(stamps)
             else:
                 elements.append(Batch(part, stamps))
+        self._newest = values
+        self._unweighed += len(values)
+        if self._unweighed >= _LOOK_RECORDS and self._budget is not None:
+            self._budget.reach_safe_point()
+
+    def _weigh(self) -> int:
+        """Return about how many bytes are gathered: each part is weighed by samples of its last batch."""
+        if self._unweighed:
+            newest, self._newest = self._newest, []
+            self._gathered_bytes += estimate_bytes(newest) * self._unweighed // len(newest)
+            self._unweighed = 0
+        return self._gathered_bytes
 
     def watermark(self, timestamp_ms: int) -> None:
         """Send a watermark to every target; it replaces one that nothing followed."""
@@ -62,6 +86,8 @@ class ExchangeWriter:
     def flush(self) -> list[Block]:
         """Return the epoch's blocks and start anew; channels that carried nothing have none."""
         blocks = []
+        self._gathered_bytes = self._unweighed = 0
+        self._newest = []
         for target, elements in self._elements.items():
             if elements:
                 payload = elements if target == self._sender else encode_elements(elements)

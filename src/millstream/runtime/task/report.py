@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from millstream.common.errors import CheckpointStorageError
 from millstream.operators.base import OperatorReport
-from millstream.runtime.checkpoint.orders import CheckpointOrder, WrittenState
+from millstream.operators.budget import UNLIMITED, EpochLimits
+from millstream.runtime.checkpoint.orders import CheckpointDeclined, CheckpointOrder, WrittenState
 from millstream.spi.source import SplitRange
 
-__all__ = ["EpochHeader", "LogLine", "SlotReport", "SourceWork"]
+__all__ = ["Backlog", "EpochHeader", "LogLine", "SlotReport", "SourceWork"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,13 @@ class SourceWork:
         ranges: To be read, in order.
         finished: Whether nothing follows.
         held: Splits that watermark alignment holds back.
+        waits: Whether nothing is planned because others have not kept up.
     """
 
     ranges: Sequence[SplitRange]
     finished: bool
     held: frozenset[str] = frozenset()
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,12 @@ class EpochHeader:
         committed: The last epoch that is committed: what was kept of it may go.
         now_ms: The epoch's processing time, epoch milliseconds.
         checkpoint: Whether what is staged outside is to be closed: a checkpoint ends with the epoch.
-        end_of_input: Whether nothing follows in any source: the job's last epoch.
+        end_of_input: Whether nothing follows in any source: the job's last epoch, unless something has to wait for
+            another one.
         sources: Work of this slot's source subtasks, by node id.
         orders: Checkpoint and savepoint, in this order, to write the state for; empty for none. Their ids are equal.
         completed_checkpoint: A checkpoint that has been completed since the last epoch, to tell functions of.
+        limits: Of the work of each subtask.
     """
 
     attempt: int
@@ -53,6 +58,26 @@ class EpochHeader:
     sources: Mapping[int, SourceWork]
     orders: tuple[CheckpointOrder, ...] = ()
     completed_checkpoint: int | None = None
+    limits: EpochLimits = UNLIMITED
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What a slot has not come to in an epoch.
+
+    Attributes:
+        held: Records that wait at the input of the subtask with the most of them.
+        begun: Records that this subtask has begun in the epoch.
+        in_flight: Records that operators have begun and wait with for something outside.
+        suspended: Name of an operator chain that was left in the middle of a record; None if there is none.
+        ended: Whether all input of all subtasks has come and is processed.
+    """
+
+    held: int = 0
+    begun: int = 0
+    in_flight: int = 0
+    suspended: str | None = None
+    ended: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +109,7 @@ class SlotReport:
         logs: What user code printed and logged.
         going_round: Whether an iteration has records for the next epoch.
         written: What it wrote for each order of the epoch, or why it could not.
+        backlog: What it has not come to.
     """
 
     slot: int
@@ -94,4 +120,5 @@ class SlotReport:
     logs: list[LogLine] = field(default_factory=list)
     going_round: bool = False
     event_timers: bool = False
-    written: tuple[WrittenState | CheckpointStorageError, ...] = ()
+    written: tuple[WrittenState | CheckpointStorageError | CheckpointDeclined, ...] = ()
+    backlog: Backlog = field(default_factory=Backlog)

@@ -12,6 +12,7 @@ from millstream.common.time import MIN_TIMESTAMP
 from millstream.graph.job_graph import JobEdge, JobGraph, JobVertex
 from millstream.graph.stream_graph import StreamEdge, StreamNode
 from millstream.operators.base import EpochTime, Operator, OperatorContext, OperatorReport
+from millstream.operators.budget import WorkBudget
 from millstream.operators.source import SourceOperator
 from millstream.runtime.checkpoint.orders import CheckpointOrder
 from millstream.runtime.checkpoint.state_file import StateFileWriter
@@ -24,8 +25,11 @@ from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.failures import describing, guarded
 from millstream.runtime.task.measures import OperatorMeasures, counted
+from millstream.runtime.task.origin import ORIGIN
 from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
+from millstream.runtime.task.held_input import Recovered, add_held_input, restore_held_input
 from millstream.runtime.task.report import EpochHeader, SourceWork
+from millstream.runtime.task.stack import WorkStack
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend
 
@@ -40,14 +44,28 @@ class Subtask:
         vertex: The chain.
         index: Subtask index.
         time: The slot's processing time.
+        monotonic: Gives seconds from an arbitrary start; None for the machine's clock.
 
     Attributes:
         vertex: The chain.
         index: Subtask index.
         operators: Its operators, each after the one it reads.
+        budget: How much it does in an epoch.
     """
 
-    def __init__(self, deployment: Deployment, vertex: JobVertex, index: int, time: EpochTime) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        vertex: JobVertex,
+        index: int,
+        time: EpochTime,
+        monotonic: Callable[[], float] | None = None,
+    ) -> None:
+        self.budget = WorkBudget(monotonic)
+        self._stack = WorkStack()
+        self._notices: list[int] = []
+        self._recovered: list[Recovered] = []
+        self._input_ended = False
         self.vertex = vertex
         self.index = index
         self._deployment = deployment
@@ -82,7 +100,7 @@ class Subtask:
                 sides[edge.source].add(edge.side_output)
         for exchange in job_graph.edges:
             if exchange.source_vertex == self.vertex.id:
-                writer = ExchangeWriter(exchange, self.index)
+                writer = ExchangeWriter(exchange, self.index, self.budget)
                 self._exchanges.append(writer)
                 self._senders_of_exchanges.append(exchange.edge.source)
                 outputs[exchange.edge.source].add_exchange(writer, exchange.edge.side_output)
@@ -112,6 +130,7 @@ class Subtask:
             cached_files=deployment.cached_files,
             batch=deployment.batch,
             operator_state=operator_state,
+            budget=self.budget,
         )
 
     def _build_keyed_state(self, node: StreamNode) -> KeyedStateBackend:
@@ -148,6 +167,7 @@ class Subtask:
             handlers,
             on_watermark,
             guarded(head.process_status, node.name),
+            self.budget,
         )
 
     def _inputs(self, job_graph: JobGraph) -> list[StreamEdge]:
@@ -182,6 +202,8 @@ class Subtask:
             restore_operator(saved, node, self.index, operator)
         if self._merger is not None:
             self._merger.restore(self.watermark_ms)
+        job_graph = self._deployment.plan.job_graph
+        self._recovered = restore_held_input(saved, job_graph, self.vertex, self.index, self._merger)
         # Those who read know no watermark of this subtask any more, and it may never advance: its source has ended.
         marks = {node.id: operator.watermark_ms for node, operator in self.operators}
         for source, exchange in zip(self._senders_of_exchanges, self._exchanges, strict=True):
@@ -201,6 +223,8 @@ class Subtask:
         Raises:
             MillstreamError: If something cannot be pickled; names the operator.
         """
+        if self._merger is not None:
+            add_held_input(writer, self._deployment.plan.job_graph, self.vertex, self._merger)
         return {
             node.id: add_operator_state(
                 writer,
@@ -223,30 +247,81 @@ class Subtask:
             self._opened.append((node, operator))
             self._call(node, operator.open)
 
+    @property
+    def held(self) -> int:
+        """Records that wait for a later epoch before their processing begins."""
+        if self._merger is not None:
+            return self._merger.held
+        _, source = self.operators[0]
+        assert isinstance(source, SourceOperator)
+        return source.held
+
+    @property
+    def in_flight(self) -> int:
+        """Records whose processing has begun and waits for something outside."""
+        return sum(operator.in_flight for _, operator in self.operators)
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the epoch ended in the middle of a record."""
+        return self._stack.is_suspended
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all input has come and is processed."""
+        if self.is_suspended or self.in_flight:
+            return False
+        if self._merger is not None:
+            return self._merger.has_ended
+        _, source = self.operators[0]
+        assert isinstance(source, SourceOperator)
+        return source.has_ended
+
     def run(self, header: EpochHeader, blocks: list[Block]) -> None:
-        """Process one epoch's input.
+        """Process one epoch's input, as far as its limits allow.
 
         Raises:
             MillstreamError: What went wrong, with operator and subtask.
         """
         with describing(self.index):
+            self.budget.begin(header.limits)
+            if self._merger is not None:
+                for block in blocks:
+                    self._merger.put(ChannelId(block.edge_id, block.sender), block.elements())
             if header.completed_checkpoint is not None:
-                self.notify(header.completed_checkpoint)
-            for node, operator in self._timed:
-                guarded(operator.on_processing_time, node.name)()
-            self._process(header, blocks)
+                self._notices.append(header.completed_checkpoint)
+            self.budget.suspend = self._leave
+            outer = ORIGIN.operator
+            try:
+                self._stack.run(partial(self._work, header))
+            finally:
+                self.budget.suspend = None
+                ORIGIN.operator = outer
 
-    def _process(self, header: EpochHeader, blocks: list[Block]) -> None:
+    def _work(self, header: EpochHeader) -> None:
+        operators = {node.id: (node, operator) for node, operator in self.operators}
+        while self._recovered:
+            node_id, batch = self._recovered.pop(0)
+            node, operator = operators[node_id]
+            guarded(counted(operator, operator.process_batch), node.name)(batch.values, batch.timestamps)
+        while self._notices:
+            self.notify(self._notices.pop(0))
+        for node, operator in self._timed:
+            guarded(operator.on_processing_time, node.name)()
         if self._merger is not None:
-            inputs: dict[ChannelId, list[Element]] = {
-                ChannelId(block.edge_id, block.sender): block.elements() for block in blocks
-            }
-            self._merger.run(inputs)
+            self._merger.run({})
             return
         node, source = self.operators[0]
         assert isinstance(source, SourceOperator)
         work = header.sources.get(node.id, SourceWork((), False))
-        guarded(source.read_ranges, node.name)(work.ranges, finished=work.finished, held=work.held)
+        guarded(source.read_ranges, node.name)(
+            work.ranges, finished=work.finished, held=work.held, waits=work.waits
+        )
+
+    def _leave(self) -> None:
+        origin = ORIGIN.operator
+        self._stack.leave()
+        ORIGIN.operator = origin
 
     def end_epoch(self, header: EpochHeader) -> tuple[list[Block], list[tuple[int, OperatorReport]]]:
         """End the epoch in every operator, in order; return blocks for other subtasks, and reports.
@@ -255,16 +330,20 @@ class Subtask:
             MillstreamError: What went wrong, with operator and subtask.
         """
         reports: list[tuple[int, OperatorReport]] = []
+        checkpoint = header.checkpoint and not self.is_suspended
+        ends = header.end_of_input and self.has_ended and not self._input_ended
         with describing(self.index):
             for node, operator in self.operators:
-                if header.end_of_input:
+                if ends:
                     guarded(operator.end_input, node.name)()
                 report = OperatorReport()
-                guarded(operator.end_epoch, node.name)(report, checkpoint=header.checkpoint)
-                guarded(self._measures[node.id].fill, node.name)(report, checkpoint=header.checkpoint)
+                guarded(operator.end_epoch, node.name)(report, checkpoint=checkpoint)
+                guarded(self._measures[node.id].fill, node.name)(report, checkpoint=checkpoint)
                 reports.append((node.id, report))
-            for node, operator in self.operators:
-                guarded(partial(_end_epoch_of_state, operator.context, header), node.name)()
+            self._input_ended = self._input_ended or ends
+            if not self.is_suspended:
+                for node, operator in self.operators:
+                    guarded(partial(_end_epoch_of_state, operator.context, header), node.name)()
             blocks = [block for exchange in self._exchanges for block in exchange.flush()]
         return blocks, reports
 
@@ -275,6 +354,7 @@ class Subtask:
 
     def abort(self) -> None:
         """Remove what was staged outside; the attempt failed."""
+        self._stack.drop()
         call_all(operator.abort for _, operator in self._opened)
 
     def close(self) -> None:
@@ -283,6 +363,7 @@ class Subtask:
         Raises:
             MillstreamError: What a user's `close` raised.
         """
+        self._stack.drop()
         failure: BaseException | None = None
         if self._sorted is not None:
             self._sorted.close()

@@ -1,0 +1,140 @@
+"""How much a subtask does in one epoch: it holds what does not fit, and goes on with it in the next.
+
+An epoch has to end when its time is up, whatever it has read: checkpoints wait for its end, and so do the results
+that it sends on. A subtask therefore begins its input in **slices**, and asks before each::
+
+    input   [................................]
+    slices   1 4  16   64        ...          a slice takes about 10 ms, whatever a record costs
+                        ▲ time is up: the rest is held, a part of the checkpoint like any state
+
+A slice is never given up in the middle. What takes long or emits much for a single record - a flat map of one to a
+million - passes **safe points** instead, at which it can be suspended with its stack. It goes on in the next epoch;
+no checkpoint is made while it is suspended, as Flink's barriers wait for the record in front of them.
+
+Flink does the same by other means: unaligned checkpoints hold the buffers in flight, and senders wait for credit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from millstream.common.clock import SystemClock
+
+__all__ = ["UNLIMITED", "EpochLimits", "WorkBudget"]
+
+_FIRST_SLICE = 1
+_LARGEST_SLICE = 1 << 20
+_SLICE_S = 0.010
+_SLICE_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class EpochLimits:
+    """What bounds the work of each subtask in one epoch; None bounds nothing.
+
+    Attributes:
+        time_ms: A subtask begins nothing more when it has worked for so long, milliseconds.
+        size_bytes: Nor when what it sends to other subtasks is estimated at so many bytes.
+        records: Nor when it has begun so many records; for tests, which know no time.
+    """
+
+    time_ms: int | None = None
+    size_bytes: int | None = None
+    records: int | None = None
+
+
+UNLIMITED = EpochLimits()
+
+
+class WorkBudget:
+    """The budget of one subtask; the subtask's thread calls it.
+
+    Args:
+        monotonic: Gives seconds from an arbitrary start; None for the machine's clock.
+
+    Attributes:
+        begun: Records that were begun in this epoch.
+        spent: Whether nothing more is to be begun in this epoch.
+        suspend: Leaves the stack until the next epoch; None where that cannot be done.
+        scales: Each tells the bytes that it has gathered in this epoch, estimated.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] | None = None) -> None:
+        self._monotonic = monotonic or SystemClock().monotonic
+        self.begun = 0
+        self.spent = False
+        self.suspend: Callable[[], None] | None = None
+        self.scales: list[Callable[[], int]] = []
+        self._deadline = math.inf
+        self._most_bytes: float = math.inf
+        self._most_records: float = math.inf
+        self._slice = _FIRST_SLICE
+        self._granted = self._left = 0
+        self._slice_began = 0.0
+        self._bytes = 0
+
+    def begin(self, limits: EpochLimits = UNLIMITED) -> None:
+        """Begin an epoch."""
+        self._slice_began = self._monotonic()
+        self._deadline = math.inf if limits.time_ms is None else self._slice_began + limits.time_ms / 1000
+        self._most_bytes = math.inf if limits.size_bytes is None else limits.size_bytes
+        self._most_records = math.inf if limits.records is None else limits.records
+        self.begun = self._granted = self._left = self._bytes = 0
+        self.spent = False
+
+    def take(self, wanted: int) -> int:
+        """Return how many of `wanted` records may be begun now; 0 when the rest has to be held.
+
+        At least one record is granted in each epoch, so that whatever it costs, the job goes on.
+        """
+        left = self._left
+        if wanted <= left:
+            self._left = left - wanted
+            self.begun += wanted
+            return wanted
+        if left:
+            self._left = 0
+            self.begun += left
+            return left
+        return 0 if self.spent else self._next_slice(wanted)
+
+    def seconds_left(self) -> float:
+        """Return how much time the epoch has left; infinite where it has no limit."""
+        return max(self._deadline - self._monotonic(), 0.0)
+
+    def reach_safe_point(self) -> None:
+        """Let work that takes long for one record be suspended here, if the epoch's time or space is up."""
+        if self.suspend is not None and (self._monotonic() >= self._deadline or self._is_full()):
+            self.spent = True
+            self._left = 0
+            self.suspend()
+
+    def _next_slice(self, wanted: int) -> int:
+        now = self._monotonic()
+        before = self._bytes
+        full = self._is_full()
+        if self._granted:
+            self._adapt(now - self._slice_began, self._bytes - before)
+        if self.begun and (now >= self._deadline or full or self.begun >= self._most_records):
+            self.spent = True
+            return 0
+        self._slice_began = now
+        size = int(min(self._slice, max(self._most_records - self.begun, 1)))
+        granted = min(wanted, size)
+        self._granted = size
+        self._left = size - granted
+        self.begun += granted
+        return granted
+
+    def _is_full(self) -> bool:
+        self._bytes = sum(weigh() for weigh in self.scales)
+        return self._bytes >= self._most_bytes
+
+    def _adapt(self, took_s: float, grown_bytes: int) -> None:
+        share = max(took_s / _SLICE_S, grown_bytes / _SLICE_BYTES)
+        if share < 0.5:
+            self._slice = min(self._slice * 4, _LARGEST_SLICE)
+        elif share > 2.0:
+            self._slice = max(1, int(self._granted / share))
