@@ -7,8 +7,9 @@ same queue, and the calls behind them go on::
     unordered   b a │ d c │ W5 │ f e        a, b: in any order; all of them before W5, e and f after it
     ordered     a b │ c d │ W5 │ e f        exactly the order of the input
 
-**An epoch is a barrier**: `end_epoch` waits for all that is in flight, so a checkpoint, which ends an epoch, never
-holds a call, and nothing has to be restored. With retry, an element's pauses count as being in flight.
+**Calls outlive epochs**: `end_epoch` waits for them while the epoch's time lasts, and what is in flight then goes on
+in the next. A checkpoint holds the elements whose results were not emitted, with the watermarks between them; a later
+attempt calls for them again, as in Flink. With retry, an element's pauses count as being in flight.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from millstream.common.async_functions import (
 )
 from millstream.common.batch import StreamStatus
 from millstream.common.errors import JobExecutionError
+from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.async_calls import AsyncCalls, CallLimits, Element
 from millstream.operators.async_loop import EventLoopThread
-from millstream.operators.base import Operator, OperatorReport, OperatorSpec
+from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import fit
 
@@ -44,6 +46,9 @@ _MAX_THREADS = 100
 
 Marker = int | StreamStatus
 """A watermark in epoch milliseconds, or a change of status, on its way among the elements."""
+
+_Saved = tuple[Any, "int | None"] | Marker
+"""An element's value and timestamp, or a marker, as a checkpoint holds them."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,8 @@ class AsyncWaitOperator(Operator):
         self._function = spec.function
         self._queue: _OrderedQueue | _UnorderedQueue = _OrderedQueue() if spec.ordered else _UnorderedQueue()
         self._loop: EventLoopThread | None = None
+        self._restored: list[_Saved] = []
+        self._emitted_ms = MIN_TIMESTAMP
 
     def open(self) -> None:
         """Start the event loop and open the function."""
@@ -103,6 +110,12 @@ class AsyncWaitOperator(Operator):
                 None if spec.max_delay_ms is None else spec.max_delay_ms / 1000,
             ),
         )
+        restored, self._restored = self._restored, []
+        for item in restored:
+            if isinstance(item, tuple):
+                self._calls.submit(self._queue.put([item[0]], None if item[1] is None else [item[1]]))
+            else:
+                self._queue.put_marker(item)
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Hand a batch to the event loop, and emit what is ready."""
@@ -111,8 +124,7 @@ class AsyncWaitOperator(Operator):
         self._emit_ready()
 
     def process_watermark(self, timestamp_ms: int) -> None:
-        """Hand the watermark on when all results before it are emitted."""
-        self.watermark_ms = timestamp_ms
+        """Hand the watermark on when all results before it are emitted; event time is there only then."""
         self._queue.put_marker(timestamp_ms)
         self._emit_ready()
 
@@ -122,7 +134,7 @@ class AsyncWaitOperator(Operator):
         self._emit_ready()
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
-        """Wait for all that is in flight; results are emitted as they come.
+        """Wait for what is in flight, as long as the epoch lasts; results are emitted as they come.
 
         Raises:
             JobExecutionError: If the job is cancelled meanwhile: a call may never end.
@@ -138,10 +150,35 @@ class AsyncWaitOperator(Operator):
             self._emit_ready()
             if self._queue.is_empty:
                 return
-            while not wake.wait(_CHECK_S):
+            while not wake.wait(min(_CHECK_S, self.context.budget.seconds_left())):
                 loop.check()
                 if self.context.time.is_cancelled():
                     raise JobExecutionError("the job was cancelled")
+                if not self.context.budget.seconds_left():
+                    return
+
+    @property
+    def in_flight(self) -> int:
+        """Elements whose results are not emitted."""
+        return self._queue.size
+
+    @property
+    def held(self) -> int:
+        """Elements for which there was no room among the calls."""
+        return max(self._queue.size - self._spec.capacity, 0)
+
+    def snapshot_state(self) -> list[_Saved] | None:
+        """Return elements whose results are not emitted, as (value, timestamp), and what is between them."""
+        if self._queue.is_empty:
+            return None
+        return [
+            (item.value, item.timestamp) if isinstance(item, Element) else item for item in self._queue.items()
+        ]
+
+    def restore_state(self, snapshot: list[_Saved], scope: RestoreScope) -> None:
+        """Take over an old subtask's elements: `open` calls for them again."""
+        if scope.adopts:
+            self._restored += snapshot
 
     def abort(self) -> None:
         """Cancel what is in flight."""
@@ -189,7 +226,8 @@ class AsyncWaitOperator(Operator):
     def _emit_marker(self, marker: Marker) -> None:
         if isinstance(marker, StreamStatus):
             self.output.emit_status(marker)
-        else:
+        elif marker > self._emitted_ms:  # after a restore the one before may come again
+            self.watermark_ms = self._emitted_ms = marker
             self.output.emit_watermark(marker)
 
 
@@ -197,11 +235,15 @@ class _OrderedQueue:
     """Elements and markers in the order of the input; the head leaves when it is through."""
 
     def __init__(self) -> None:
+        self.size = 0
         self._items: deque[Element | Marker] = deque()
 
     @property
     def is_empty(self) -> bool:
         return not self._items
+
+    def items(self) -> Iterator[Element | Marker]:
+        return iter(self._items)
 
     def put(self, values: list[Any], timestamps: list[int] | None) -> list[Element]:
         elements = [
@@ -209,6 +251,7 @@ class _OrderedQueue:
             for value, stamp in zip(values, timestamps or repeat(None), strict=False)
         ]
         self._items.extend(elements)
+        self.size += len(elements)
         return elements
 
     def put_marker(self, marker: Marker) -> None:
@@ -218,8 +261,10 @@ class _OrderedQueue:
         items = self._items
         while items:
             head = items[0]
-            if isinstance(head, Element) and head.results is None:
-                return
+            if isinstance(head, Element):
+                if head.results is None:
+                    return
+                self.size -= 1
             yield items.popleft()
 
 
@@ -230,7 +275,7 @@ class _Segment:
 
     def __init__(self) -> None:
         self.arrivals: deque[Element] = deque()
-        self.outstanding = 0
+        self.outstanding: dict[Element, None] = {}
         self.marker: Marker | None = None
 
 
@@ -238,20 +283,29 @@ class _UnorderedQueue:
     """Segments of elements in the order in which calls end; each ends with a marker, but for the last."""
 
     def __init__(self) -> None:
+        self.size = 0
         self._segments: deque[_Segment] = deque([_Segment()])
 
     @property
     def is_empty(self) -> bool:
         return len(self._segments) == 1 and not self._segments[0].outstanding
 
+    def items(self) -> Iterator[Element | Marker]:
+        for segment in self._segments:
+            yield from segment.outstanding
+            if segment.marker is not None:
+                yield segment.marker
+
     def put(self, values: list[Any], timestamps: list[int] | None) -> list[Element]:
         segment = self._segments[-1]
-        segment.outstanding += len(values)
+        self.size += len(values)
         arrivals = segment.arrivals
-        return [
+        elements = [
             Element(value, stamp, arrivals)
             for value, stamp in zip(values, timestamps or repeat(None), strict=False)
         ]
+        segment.outstanding.update(dict.fromkeys(elements))
+        return elements
 
     def put_marker(self, marker: Marker) -> None:
         self._segments[-1].marker = marker
@@ -262,8 +316,10 @@ class _UnorderedQueue:
             segment = self._segments[0]
             arrivals = segment.arrivals
             while arrivals:
-                segment.outstanding -= 1
-                yield arrivals.popleft()
+                element = arrivals.popleft()
+                del segment.outstanding[element]
+                self.size -= 1
+                yield element
             if segment.outstanding or segment.marker is None:
                 return
             self._segments.popleft()

@@ -246,6 +246,11 @@ class Operator(ABC):
         return None
 
     @property
+    def held(self) -> int:
+        """Records that it took in and has no room to begin: sources wait until there are few."""
+        return 0
+
+    @property
     def in_flight(self) -> int:
         """Records that it took in and waits with for something outside, such as a call; they end in later epochs."""
         return 0

@@ -250,11 +250,8 @@ class Subtask:
     @property
     def held(self) -> int:
         """Records that wait for a later epoch before their processing begins."""
-        if self._merger is not None:
-            return self._merger.held
-        _, source = self.operators[0]
-        assert isinstance(source, SourceOperator)
-        return source.held
+        waiting = 0 if self._merger is None else self._merger.held
+        return waiting + sum(operator.held for _, operator in self.operators)
 
     @property
     def in_flight(self) -> int:
