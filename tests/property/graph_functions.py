@@ -201,8 +201,10 @@ def collect(stream):
         return list(results)
 
 
-def environment(parallelism, epoch_records, target):
+def environment(parallelism, epoch_records, target, hold_after=None):
     options = {"execution.target": target, "millstream.epoch.fixed-records": epoch_records}
+    if hold_after is not None:
+        options["millstream.epoch.hold-after"] = hold_after
     made = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
     made.set_parallelism(parallelism)
     return made

@@ -56,9 +56,9 @@ class Program:
         lines.append(f"first, *others = {', '.join(tagged)},")
         return "\n".join([*lines, "results = collect(first.union(*others))\n"])
 
-    def text(self, arrival, parallelism, epoch_records, target="local"):
+    def text(self, arrival, parallelism, epoch_records, target="local", hold_after=None):
         """Return a program to paste; it leaves what it gives in `results`."""
-        start = f"\n\nenv = environment({parallelism}, {epoch_records}, {target!r})\n"
+        start = f"\n\nenv = environment({parallelism}, {epoch_records}, {target!r}, {hold_after})\n"
         return FUNCTIONS + start + self.build(arrival)
 
     def expected(self):

@@ -258,6 +258,9 @@ class Program:
         for option, value in settings.items():
             configuration.set(option, value)
         configuration.remove_config(options.EPOCH_FIXED_RECORDS.key)
+        configuration.remove_config(options.EPOCH_HOLD_AFTER.key)
+        if scenario.hold_after is not None:
+            configuration.set(options.EPOCH_HOLD_AFTER, scenario.hold_after)
         for option in (keys.RECOVERY_PATH, keys.HA_DIRECTORY, keys.RECOVER):
             configuration.remove_config(option.key)
         if scenario.recovers:

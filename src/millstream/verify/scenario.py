@@ -76,6 +76,7 @@ class Scenario:
         seed: Of all randomness during the run.
         parallelism: At each start of the driver, the last one for all further ones; None as the program says.
         epoch_records: Largest number of records of a source subtask in an epoch; None for no cuts.
+        hold_after: Records that a subtask begins in an epoch; the rest is held. None for no limit.
         interval_ms: Time between checkpoints.
         retained: Checkpoints that are kept.
         tolerable_failures: Checkpoints that may fail one after the other.
@@ -91,6 +92,7 @@ class Scenario:
     seed: int = 0
     parallelism: tuple[int, ...] | None = None
     epoch_records: int | None = None
+    hold_after: int | None = None
     interval_ms: int = 30
     retained: int = 1
     tolerable_failures: int = 0
@@ -112,9 +114,10 @@ class Scenario:
 
     def __str__(self) -> str:
         parallelism = "-" if self.parallelism is None else "/".join(map(str, self.parallelism))
+        held = "" if self.hold_after is None else f", held after {self.hold_after}"
         return (
             f"seed {self.seed}, parallelism {parallelism}, epochs up to {self.epoch_records or 'any number of'} "
-            f"records, checkpoints every {self.interval_ms} ms ({self.retained} kept, {self.tolerable_failures} may "
+            f"records{held}, checkpoints every {self.interval_ms} ms ({self.retained} kept, {self.tolerable_failures} may "
             f"fail, {self._files()}), order {'changed' if self.shuffled else 'kept'}, "
             f"recovers from {'the last' if self.recovers else 'the newest'} checkpoint"
         )
@@ -139,10 +142,12 @@ def draw_scenario(seed: int, *, records: int, profile: Mapping[str, int], vary: 
     faults = tuple(_draw_fault(random, profile) for _ in range(random.choice((0, 1, 1, 2, 2, 3, 4))))
     # A manifest that comes late, after its job went on, must not be taken for the newest: only the pointer tells.
     recovers = random.random() < 0.6 or any(fault.kind is FaultKind.LATE for fault in faults)
+    hold_after = Random(f"hold/{seed}").choice((None, max(epoch_records // 3, 1), 2 * epoch_records))
     return Scenario(
         seed=seed,
         parallelism=parallelism if vary.parallelism else None,
         epoch_records=epoch_records if vary.epochs else None,
+        hold_after=hold_after if vary.epochs else None,
         interval_ms=interval_ms if vary.epochs else 30,
         retained=retained,
         tolerable_failures=tolerable,
