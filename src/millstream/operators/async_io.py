@@ -172,7 +172,8 @@ class AsyncWaitOperator(Operator):
         if self._queue.is_empty:
             return None
         return [
-            (item.value, item.timestamp) if isinstance(item, Element) else item for item in self._queue.items()
+            (item.value, item.timestamp) if isinstance(item, Element) else item
+            for item in self._queue.items()
         ]
 
     def restore_state(self, snapshot: list[_Saved], scope: RestoreScope) -> None:

@@ -45,7 +45,9 @@ def weigh(value: Any, depth: int = _DEPTH) -> int:
         return len(value) + 2
     if depth:
         if isinstance(value, Mapping):
-            return 4 + _sampled([part for pair in _some(value.items()) for part in pair], 2 * len(value), depth)
+            return 4 + _sampled(
+                [part for pair in _some(value.items()) for part in pair], 2 * len(value), depth
+            )
         if isinstance(value, (list, tuple, set, frozenset)):
             return 4 + _sampled(_some(value), len(value), depth)
         inside = getattr(value, "__dict__", None)

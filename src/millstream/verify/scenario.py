@@ -117,8 +117,8 @@ class Scenario:
         held = "" if self.hold_after is None else f", held after {self.hold_after}"
         return (
             f"seed {self.seed}, parallelism {parallelism}, epochs up to {self.epoch_records or 'any number of'} "
-            f"records{held}, checkpoints every {self.interval_ms} ms ({self.retained} kept, {self.tolerable_failures} may "
-            f"fail, {self._files()}), order {'changed' if self.shuffled else 'kept'}, "
+            f"records{held}, checkpoints every {self.interval_ms} ms ({self.retained} kept, "
+            f"{self.tolerable_failures} may fail, {self._files()}), order {'changed' if self.shuffled else 'kept'}, "
             f"recovers from {'the last' if self.recovers else 'the newest'} checkpoint"
         )
 

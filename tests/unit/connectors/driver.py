@@ -30,7 +30,9 @@ class Driver:
         for subtask, ranges in plan.ranges.items():
             before = len(self.read[subtask])
             for split_range in ranges:
-                end = self.readers[subtask].read(split_range, lambda v, t, s=subtask: self.read[s].extend(v))
+                end = self.readers[subtask].read(
+                    split_range, lambda v, t, s=subtask: not self.read[s].extend(v)
+                )
                 ends.append(end)
             emitted = len(self.read[subtask]) - before
             assert emitted <= self.budget

@@ -137,7 +137,6 @@ class _CoordinatedSource:
         if plan.next_ms is not None:
             work.next_ms = plan.next_ms if work.next_ms is None else min(work.next_ms, plan.next_ms)
 
-
     def wait_into(self, work: EpochWork) -> None:
         for subtask in range(self.node.parallelism):
             work.by_slot.setdefault(subtask, {})[self.node.id] = SourceWork((), False, waits=True)

@@ -11,13 +11,15 @@ only from when it has caught up, so it neither turns the watermark back nor stop
 input goes idle and was the one that held back, the input's watermark becomes the largest of all its channels.
 Channels are valves of their input; the subtask's watermark is the minimum over the inputs that are not idle.
 
-What does not fit into an epoch (`operators.budget`) stays in its channel; what comes later queues behind it.
+What does not fit into an epoch (`operators.budget`) stays in its channel; what comes later queues behind it. Not so on
+broadcast edges when a checkpoint is made: all subtasks have seen the same of them then, which functions rely on that
+keep it in broadcast or union state. (Flink's unaligned checkpoints leave broadcast edges aligned as well.)
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
@@ -111,6 +113,7 @@ class ChannelMerger:
         on_watermark: Told when the subtask's watermark advances.
         on_status: Told when all inputs are idle, or one is active again.
         budget: Says how much of the input is processed in an epoch; None for all of it.
+        aligned: Channels of which nothing waits when a checkpoint is made.
     """
 
     def __init__(
@@ -120,7 +123,9 @@ class ChannelMerger:
         on_watermark: Callable[[int], None],
         on_status: Callable[[StreamStatus], None],
         budget: WorkBudget | None = None,
+        aligned: Collection[ChannelId] = (),
     ) -> None:
+        self._aligned = frozenset(aligned)
         self._budget = budget
         self._pending: dict[ChannelId, deque[Element]] = {}
         self._order = {channel: index for index, channel in enumerate(sorted(channels))}
@@ -203,6 +208,18 @@ class ChannelMerger:
                 heappush(heap, (self._watermarks[channel], order, channel))
             else:
                 del self._pending[channel]
+
+    def align(self) -> None:
+        """Process all that waits in aligned channels, whatever it costs: a checkpoint is about to be made."""
+        budget, self._budget = self._budget, None
+        try:
+            for channel in sorted(self._aligned & self._pending.keys()):
+                elements = self._pending[channel]
+                while elements:
+                    self._advance(channel, elements)
+                del self._pending[channel]
+        finally:
+            self._budget = budget
 
     def _advance(self, channel: ChannelId, elements: deque[Element]) -> bool:
         """Process a channel's elements up to its next watermark; return False if the budget is spent before."""

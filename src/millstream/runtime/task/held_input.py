@@ -15,7 +15,7 @@ from millstream.common.batch import Batch, Element
 from millstream.common.errors import StateIncompatibleError
 from millstream.graph.job_graph import JobGraph, JobVertex
 from millstream.graph.stream_graph import StreamEdge, StreamNode
-from millstream.operators.partitioners import Broadcast, KeyGroups
+from millstream.operators.partitioners import KeyGroups
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileWriter
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
 from millstream.runtime.task.checkpoint import SavedState
@@ -87,15 +87,14 @@ def restore_held_input(
         }
         if not held:
             continue
-        old_parallelism = saved.order.parallelism.get(node.operator_id, 1)
         if node.id == vertex.head.id and merger is not None:
-            same = old_parallelism == node.parallelism
+            same = saved.order.parallelism.get(node.operator_id) == node.parallelism
             names = {name: edge_id for edge_id, name in _names(job_graph, vertex).items()}
             if not (same and _restore_exactly(held.get(index), names, merger)):
-                for edge_id, batch in _mine(held, job_graph, node, index, old_parallelism):
+                for edge_id, batch in _mine(held, job_graph, node, index):
                     merger.put(ChannelId(edge_id, _any_sender(job_graph, edge_id, index)), [batch])
         else:
-            recovered += [Recovered(node.id, batch) for _, batch in _mine(held, job_graph, node, index, old_parallelism)]
+            recovered += [Recovered(node.id, batch) for _, batch in _mine(held, job_graph, node, index)]
     return recovered
 
 
@@ -128,9 +127,7 @@ def _restore_exactly(content: Any, edge_ids: dict[_EdgeName, int], merger: Chann
     return True
 
 
-def _mine(
-    held: dict[int, Any], job_graph: JobGraph, node: StreamNode, index: int, old_parallelism: int
-) -> list[tuple[int, Batch]]:
+def _mine(held: dict[int, Any], job_graph: JobGraph, node: StreamNode, index: int) -> list[tuple[int, Batch]]:
     """Return the records of all old subtasks that are for one new one, with the edge that they come by now."""
     vertex = next(vertex for vertex in job_graph.vertices if any(each.id == node.id for each in vertex.nodes))
     names = _names(job_graph, vertex)
@@ -150,15 +147,13 @@ def _mine(
                     hint="Stop the former program with a savepoint when it has no backlog, or with --drain.",
                 )
             for batch in _batches(elements):
-                part = _part(batch, None if edge is None else edge.edge, node, old, index, old_parallelism)
+                part = _part(batch, None if edge is None else edge.edge, node, old, index)
                 if part.values:
                     mine.append((-1 if edge is None else edge.id, part))
     return mine
 
 
-def _part(
-    batch: Batch, edge: StreamEdge | None, node: StreamNode, old: int, index: int, old_parallelism: int
-) -> Batch:
+def _part(batch: Batch, edge: StreamEdge | None, node: StreamNode, old: int, index: int) -> Batch:
     """Return what of a batch that waited at an old subtask is for a new one."""
     partitioning = None if edge is None else edge.partitioning
     if isinstance(partitioning, KeyGroups):
@@ -173,9 +168,6 @@ def _part(
             [batch.values[place] for place in places],
             None if stamps is None else [stamps[place] for place in places],
         )
-    if isinstance(partitioning, Broadcast):
-        # Each has the broadcast state of one old subtask, and so what that has not processed yet.
-        return batch if old == index % old_parallelism else Batch([])
     return batch if old % node.parallelism == index else Batch([])
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from millstream.common.batch import Element
 from millstream.common.crash_points import reach
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.graph.job_graph import JobEdge, JobGraph, JobVertex
 from millstream.graph.stream_graph import StreamEdge, StreamNode
 from millstream.operators.base import EpochTime, Operator, OperatorContext, OperatorReport
 from millstream.operators.budget import WorkBudget
+from millstream.operators.partitioners import Broadcast
 from millstream.operators.source import SourceOperator
 from millstream.runtime.checkpoint.orders import CheckpointOrder
 from millstream.runtime.checkpoint.state_file import StateFileWriter
@@ -24,10 +24,10 @@ from millstream.runtime.task.checkpoint import Changes, SavedState, add_operator
 from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.failures import describing, guarded
+from millstream.runtime.task.held_input import Recovered, add_held_input, restore_held_input
 from millstream.runtime.task.measures import OperatorMeasures, counted
 from millstream.runtime.task.origin import ORIGIN
 from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
-from millstream.runtime.task.held_input import Recovered, add_held_input, restore_held_input
 from millstream.runtime.task.report import EpochHeader, SourceWork
 from millstream.runtime.task.stack import WorkStack
 from millstream.state.keyed import KeyedStateBackend
@@ -168,7 +168,16 @@ class Subtask:
             on_watermark,
             guarded(head.process_status, node.name),
             self.budget,
+            self._broadcast_channels(job_graph),
         )
+
+    def _broadcast_channels(self, job_graph: JobGraph) -> list[ChannelId]:
+        return [
+            ChannelId(exchange.id, sender)
+            for exchange in job_graph.edges
+            if exchange.target_vertex == self.vertex.id and isinstance(exchange.edge.partitioning, Broadcast)
+            for sender in self._senders(exchange)
+        ]
 
     def _inputs(self, job_graph: JobGraph) -> list[StreamEdge]:
         return [each.edge for each in job_graph.edges if each.target_vertex == self.vertex.id]
@@ -307,6 +316,8 @@ class Subtask:
             guarded(operator.on_processing_time, node.name)()
         if self._merger is not None:
             self._merger.run({})
+            if header.orders:
+                self._merger.align()
             return
         node, source = self.operators[0]
         assert isinstance(source, SourceOperator)
