@@ -185,6 +185,7 @@ class JobMaster:
         self._unrecorded = False
         # A checkpoint may hold records; nothing is read before they are processed.
         self._pressure = Pressure(unknown=restored is not None)
+        self._processing_ms = 0.0
         self.progress: EpochProgress | None = None
         self.runtime_ms = 0
 
@@ -265,7 +266,10 @@ class JobMaster:
         took_ms = (self._clock.monotonic() - began) * 1000
         if not pressed:
             self._sizer.observe(
-                took_ms=took_ms, backlog=work.backlog, begun=self._pressure.begun, held=self._pressure.held
+                took_ms=self._processing_ms,
+                backlog=work.backlog,
+                begun=self._pressure.begun,
+                held=self._pressure.held,
             )
         self._tell_progress(took_ms / 1000)
         return last and self._pressure.ended
@@ -310,9 +314,12 @@ class JobMaster:
             )
             for slot in range(self._deployment.plan.slots)
         }
+        began = self._clock.monotonic()
         reports = self._executor.run_epoch(headers)
+        ran_ms = (self._clock.monotonic() - began) * 1000
         reach("epoch.report", str(self._epoch))
         self._pressure = Pressure.of(reports)
+        self._processing_ms = ran_ms - self._pressure.writing_ms
         last = last and self._pressure.ended
         self._record(reports)
         self._watermarks.record(reports, now_ms)

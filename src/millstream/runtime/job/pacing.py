@@ -61,7 +61,7 @@ class EpochSizer:
         """Learn how an epoch went that was planned with the present budget.
 
         Args:
-            took_ms: How long it took.
+            took_ms: How long it took, milliseconds, without the writing of a checkpoint.
             backlog: Whether sources had more to read.
             begun: Records that the subtask with the most to do has begun; None if that is not known.
             held: Records that it did not come to.

@@ -20,6 +20,7 @@ class Pressure:
         in_flight: Records that operators wait with for something outside.
         suspended: What was left in the middle of a record; None if nothing was.
         ended: Whether all input has come and is processed.
+        writing_ms: How long the slowest slot took to write state for a checkpoint, milliseconds.
         unknown: Whether no epoch has told it yet, and a checkpoint may hold records.
     """
 
@@ -28,6 +29,7 @@ class Pressure:
     in_flight: int = 0
     suspended: str | None = None
     ended: bool = False
+    writing_ms: float = 0.0
     unknown: bool = False
 
     @staticmethod
@@ -41,6 +43,7 @@ class Pressure:
             in_flight=sum(each.in_flight for each in slots),
             suspended=next((each.suspended for each in slots if each.suspended is not None), None),
             ended=all(each.ended for each in slots),
+            writing_ms=max((each.writing_ms for each in slots), default=0.0),
         )
 
     @property

@@ -144,7 +144,9 @@ class SlotTasks:
         marks = [mark for subtask in subtasks if (mark := subtask.watermark_ms) != MIN_TIMESTAMP]
         going_round = [head.accept(tail.take()) for tail, head in self._loops]
         timers = [subtask.next_processing_time() for subtask in subtasks]
+        began = self._clock.monotonic()
         written = tuple(self._write_state(order) for order in header.orders)
+        writing_ms = (self._clock.monotonic() - began) * 1000
         reach("report")
         return SlotReport(
             slot=self.slot,
@@ -155,13 +157,11 @@ class SlotTasks:
             going_round=any(going_round),
             event_timers=any(subtask.has_event_timers for subtask in subtasks),
             written=written,
-            backlog=self._backlog(),
+            backlog=self._backlog(writing_ms),
         )
 
-    def _backlog(self) -> Backlog:
+    def _backlog(self, writing_ms: float) -> Backlog:
         subtasks = self._subtasks()
-        if not subtasks:
-            return Backlog()
         slowest = max(subtasks, key=lambda subtask: subtask.held)
         return Backlog(
             held=slowest.held,
@@ -169,6 +169,7 @@ class SlotTasks:
             in_flight=sum(subtask.in_flight for subtask in subtasks),
             suspended=self._suspended(),
             ended=all(subtask.has_ended for subtask in subtasks),
+            writing_ms=writing_ms,
         )
 
     def _suspended(self) -> str | None:

@@ -71,6 +71,7 @@ class Backlog:
         in_flight: Records that operators have begun and wait with for something outside.
         suspended: Name of an operator chain that was left in the middle of a record; None if there is none.
         ended: Whether all input of all subtasks has come and is processed.
+        writing_ms: How long it took to write state for a checkpoint, milliseconds.
     """
 
     held: int = 0
@@ -78,6 +79,7 @@ class Backlog:
     in_flight: int = 0
     suspended: str | None = None
     ended: bool = True
+    writing_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
