@@ -44,6 +44,20 @@ class LocalStore(FileStore):
             raise
         _sync_directory(directory)
 
+    def _put_new(self, path: str, data: bytes) -> bool:
+        target = self._path(path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        try:
+            file = open(target, "xb")  # noqa: SIM115 - only this may find that it is there
+        except FileExistsError:
+            return False
+        with file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        _sync_directory(os.path.dirname(target))
+        return True
+
     def _get(self, path: str) -> bytes:
         with open(self._path(path), "rb") as file:
             return file.read()

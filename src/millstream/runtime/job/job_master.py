@@ -26,7 +26,12 @@ from typing import Any
 
 from millstream.common.clock import Clock
 from millstream.common.crash_points import reach
-from millstream.common.errors import CheckpointStorageError, ConfigurationError, JobExecutionError
+from millstream.common.errors import (
+    CheckpointStorageError,
+    ConfigurationError,
+    DriverSupersededError,
+    JobExecutionError,
+)
 from millstream.graph.launcher import EpochProgress
 from millstream.operators.base import OperatorReport
 from millstream.operators.budget import UNLIMITED, EpochLimits
@@ -198,6 +203,7 @@ class JobMaster:
         """
         try:
             reach("attempt.start", str(self._deployment.attempt))
+            self._checkpoints.check_owner()
             self._sinks.commit()  # what a checkpoint holds and the attempt before may not have committed
             self._executor.deploy(self._deployment)
             self._started = self._clock.monotonic()
@@ -331,6 +337,8 @@ class JobMaster:
         if recorded or last or not (self._checkpoints.enabled or self._deployment.batch):
             self._hand_on_collected()
             reach("seal")
+            if not recorded:  # otherwise it was looked at behind the record, by which a successor knows of it
+                self._checkpoints.check_owner()
             self._sinks.seal()
             self._sinks.commit()
             reach("commit.done")
@@ -401,6 +409,10 @@ class JobMaster:
         for position, order in enumerate(orders):
             try:
                 manifest = self._publish(order, [report.written[position] for report in reports])
+            except DriverSupersededError as error:
+                if request is not None and not request.done.done():
+                    request.done.set_exception(error)
+                raise
             except CheckpointStorageError as error:
                 if request is not None and not request.done.done():
                     request.done.set_exception(error)

@@ -24,6 +24,7 @@ from millstream.common.errors import (
     CheckpointDamagedError,
     CheckpointStorageError,
     ConfigurationError,
+    DriverSupersededError,
     JobDefinitionError,
     JobExecutionError,
     NotSerializableError,
@@ -58,6 +59,7 @@ _MOVES = {
 _HOPELESS = (
     CheckpointDamagedError,
     ConfigurationError,
+    DriverSupersededError,
     JobDefinitionError,
     NotSerializableError,
     NotSupportedError,
@@ -170,14 +172,35 @@ class JobSupervisor:
                 attempt += 1
             succeeded = True
         finally:
-            self._release_claimed()
-            self._clean_up(
-                "FINISHED" if succeeded else "CANCELED" if self._control.cancel.is_set() else "FAILED"
-            )
-            self._end(succeeded=succeeded)
+            try:
+                self._clean_up(
+                    "FINISHED" if succeeded else "CANCELED" if self._control.cancel.is_set() else "FAILED"
+                )
+            except DriverSupersededError:
+                succeeded = False
+                raise
+            finally:
+                self._end(succeeded=succeeded)
 
     def _clean_up(self, status: str) -> None:
-        """Note how the job ended, remove what it leaves, note that; what goes wrong does not change how it ended."""
+        """Note how the job ended, remove what it leaves, note that; what goes wrong does not change how it ended.
+
+        Raises:
+            DriverSupersededError: If another driver has taken the job over: it goes on with it.
+        """
+        try:
+            self._checkpoints.check_owner()
+            self._release_claimed()
+            self._note_end(status)
+        except DriverSupersededError as error:
+            log.error("driver is superseded and ends, with nothing more published or removed: %s", error)
+            self._checkpoints.release()
+            raise
+        except CheckpointStorageError as error:
+            log.warning("whose the job is cannot be seen, so nothing of it is removed: %s", error.message)
+            self._checkpoints.release()
+
+    def _note_end(self, status: str) -> None:
         if self._results is None:
             self._checkpoints.close(status)
             return
@@ -186,6 +209,8 @@ class JobSupervisor:
             self._results.begin(ended)
             if self._checkpoints.close(status):
                 self._results.commit(ended)
+        except DriverSupersededError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the job has ended
             log.warning(
                 "job has ended, %s, but that could not be noted or cleaned up; --recover does it: %s",
@@ -219,6 +244,7 @@ class JobSupervisor:
         if latest.manifest.checkpoint_id - claimed.manifest.checkpoint_id < self._claim_behind:
             return
         self._claimed = None
+        self._checkpoints.check_owner()
         try:
             discard(claimed)
             log.info("job no longer needs %s, and removed it", claimed.path)
