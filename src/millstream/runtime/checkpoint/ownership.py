@@ -102,7 +102,7 @@ class Ownership:
 
     @classmethod
     def take(cls, directory: str, name: str, *, job: str, clock: Clock) -> Ownership:
-        """Take a job's storage over, from whomever it belongs to.
+        """Take a job's storage over, from whomever it belongs to; of several at the same time, one has it.
 
         Args:
             directory: Directory or URI that outlives drivers.
@@ -111,23 +111,26 @@ class Ownership:
             clock: Time, for people.
 
         Raises:
-            CheckpointStorageError: If the file cannot be written, or others are faster again and again.
+            DriverSupersededError: If another one was faster.
+            CheckpointStorageError: If the file cannot be written.
         """
         store, claims = open_store(directory), _directory(name)
-        least = 1
-        for _ in range(_MOST_TRIES):
-            term = max([*_terms(store, claims), least - 1]) + 1
+        newest = max(_terms(store, claims), default=0)
+        for term in range(newest + 1, newest + _MOST_TRIES):
             owner = Owner(term, job, clock.now_ms(), socket.gethostname(), os.getpid())
-            if store.create(f"{claims}/{term}", json.dumps(asdict(owner)).encode()):
-                known = _terms(store, claims)
-                if known[:1] == [term]:
-                    return cls(store, claims, owner, known[1:])
-                store.delete(f"{claims}/{term}")  # made from a list that had grown old meanwhile
-            least = term + 1
+            created = store.create(f"{claims}/{term}", json.dumps(asdict(owner)).encode())
+            known = _terms(store, claims)
+            own = cls(store, claims, owner, [other for other in known if other < term])
+            if created and known[:1] == [term]:
+                return own
+            if created:  # from a list that had grown old meanwhile
+                store.delete(f"{claims}/{term}")
+            if known[:1] > [newest]:
+                raise own._superseded(known)
+            # Several tried at the same time and none succeeded, or one was killed as it tried.
             clock.wait(random.uniform(0, _LONGEST_PAUSE_S))
         raise CheckpointStorageError(
-            f'"{store.describe(claims)}" could not be taken over: other drivers were faster {_MOST_TRIES} times',
-            hint="See who starts drivers of this job.",
+            f'"{store.describe(claims)}" could not be taken over in {_MOST_TRIES} tries'
         )
 
     def check(self) -> None:
@@ -152,7 +155,7 @@ class Ownership:
             self.former = []
 
     def _superseded(self, known: Sequence[int]) -> DriverSupersededError:
-        newest = next((term for term in known if term > self.term), None)
+        newest = next((term for term in known if term >= self.term), None)
         where = self._store.describe(f"{self._directory}/{newest or self.term}")
         if newest is None:
             detail = f'Its file "{where}" was removed.'
