@@ -30,7 +30,7 @@ from millstream.connectors.files.parts import PartFile
 from millstream.connectors.files.sink import _FileCommitter
 from millstream.connectors.files.writer import _Compaction
 from millstream.operators.watermarks import SplitWatermarks
-from millstream.runtime.checkpoint import chain, coordinator, pointer
+from millstream.runtime.checkpoint import chain, pointer
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.ownership import Ownership
 from millstream.runtime.checkpoint.pointer import RecoveryPointer
@@ -315,13 +315,6 @@ def whose_the_job_is_is_looked_at_before_the_pointer_is_written_and_not_behind(p
 @planted(parallel_numbers)
 def drivers_share_one_pointer(patch):
     patch.setattr(pointer, "of_term", lambda name, term: name)
-
-
-@planted(timers_and_windows)
-def drivers_give_their_checkpoints_the_same_names(patch):
-    for name in ("checkpoint_directory", "shared_directory"):
-        right = getattr(coordinator, name)
-        patch.setattr(coordinator, name, lambda *which, right=right: right(*which[:-1]))
 
 
 VERIFIERS = {}
