@@ -16,7 +16,7 @@ import math
 import os
 import pickle
 import tempfile
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
@@ -228,6 +228,7 @@ class CheckpointCoordinator:
         epoch: int,
         written: Sequence[WrittenState],
         driver_states: Mapping[int, object],
+        offer: Callable[[], None] = lambda: None,
     ) -> Manifest:
         """Publish a checkpoint: everything that belongs to it is durable when this returns.
 
@@ -236,6 +237,7 @@ class CheckpointCoordinator:
             epoch: The epoch that it ends.
             written: What the slots wrote.
             driver_states: What the driver keeps, by node id: positions of sources, committables of sinks.
+            offer: Called when from now on nobody can be sure that it is not published.
 
         Raises:
             CheckpointStorageError: If something cannot be written, or what slots wrote is not where the driver finds
@@ -262,6 +264,7 @@ class CheckpointCoordinator:
         )
         reach("manifest.write", str(order.checkpoint_id))
         within(self._clock, deadline, self.check_owner)
+        offer()
         within(self._clock, deadline, partial(write_manifest, store, order.manifest_directory, manifest))
         reach("manifest.published", str(order.checkpoint_id))
         self._last_end = self._clock.monotonic()

@@ -465,12 +465,12 @@ class JobMaster:
         for each in outcomes:
             if isinstance(each, CheckpointStorageError):
                 raise each
-        self._sinks.offer()
         return self._checkpoints.complete(
             order,
             epoch=self._epoch,
             written=written,
             driver_states={**self._sources.positions(), **self._sinks.pending()},
+            offer=self._sinks.offer,
         )
 
     def _record(self, reports: Sequence[SlotReport]) -> None:
