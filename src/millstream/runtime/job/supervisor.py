@@ -27,6 +27,7 @@ from millstream.common.errors import (
     DriverSupersededError,
     JobDefinitionError,
     JobExecutionError,
+    MillstreamError,
     NotSerializableError,
     NotSupportedError,
     StateIncompatibleError,
@@ -139,6 +140,13 @@ class JobSupervisor:
         Raises:
             MillstreamError: If it is not there, damaged or does not fit, or a source or sink is not there.
         """
+        try:
+            self._prepare()
+        except MillstreamError as error:
+            self._check_owner(error)
+            raise
+
+    def _prepare(self) -> None:
         if self._checkpoints.enabled:
             _warn_without_uid(self._job_graph)
             self._checkpoints.check()
@@ -283,6 +291,10 @@ class JobSupervisor:
         if self._control.cancel.is_set():
             raise error
         self._move("FAILING")
+        try:
+            self._check_owner(error)
+        except DriverSupersededError as superseded:
+            error = superseded
         now_ms = self._clock.now_ms()
         hopeless = isinstance(error, _HOPELESS)
         delay_ms = None if hopeless else self._strategy.delay_after_failure(now_ms)
@@ -296,6 +308,19 @@ class JobSupervisor:
         self._wait(delay_ms)
         if self._control.cancel.is_set():
             raise JobExecutionError("the job was cancelled") from error
+
+    def _check_owner(self, error: Exception) -> None:
+        """See whether an error is one that another driver brought about: it removes what this one needs.
+
+        Raises:
+            DriverSupersededError: If there is another one.
+        """
+        try:
+            self._checkpoints.check_owner()
+        except DriverSupersededError as superseded:
+            raise superseded from error
+        except CheckpointStorageError as unknown:
+            log.warning("whose the job is cannot be seen: %s", unknown.message)
 
     def _last_checkpoint(self) -> Restored | None:
         reach("restore")
