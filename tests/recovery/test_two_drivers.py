@@ -150,9 +150,13 @@ PLACES = {
     "in the middle of a commit": ("sink.publish", 4),
     "as it removes old checkpoints": ("tidy", 4),
 }
+ALSO = {"behind a manifest", "before a commit", "as it removes old checkpoints"}
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "place",
+    [pytest.param(place, marks=pytest.mark.long if place in ALSO else ()) for place in PLACES],
+)
 def test_a_driver_that_was_paused_publishes_nothing_when_it_wakes_behind_the_end(tmp_path, start, place):
     stop_at, times = PLACES[place]
     paused = start(stop_at=stop_at, times=times)
