@@ -100,7 +100,7 @@ TWICE = ONCE + ONCE
 def left(tmp_path):
     """What is there beside results, and the file that tells whose the job was."""
     files = [path for path in (tmp_path / "ha").rglob("*") if path.is_file() and path.suffix != ".result"]
-    owners = [path for path in files if path.parent.name == "working.owners"]
+    owners = [path for path in files if path.parent.suffix == ".owners"]
     assert len(owners) == 1, owners
     return [path for path in files if path not in owners]
 

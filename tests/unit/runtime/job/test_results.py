@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -156,8 +157,8 @@ def test_who_takes_over_notes_at_once_where_the_job_is_and_what_comes_late_is_no
     third = find_traces(recovering(tmp_path), "a job", number=1)
     assert (third.lost, third.ended) == (LostJob("1", "chk-1"), None)
     third.begin_anew()
-    assert [path.name for path in (tmp_path / "a_job.owners").iterdir()] == ["3"]
-    assert {path.name for path in tmp_path.glob("*.recovery")} == {"a_job@3.recovery"}
+    assert [path.name for path in tmp_path.glob("*.owners/*")] == ["3"]
+    assert [path.name.rpartition("@")[2] for path in tmp_path.glob("*.recovery")] == ["3.recovery"]
     assert list(tmp_path.glob("job-result-store/*")) == []
 
 
@@ -188,7 +189,7 @@ def test_who_hears_that_a_job_has_ended_takes_nothing_over(tmp_path):
         traces = find_traces(recovering(tmp_path), "a job", number=1)
         assert traces.ended == ended(clean=True)
         assert traces.ownership is None
-        assert traces.results.where.endswith("a_job.result")
+        assert "@" not in traces.results.where.rpartition("/")[2]
     first.ownership.check()
 
 
@@ -201,13 +202,15 @@ def test_who_finishes_the_end_of_a_job_for_another_driver_has_taken_it_over(tmp_
     with pytest.raises(DriverSupersededError):
         first.ownership.check()
     assert second.results.read() == ended(clean=True)
-    assert second.results.where.endswith("a_job@2.result")
+    assert second.results.where.endswith("@2.result")
     assert list(tmp_path.glob("*.recovery")) == []
-    assert [path.name for path in (tmp_path / "job-result-store").iterdir()] == ["a_job@2.result"]
+    assert [str(path) for path in (tmp_path / "job-result-store").iterdir()] == [second.results.where]
 
 
 def test_what_a_version_left_that_knew_no_terms_is_taken_over(tmp_path):
-    RecoveryPointer(str(tmp_path), "a job").write(LostJob("1", "chk-1"))
+    find_traces(recovering(tmp_path), "a job", number=1).pointer.write(LostJob("1", "chk-1"))
+    (owners,) = tmp_path.glob("*.owners")
+    shutil.rmtree(owners)
     traces = find_traces(recovering(tmp_path), "a job", number=1)
     assert (traces.lost, traces.ownership.term) == (LostJob("1", "chk-1"), 1)
     traces.begin_anew()
