@@ -250,7 +250,9 @@ def visible_lines(directory: Path) -> Counter[str]:
 
 
 def newest_output(directory: Path) -> float:
-    times = [path.stat().st_mtime for path in directory.rglob("*") if not path.name.startswith((".", "_"))]
+    # Files only: what is staged in a directory changes its time as well.
+    files = [path for path in directory.rglob("*") if path.is_file() and not path.name.startswith((".", "_"))]
+    times = [path.stat().st_mtime for path in files]
     return max(times, default=0.0)
 
 

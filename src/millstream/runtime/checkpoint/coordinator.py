@@ -465,8 +465,7 @@ class CheckpointCoordinator:
             wanted = {
                 ref.path for manifest in retained for ref in manifest.files()
             } | self._chains.in_progress
-            for shared in self._shared_directories():
-                self._tidy_files(shared, wanted)
+            self._tidy_files(shared_directory(self._generation), wanted)
         except CheckpointStorageError as error:
             log.warning("old checkpoints could not be removed: %s", error.message)
             return
@@ -482,24 +481,21 @@ class CheckpointCoordinator:
             if not any(f"{shared}/{name}".startswith(path) for path in self._chains.in_progress):
                 self.store.delete(f"{shared}/{name}")
 
-    def _shared_directories(self) -> list[str]:
-        """Return the directories with files of this driver and those before; a later one's are none of its business."""
-        own = shared_directory(self._generation)
-        if not self._generation:
-            return [own]
-        found = ((name, generation_of_shared(name)) for name in self.store.names(""))
-        former = [name for name, other in found if other is not None and other < self._generation]
-        return [*former, own]
-
     def _tidy_former(self, retained: Sequence[Manifest]) -> None:
-        """Remove checkpoints of drivers before this one that are not retained: nobody begins from them."""
+        """Remove what drivers before this one wrote and nobody begins from; a later one's is none of its business."""
         if not self._generation:
             return
         kept = {self._directory(manifest.checkpoint_id) for manifest in retained}
+        wanted = {ref.path for manifest in retained for ref in manifest.files()}
         for name in self.store.names(""):
-            age = age_of_checkpoint(name)
+            age, shared = age_of_checkpoint(name), generation_of_shared(name)
             if age is not None and age[0] < self._generation and name not in kept:
                 self.store.delete(name)
+            elif shared is not None and shared < self._generation:
+                if any(path.startswith(f"{name}/") for path in wanted):
+                    self._tidy_files(name, wanted)
+                else:
+                    self.store.delete(name)
 
     def _directory(self, checkpoint_id: int) -> str:
         return self._adopted.get(checkpoint_id) or checkpoint_directory(checkpoint_id, self._generation)
