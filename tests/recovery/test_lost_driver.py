@@ -55,13 +55,13 @@ def start(tmp_path: Path, *, recover: bool) -> subprocess.Popen[bytes]:
     return subprocess.Popen([*command, str(program), str(tmp_path)])
 
 
+def pointers(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / "ha").glob("counting-*.recovery"))
+
+
 def lines(directory: Path) -> Counter[str]:
     files = [path for path in directory.rglob("*") if path.is_file() and not path.name.startswith((".", "_"))]
     return Counter(line for path in files for line in path.read_text().splitlines())
-
-
-def pointers(tmp_path: Path) -> list[Path]:
-    return list((tmp_path / "ha").glob("counting*.recovery"))
 
 
 def test_drivers_that_are_killed_again_and_again_lose_and_double_nothing(tmp_path):

@@ -287,6 +287,16 @@ def small_files_are_published_beside_the_one_they_were_merged_into(patch):
     patch.setattr(_FileCommitter, "commit", both)
 
 
+@planted(parallel_numbers)
+def a_recovered_driver_knows_only_the_checkpoint_that_it_begins_from(patch):
+    def only(self, saved):
+        if not saved.manifest.is_savepoint and saved.store.location == self.store.location:
+            self._completed = [saved.manifest]
+            self._adopted = {saved.manifest.checkpoint_id: saved.directory}
+
+    patch.setattr(CheckpointCoordinator, "adopt", only)
+
+
 # Drivers that were superseded
 
 

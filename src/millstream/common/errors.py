@@ -35,10 +35,13 @@ __all__ = [
     "DriverSupersededError",
     "JobDefinitionError",
     "JobExecutionError",
+    "LostInputError",
+    "LostOutputError",
     "MalformedRecordError",
     "MillstreamError",
     "NotSerializableError",
     "NotSupportedError",
+    "SessionLostError",
     "SinkError",
     "SlotLostError",
     "SourceError",
@@ -212,6 +215,13 @@ class SlotLostError(MillstreamError, ConnectionError):
     retryable = True
 
 
+class SessionLostError(MillstreamError, ConnectionError):
+    """The JVM of a Spark session that the program opened is gone: only the program can open another."""
+
+    code = "SESSION_LOST"
+    domain = "external"
+
+
 class CheckpointStorageError(MillstreamError, RuntimeError):
     """A checkpoint's file cannot be written, read or removed."""
 
@@ -223,6 +233,20 @@ class CheckpointDamagedError(MillstreamError, RuntimeError):
     """A checkpoint is not what was written: a file is missing, cut or altered."""
 
     code = "CHECKPOINT_DAMAGED"
+    domain = "external"
+
+
+class LostOutputError(SinkError, CheckpointDamagedError):
+    """What a checkpoint holds of a sink's staged output is not where it was staged."""
+
+    code = "LOST_OUTPUT"
+    domain = "external"
+
+
+class LostInputError(SourceError, CheckpointDamagedError):
+    """What a checkpoint holds of a source's received records is not where they were kept."""
+
+    code = "LOST_INPUT"
     domain = "external"
 
 

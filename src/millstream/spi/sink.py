@@ -41,6 +41,7 @@ class WriterContext:
         value_type: Declared type of the records, None if there is none.
         operator_id: Tells sinks of one job apart; the same in every attempt.
         began_ms: When the attempt began, epoch milliseconds; the same for all its subtasks.
+        checkpoint_directory: Where the job's checkpoints are kept; None if no directory was named.
         generation: Tells drivers of the same job apart, larger for later ones, whatever their clocks say; 0 for the one
             that began it.
     """
@@ -53,6 +54,7 @@ class WriterContext:
     value_type: TypeInformation | None = None
     operator_id: str = ""
     began_ms: int = 0
+    checkpoint_directory: str | None = None
     generation: int = 0
 
     def new_name(self) -> str:

@@ -29,6 +29,7 @@ class PausableCall:
         self._thread: threading.Thread | None = None
         self._value: Any = None
         self._error: BaseException | None = None
+        self._killed_by: type[BaseException] | None = None
 
     def go_on(self) -> None:
         """Run until it ends or pauses; the other thread calls it."""
@@ -45,6 +46,13 @@ class PausableCall:
         self.is_paused = True
         self._others.release()
         self._mine.acquire()
+        if self._killed_by is not None:
+            raise self._killed_by
+
+    def kill(self, error: type[BaseException]) -> None:
+        """End it where it is paused, by raising an error there; the other thread calls it."""
+        self._killed_by = error
+        self.go_on()
 
     def result(self) -> Any:
         """Return what the action gave, or raise what it raised."""

@@ -18,9 +18,11 @@ from millstream.common.clock import ManualClock
 from millstream.common.crash_points import set_crash_hook
 from millstream.common.errors import MillstreamError, SinkError, SlotLostError
 from millstream.common.ids import set_id_source
+from millstream.verify.disk import Disk
 from millstream.verify.faults import DriverKilled, Fault, FaultKind, InjectedFault, SlotKilled
 from millstream.verify.pausing import DriverView, PausableCall, PausedDriver
 from millstream.verify.scenario import Scenario
+from millstream.verify.stored import broken_checkpoints
 from millstream.verify.watch import Violation, Watch
 
 __all__ = ["World", "current_world"]
@@ -51,8 +53,11 @@ class World:
         scenario: How it goes.
         scratch: A directory of its own, empty.
         watches: What looks at its sinks after every step.
+        synced: Directories in which all is synced that somebody relies on.
 
     Attributes:
+        disk: Loses what is not synced when power fails; None if it does not.
+        power_lost: Whether power has failed, and nobody has come back since.
         scenario: How it goes.
         scratch: The directory.
         clock: Time.
@@ -68,8 +73,17 @@ class World:
         violations: What was wrong in sinks, for a moment at least.
     """
 
-    def __init__(self, scenario: Scenario, scratch: Path, watches: Sequence[Watch] = ()) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        scratch: Path,
+        watches: Sequence[Watch] = (),
+        synced: Sequence[Path] = (),
+    ) -> None:
         self.watches = watches
+        loses = any(fault.kind is FaultKind.POWER_LOSS for fault in scenario.faults)
+        self.disk = Disk(synced, scratch / "synced") if loses else None
+        self.power_lost = False
         self.violations: list[Violation] = []
         self.scenario = scenario
         self.scratch = scratch
@@ -106,7 +120,8 @@ class World:
         level = _LOG.level
         _LOG.setLevel(logging.CRITICAL)
         try:
-            yield
+            with self.disk.installed() if self.disk is not None else contextlib.nullcontext():
+                yield
         finally:
             self._end_zombies()
             _LOG.setLevel(level)
@@ -119,11 +134,37 @@ class World:
         """Add a line to the trace; the scratch directory is left out of it."""
         self.trace.append(f"{self.clock.now_ms() - START_MS} {line.replace(str(self.scratch), '')}")
 
+    def come_back(self) -> None:
+        """Have power again, if it failed: nothing is left but what is on the disk."""
+        if not self.power_lost or self.disk is None:
+            return
+        self._late.clear()
+        for zombie in self._zombies:
+            zombie.kill(SlotKilled)
+        self._zombies.clear()
+        self._kill_paused()
+        self.disk.restart()
+        for watch in self.watches:
+            watch.forget()
+        self.power_lost = False
+        self.note("power is back")
+
+    def _kill_paused(self) -> None:
+        present = self.driver
+        for paused in self._paused:
+            self.driver = paused.view
+            self.driver.dead = True
+            paused.call.kill(DriverKilled)
+        self._paused.clear()
+        self.driver = present
+
     # Crash points
 
     def reach(self, name: str, detail: str) -> None:
         """Let happen what is to happen at a place."""
         self.look(name)
+        if name == "tidied":
+            self.check_checkpoints()
         fault = self._due(name, detail)
         if fault is not None:
             self._strike(fault, detail)
@@ -144,16 +185,30 @@ class World:
                 self.violate(watch, what, step)
 
     def check_leftovers(self, foreign: Collection[str]) -> None:
-        """See whether anything staged is left, by others than jobs with given ids: those are lost for good."""
+        """See whether anything staged is left, by others than jobs with given ids: those are lost for good.
+
+        Where power has failed, what was removed may be back, hidden as it was.
+        """
+        if any(fault.kind is FaultKind.POWER_LOSS for fault, _ in self.fired):
+            return
         for watch in self.watches:
             left = [text for text in watch.staged() if not any(job_id in text for job_id in foreign)]
             if left:
                 names = ", ".join(text.replace(str(self.scratch), "") for text in left[:3])
                 self.violate(watch, f"{len(left)} staged are left ({names})", "the end of the job")
 
+    def check_checkpoints(self) -> None:
+        """See whether the checkpoints that are kept can be restored, unless one may come late or twice."""
+        if not any(fault.kind in (FaultKind.LATE, FaultKind.DUPLICATE) for fault in self.scenario.faults):
+            for what in broken_checkpoints(self.scratch / "checkpoints"):
+                self._violate("", what, "tidied")
+
     def violate(self, watch: Watch, what: str, step: str) -> None:
         """Take note of what is wrong in a sink."""
-        violation = Violation(watch.label, what.replace(str(self.scratch), ""), step)
+        self._violate(watch.label, what, step)
+
+    def _violate(self, label: str, what: str, step: str) -> None:
+        violation = Violation(label, what.replace(str(self.scratch), ""), step)
         self.violations.append(violation)
         self.note(f"WRONG {violation}")
 
@@ -204,6 +259,11 @@ class World:
             raise InjectedFault(f"injected at {fault.point}")
         elif kind is FaultKind.IO_ERROR:
             raise _io_error(fault.point)
+        elif kind is FaultKind.POWER_LOSS:
+            assert self.disk is not None, "power is lost without a disk"
+            self.disk.fail(self.random)
+            self.power_lost = self.driver.dead = True
+            raise DriverKilled
         elif kind in (FaultKind.KILL, FaultKind.KILL_DRIVER):
             if fault.point == "storage.staged":  # the dead do not clean up
                 shutil.copy(detail, detail.removesuffix(".staged") + ".killed.staged")

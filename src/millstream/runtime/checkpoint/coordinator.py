@@ -30,6 +30,7 @@ from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.runtime.checkpoint.chain_keeper import ChainKeeper
 from millstream.runtime.checkpoint.deadline import within
+from millstream.runtime.checkpoint.leftovers import find_left, made_up_to
 from millstream.runtime.checkpoint.manifest import (
     Manifest,
     OperatorEntry,
@@ -100,6 +101,9 @@ class CheckpointCoordinator:
         self._completed: list[Manifest] = []
         # Begun, and not known to be complete: the manifest may be there all the same, if an answer was lost.
         self._unknown: set[int] = set()
+        # What attempts begin from until there is a newer checkpoint, and whether the pointer may name it already.
+        self._savepoint: Saved | None = None
+        self._pointer_unknown = False
         self._next_id = 1
         self._last_begin = self._last_end = clock.monotonic()
         self._failures = 0
@@ -115,7 +119,9 @@ class CheckpointCoordinator:
 
     @property
     def latest(self) -> Saved | None:
-        """The newest completed checkpoint."""
+        """The newest completed checkpoint, or the savepoint behind which the job is to end."""
+        if self._savepoint is not None:
+            return self._savepoint
         if not self._completed:
             return None
         manifest = self._completed[-1]
@@ -155,10 +161,28 @@ class CheckpointCoordinator:
         self._next_id = max(self._next_id, checkpoint_id + 1)
 
     def adopt(self, saved: Saved) -> None:
-        """Take a checkpoint of this very job, made under a driver that was lost, for one of its own."""
-        if not saved.manifest.is_savepoint and saved.store.location == self.store.location:
-            self._completed = [saved.manifest]
-            self._adopted[saved.manifest.checkpoint_id] = saved.directory
+        """Take what a driver of this very job, which was lost, has left for one's own.
+
+        All its checkpoints count for what is retained. Those behind `saved` are not known to be complete.
+
+        Raises:
+            CheckpointStorageError: If they cannot be listed or read.
+        """
+        manifest = saved.manifest
+        if manifest.job_id != self._job_id:
+            return
+        if manifest.is_savepoint:
+            self._savepoint = saved
+        elif saved.store.location != self.store.location:
+            return
+        left = find_left(self.store)
+        counted = made_up_to(saved, left)
+        self._completed = [manifest for _, manifest in counted]
+        self._adopted = {manifest.checkpoint_id: name for name, manifest in counted}
+        # Those of former drivers that do not count go with `_tidy_former`.
+        own = {each.checkpoint_id for each in left if each.generation == self._generation}
+        self._unknown = own - self._adopted.keys()
+        self._next_id = max([self._next_id, *(each.checkpoint_id + 1 for each in left)])
 
     def due(self) -> bool:
         """Return whether it is time for a checkpoint."""
@@ -275,11 +299,26 @@ class CheckpointCoordinator:
             # Behind the pointer, so that whoever takes over from now on goes on from here.
             within(self._clock, deadline, self.check_owner)
             self._failures = 0
+            self._savepoint = None
             self._completed.append(manifest)
             self._chains.published(manifest)
             self._unknown.discard(order.checkpoint_id)
             self._patchable = True
         return manifest
+
+    def end_behind(self, order: CheckpointOrder, manifest: Manifest) -> None:
+        """Have attempts, also of later drivers, begin from a savepoint: what it holds is about to be committed.
+
+        Raises:
+            CheckpointStorageError: If later drivers cannot be told.
+            DriverSupersededError: If another driver has taken the job over.
+        """
+        if self._pointer is not None:
+            self._pointer_unknown = True
+            self._pointer.write(LostJob(self._job_id, self.path_of(order)))
+            self._pointer_unknown = False
+            self.check_owner()  # behind the pointer, as in `complete`
+        self._savepoint = Saved(self._store(order.location), order.manifest_directory, manifest)
 
     def retract(self) -> None:
         """Make sure that nobody begins from a checkpoint that seemed to fail; called before another attempt begins.
@@ -291,15 +330,15 @@ class CheckpointCoordinator:
             DriverSupersededError: If another driver has taken the job over.
         """
         self.check_owner()
-        if not self._unknown:
+        if not self._unknown and not self._pointer_unknown:
             return
         if self._pointer is not None:
-            if self._completed:
-                last = self.store.describe(self._directory(self._completed[-1].checkpoint_id))
-                self._pointer.write(LostJob(self._job_id, last))
+            if self.latest is not None:
+                self._pointer.write(LostJob(self._job_id, self.latest.path))
             else:
                 self._pointer.clear()
             self.check_owner()
+        self._pointer_unknown = False
         for checkpoint_id in sorted(self._unknown):
             self.store.delete(self._directory(checkpoint_id))
         self._unknown.clear()
@@ -476,10 +515,10 @@ class CheckpointCoordinator:
     def _tidy_files(self, shared: str, wanted: Set[str]) -> None:
         for name in self.store.names(shared):
             if f"{shared}/{name}" not in wanted:
-                self.store.delete(f"{shared}/{name}")
+                self.store.delete(f"{shared}/{name}", may_return=True)
         for name in self.store.leftovers(shared):  # of slots that were killed; but not of a compaction
             if not any(f"{shared}/{name}".startswith(path) for path in self._chains.in_progress):
-                self.store.delete(f"{shared}/{name}")
+                self.store.delete(f"{shared}/{name}", may_return=True)
 
     def _tidy_former(self, retained: Sequence[Manifest]) -> None:
         """Remove what drivers before this one wrote and nobody begins from; a later one's is none of its business."""

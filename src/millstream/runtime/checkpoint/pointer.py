@@ -10,14 +10,13 @@ been noted (`runtime.job.results`); so if it is there and no result is, a driver
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 
 from millstream.common.errors import CheckpointDamagedError
 from millstream.runtime.checkpoint.ownership import of_term
 from millstream.runtime.checkpoint.storage import open_store
 
-__all__ = ["LostJob", "RecoveryPointer", "file_name"]
+__all__ = ["LostJob", "RecoveryPointer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +32,12 @@ class LostJob:
     checkpoint: str
 
 
-def file_name(name: str) -> str:
-    """Return a job's name as the name of a file."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)
-
-
 class RecoveryPointer:
     """The file of one driver of a job.
 
     Args:
         directory: Directory or URI that outlives drivers.
-        name: Names the job among those that use the directory.
+        name: Names the job among those that use the directory: the file's name, without its suffix.
         term: The driver's term.
     """
 
@@ -51,7 +45,7 @@ class RecoveryPointer:
         self._directory = directory
         self._name = name
         self._store = open_store(directory)
-        self._path = f"{of_term(file_name(name), term)}.recovery"
+        self._path = f"{of_term(name, term)}.recovery"
 
     def of_term(self, term: int) -> RecoveryPointer:
         """Return the file of another driver of the job."""

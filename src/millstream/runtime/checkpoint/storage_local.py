@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from millstream.common.crash_points import reach
+from millstream.common.durable import make_directories, sync_directory
 from millstream.common.errors import CheckpointStorageError
 from millstream.common.ids import new_id
 from millstream.runtime.checkpoint.storage_base import STAGED, FileRef, FileStore
@@ -16,7 +18,7 @@ __all__ = ["LocalStore"]
 
 
 class LocalStore(FileStore):
-    """A file is written beside its place, made durable and renamed.
+    """A file is written beside its place, made durable and renamed; directories are durable with their names.
 
     Args:
         location: The directory.
@@ -41,7 +43,7 @@ class LocalStore(FileStore):
     def _stage(self, path: str, data: bytes, publish: Callable[[str, str], None]) -> None:
         target = self._path(path)
         directory = os.path.dirname(target)
-        os.makedirs(directory, exist_ok=True)
+        make_directories(directory)
         staged = f"{target}.{new_id()[:8]}{STAGED}"
         try:
             with open(staged, "wb") as file:
@@ -53,7 +55,6 @@ class LocalStore(FileStore):
         except BaseException:
             Path(staged).unlink(missing_ok=True)
             raise
-        _sync_directory(directory)
 
     def _get(self, path: str) -> bytes:
         with open(self._path(path), "rb") as file:
@@ -90,15 +91,19 @@ class LocalStore(FileStore):
             return []
 
     def _remove(self, path: str) -> None:
-        target = self._path(path)
+        target = self._path(path).rstrip("/")
         if os.path.isdir(target):
             shutil.rmtree(target)
         else:
             Path(target).unlink(missing_ok=True)
 
+    def _settle(self, path: str) -> None:
+        with suppress(FileNotFoundError):  # the directory went as well, with whoever removed it
+            sync_directory(os.path.dirname(self._path(path).rstrip("/")))
+
 
 def _link(staged: str, target: str) -> None:
-    """Give a file its name unless another one has it.
+    """Give a file its name, durably, unless another one has it.
 
     Raises:
         FileExistsError: If another one has.
@@ -112,11 +117,4 @@ def _link(staged: str, target: str) -> None:
         os.replace(staged, target)
     else:
         os.unlink(staged)
-
-
-def _sync_directory(directory: str) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_directory(os.path.dirname(target))

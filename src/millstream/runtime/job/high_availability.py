@@ -11,7 +11,8 @@ from millstream.common.clock import Clock, SystemClock
 from millstream.common.configuration import Configuration
 from millstream.common.errors import CheckpointStorageError, ConfigurationError
 from millstream.runtime.checkpoint.ownership import Ownership, owned_terms
-from millstream.runtime.checkpoint.pointer import LostJob, RecoveryPointer, file_name
+from millstream.runtime.checkpoint.pointer import LostJob, RecoveryPointer
+from millstream.runtime.job.identity import check_unambiguous, file_stem_of
 from millstream.runtime.job.results import EndedJob, JobResultStore
 
 __all__ = ["JobTraces", "find_traces"]
@@ -93,18 +94,18 @@ class JobTraces:
 
 
 def find_traces(
-    configuration: Configuration, job_name: str, *, number: int, clock: Clock | None = None
+    configuration: Configuration, job_name: str | None, *, number: int, clock: Clock | None = None
 ) -> JobTraces:
     """Return what is there of a job, and take it over.
 
     Args:
         configuration: All options.
-        job_name: Its name.
+        job_name: Its name; None if nobody gave it one.
         number: Which job of that name it is in its program, from 1: each has traces of its own.
         clock: Time; by default the machine's.
 
     Raises:
-        ConfigurationError: If it is to recover, but nothing outlived its driver.
+        ConfigurationError: If it is to recover, but nothing outlived its driver, or nothing tells it from others.
         DriverSupersededError: If yet another driver takes it over at the same time.
         CheckpointDamagedError: If something cannot be understood.
         CheckpointStorageError: If something cannot be read.
@@ -118,16 +119,16 @@ def find_traces(
                 hint=f"Set {keys.HA_DIRECTORY.key}, in the run that is lost and in this one.",
             )
         return JobTraces()
-    name = get(keys.HA_CLUSTER_ID) or job_name
-    if number > 1:
-        name = f"{name}-{number}"
+    name = file_stem_of(configuration, job_name, number=number)
     pointer, results = RecoveryPointer(directory, name), JobResultStore.of(configuration, name)
     assert results is not None, "a directory for the pointer, and none for the result"
     if recovers:
-        term, left = _left_by(owned_terms(directory, file_name(name)), pointer, results)
+        term, left = _left_by(owned_terms(directory, name), pointer, results)
         if isinstance(left, EndedJob) and left.clean:
             return JobTraces(pointer, results.of_term(term), ended=left)
-    ownership = Ownership.take(directory, file_name(name), job=job_name, clock=clock or SystemClock())
+        if left is None:
+            check_unambiguous(directory, name)
+    ownership = Ownership.take(directory, name, job=job_name or name, clock=clock or SystemClock())
     traces = JobTraces(pointer.of_term(ownership.term), results.of_term(ownership.term), ownership=ownership)
     return traces.take_over() if recovers else traces
 

@@ -28,7 +28,7 @@ from millstream.common.crash_points import reach
 from millstream.common.errors import CheckpointDamagedError, CheckpointStorageError
 from millstream.common.job_failure import JobFailureInfo
 from millstream.runtime.checkpoint.ownership import of_term
-from millstream.runtime.checkpoint.pointer import RecoveryPointer, file_name
+from millstream.runtime.checkpoint.pointer import RecoveryPointer
 from millstream.runtime.checkpoint.storage import open_store
 
 __all__ = ["EndedJob", "JobResultStore", "dump_accumulators", "load_accumulators", "read_results"]
@@ -80,7 +80,7 @@ class JobResultStore:
         self._directory = directory
         self._name = name
         self._store = open_store(directory)
-        self._path = f"{of_term(file_name(name), term)}{_SUFFIX}"
+        self._path = f"{of_term(name, term)}{_SUFFIX}"
         self._delete_on_commit = delete_on_commit
 
     def of_term(self, term: int) -> JobResultStore:

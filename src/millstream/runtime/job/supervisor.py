@@ -30,6 +30,7 @@ from millstream.common.errors import (
     MillstreamError,
     NotSerializableError,
     NotSupportedError,
+    SessionLostError,
     StateIncompatibleError,
 )
 from millstream.common.functions import CheckpointedFunction
@@ -64,6 +65,7 @@ _HOPELESS = (
     JobDefinitionError,
     NotSerializableError,
     NotSupportedError,
+    SessionLostError,
     StateIncompatibleError,
 )
 """Errors that come again, however often the job is started."""
@@ -119,6 +121,7 @@ class JobSupervisor:
         self._claim_behind = claim_behind
         self._claimed: Saved | None = None
         self._begin_from: Restored | None = None
+        self._last_error: Exception | None = None
         self.history: list[tuple[str, int]] = [("CREATED", clock.now_ms())]
         self.failures = FailureHistory() if failures is None else failures
         self.master: JobMaster | None = None
@@ -196,6 +199,9 @@ class JobSupervisor:
         Raises:
             DriverSupersededError: If another driver has taken the job over: it goes on with it.
         """
+        if status == "FAILED" and self._can_be_recovered():
+            log.warning("job has ended with its Spark session, and can be recovered: --recover")
+            return
         try:
             self._checkpoints.check_owner()
             self._release_claimed()
@@ -225,6 +231,10 @@ class JobSupervisor:
                 status,
                 describe_briefly(error),
             )
+
+    def _can_be_recovered(self) -> bool:
+        """Return whether the job ends as if its driver had been killed: what it needs to go on is gone."""
+        return self._results is not None and isinstance(self._last_error, SessionLostError)
 
     def _describe_end(self, status: str) -> EndedJob:
         master = self.master
@@ -290,6 +300,7 @@ class JobSupervisor:
         """Wait as the strategy says; raises `error` if there is to be no further attempt."""
         if self._control.cancel.is_set():
             raise error
+        self._last_error = error
         self._move("FAILING")
         try:
             self._check_owner(error)

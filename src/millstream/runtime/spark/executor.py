@@ -40,6 +40,7 @@ from millstream.runtime.spark.cancel import CancelWatch
 from millstream.runtime.spark.session import SessionConfig, SessionHandle, shared_session
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
 from millstream.runtime.spark.slot_watch import SlotWatch
+from millstream.runtime.spark.vital import session_lost
 from millstream.runtime.task.deployment import Deployment, dump_deployment
 from millstream.runtime.task.report import EpochHeader, LogLine, SlotReport
 
@@ -127,7 +128,7 @@ class SparkExecutor(Executor):
             raise
         finally:
             if self._levels > 1:
-                rdd._jrdd.rdd().cleanShuffleDependencies(False)
+                _clean_shuffle(rdd)
         reports = [pickle.loads(frame[1:]) for frame in frames if frame[:1] == b"R"]
         failures = [pickle.loads(frame[1:]) for frame in frames if frame[:1] == b"E"]
         if failures:
@@ -204,7 +205,7 @@ class SparkExecutor(Executor):
         if broadcast is not None:
             try:
                 broadcast.destroy()
-            except Py4JError:
+            except (OSError, Py4JError):
                 _log.debug("the JVM is gone, and the broadcast with it")
 
     def _session_config(self) -> SessionConfig:
@@ -228,7 +229,9 @@ class SparkExecutor(Executor):
         rdd._bypass_serializer = True  # type: ignore[attr-defined]
         try:
             return rdd.collect()
-        except Py4JError as error:
+        except (OSError, EOFError, Py4JError) as error:
+            if self._handle is not None and self._handle.is_lost():
+                raise session_lost(owned=self._handle.owned) from error
             raise SlotLostError(
                 f"Spark could not run an epoch's job: {_first_line(error)}",
                 hint="An executor or a Python worker was lost; run with --verbose to see what Spark says.",
@@ -368,6 +371,13 @@ class SparkExecutor(Executor):
             _log.info("slot ends by its lease", extra={"slot": address.slot, "host": address.host})
             return True
         return False
+
+
+def _clean_shuffle(rdd: RDD[Any]) -> None:
+    try:
+        rdd._jrdd.rdd().cleanShuffleDependencies(False)
+    except (OSError, Py4JError) as error:
+        _log.debug("the JVM is gone, and the epoch's shuffle with it: %s", error)
 
 
 def _user_path() -> list[str]:

@@ -131,6 +131,7 @@ class Subtask:
             batch=deployment.batch,
             operator_state=operator_state,
             budget=self.budget,
+            checkpoint_directory=deployment.checkpoint_directory,
             generation=deployment.generation,
         )
 
