@@ -23,11 +23,14 @@ from typing import Any
 import cloudpickle
 
 from millstream.common.errors import NotSerializableError, SourceError
+from millstream.common.file_systems import current
+from millstream.common.private_files import open_own, private_directory, user_directory
 
 __all__ = ["LogPosition", "ReceiveLog", "read_log"]
 
 _HEAD = struct.Struct(">II")
 _SEGMENT_BYTES = 64 << 20
+_PRIVATE = "received"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -58,6 +61,8 @@ class ReceiveLog:
     def __init__(self, directory: str) -> None:
         self._directory = directory
         try:
+            if Path(directory).is_relative_to(user_directory(_PRIVATE)):
+                private_directory(_PRIVATE)
             os.makedirs(directory, exist_ok=True)
         except OSError as error:
             raise self._failed(error) from error
@@ -152,7 +157,7 @@ def read_log(
         if segment < first or (before is not None and segment >= before):
             continue
         offset = behind.offset if behind is not None and segment == first else 0
-        with open(_segment_path(directory, segment), "rb") as file:
+        with open_own(_segment_path(directory, segment), current().trust) as file:
             file.seek(offset)
             while len(head := file.read(_HEAD.size)) == _HEAD.size:
                 length, crc = _HEAD.unpack(head)

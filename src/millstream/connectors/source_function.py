@@ -21,7 +21,6 @@ and a reader starts its function with the first range that it is given.
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -38,6 +37,7 @@ from millstream.common.functions import (
     FunctionInitializationContext,
     FunctionSnapshotContext,
 )
+from millstream.common.private_files import user_directory
 from millstream.common.source_functions import ParallelSourceFunction, SourceContext, SourceFunction
 from millstream.connectors.files.paths import local_path
 from millstream.connectors.receive_log import LogPosition, ReceiveLog, read_log
@@ -63,6 +63,8 @@ _BUFFER_ENTRIES = 10_000
 _POLL_MS = 50
 _STOP_S = 10.0
 _SETTLE_S = 60.0
+_BESIDE = ""
+"""For logs: the temporary directory of the user whose process reads, who need not be the driver's."""
 
 _RECORD, _WATERMARK, _IDLE = range(3)
 Entry = tuple[int, Any, "int | None"]
@@ -98,7 +100,7 @@ class SourceFunctionSource(Source):
         directory = self._configuration.get(keys.CHECKPOINT_DIRECTORY)
         local = None if directory is None else local_path(directory)
         if local is None:
-            return os.path.join(tempfile.gettempdir(), f"millstream-received-{os.getuid()}")
+            return _BESIDE
         return os.path.join(os.path.abspath(os.path.expanduser(local)), "received")
 
     def get_boundedness(self) -> Boundedness:
@@ -116,6 +118,8 @@ class SourceFunctionSource(Source):
     def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
         """Make the reader of one subtask."""
         log_root = self._log_directory if self._configuration is None else self._log_root()
+        if log_root == _BESIDE:
+            log_root = str(user_directory("received"))
         return SourceFunctionReader(self._function, log_root, subtask_index)
 
 

@@ -28,6 +28,8 @@ import cloudpickle
 
 from millstream.common.crash_points import reach
 from millstream.common.errors import MillstreamError, NotSerializableError, SinkError
+from millstream.common.file_systems import current
+from millstream.common.private_files import create_own, open_own, private_directory, user_directory
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
 __all__ = ["CheckpointCommitter", "WriteAheadSink"]
@@ -68,9 +70,7 @@ class WriteAheadSink(Sink):
         self, checkpoint_committer: CheckpointCommitter | None = None, directory: str | None = None
     ) -> None:
         self._checkpoint_committer = checkpoint_committer
-        self._directory = os.path.abspath(
-            directory or os.path.join(tempfile.gettempdir(), f"millstream-write-ahead-{os.getuid()}")
-        )
+        self._directory = os.path.abspath(directory or user_directory("write-ahead"))
 
     @abstractmethod
     def send_values(self, values: Sequence[Any], checkpoint_id: int, subtask_index: int) -> bool:
@@ -98,6 +98,8 @@ class WriteAheadSink(Sink):
             SinkError: If it cannot be made or written.
         """
         try:
+            if self._directory == str(user_directory("write-ahead")):
+                private_directory("write-ahead")
             os.makedirs(self._directory, exist_ok=True)
             with tempfile.TemporaryFile(dir=self._directory):
                 pass
@@ -163,7 +165,7 @@ class _WriteAheadWriter(SinkWriter):
         try:
             if self._file is None:
                 self._path = os.path.join(self._directory, f"{self._context.new_name()}.waiting")
-                self._file = open(self._path, "xb")  # noqa: SIM115 - open until the checkpoint
+                self._file = create_own(self._path)
             self._file.write(len(data).to_bytes(8, "big") + zlib.crc32(data).to_bytes(4, "big") + data)
         except OSError as error:
             raise self._failed(error) from error
@@ -263,7 +265,7 @@ class _WriteAheadCommitter(Committer):
 
 
 def _read(path: str) -> Iterator[list[Any]]:
-    with open(path, "rb") as file:
+    with open_own(path, current().trust) as file:
         while head := file.read(_HEAD_BYTES):
             data = file.read(int.from_bytes(head[:8], "big"))
             if len(head) < _HEAD_BYTES or zlib.crc32(data) != int.from_bytes(head[8:], "big"):

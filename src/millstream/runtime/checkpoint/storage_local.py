@@ -9,6 +9,7 @@ from pathlib import Path
 from millstream.common.crash_points import reach
 from millstream.common.errors import CheckpointStorageError
 from millstream.common.ids import new_id
+from millstream.common.private_files import Trust, create_own, open_own
 from millstream.runtime.checkpoint.storage_base import STAGED, FileRef, FileStore
 
 __all__ = ["LocalStore"]
@@ -19,10 +20,12 @@ class LocalStore(FileStore):
 
     Args:
         location: The directory.
+        trust: Whose files are read beside this user's: what is read is unpickled.
     """
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, trust: Trust | None = None) -> None:
         self.location = os.path.abspath(os.path.expanduser(location))
+        self._trust = trust or Trust()
 
     def _path(self, path: str) -> str:
         return os.path.join(self.location, path)
@@ -33,7 +36,7 @@ class LocalStore(FileStore):
         os.makedirs(directory, exist_ok=True)
         staged = f"{target}.{new_id()[:8]}{STAGED}"
         try:
-            with open(staged, "wb") as file:
+            with create_own(staged) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -45,11 +48,11 @@ class LocalStore(FileStore):
         _sync_directory(directory)
 
     def _get(self, path: str) -> bytes:
-        with open(self._path(path), "rb") as file:
+        with open_own(self._path(path), self._trust) as file:
             return file.read()
 
     def _get_part(self, path: str, offset: int, length: int) -> bytes:
-        with open(self._path(path), "rb") as file:
+        with open_own(self._path(path), self._trust) as file:
             file.seek(offset)
             return file.read(length)
 

@@ -31,11 +31,9 @@ from pathlib import Path
 from typing import Any
 
 from millstream.common.errors import JobExecutionError, MillstreamError
+from millstream.common.private_files import check_private, private_directory, user_directory
 from millstream.runtime.job.status_files import (
-    StatusDirectoryError,
-    check_private,
     is_alive,
-    make_private,
     process_start,
     status_directory,
 )
@@ -92,16 +90,16 @@ class ControlChannel:
         directory = status_directory()
         address = _socket_address(self._job.job_id)
         try:
-            make_private(directory)
+            private_directory("jobs")
             if address.parent != directory:
-                make_private(address.parent)
+                private_directory("jobs", base=_SHORT_DIRECTORY)
             if all(job.job_id != self._job.job_id for job in find_jobs()):
                 _remove(self._job.job_id)  # what this very job left behind when its driver was killed
             self._listener = socket.socket(socket.AF_UNIX)
             self._listener.bind(str(address))
             self._listener.listen()
             self._announce(directory, address)
-        except (OSError, StatusDirectoryError) as error:
+        except OSError as error:
             _LOG.warning("job cannot be steered from another process: %s", error)
             self._withdraw()
             return
@@ -260,7 +258,7 @@ def find_jobs() -> list[JobHandle]:
     """Return the jobs of this user that run on this machine, by start.
 
     Raises:
-        StatusDirectoryError: If the directory belongs to somebody else.
+        NotPrivateError: If the directory belongs to somebody else.
     """
     directory = status_directory()
     if not directory.is_dir():
@@ -293,4 +291,4 @@ def _socket_address(job_id: str) -> Path:
     address = status_directory() / f"{job_id}.sock"
     if len(os.fsencode(address)) <= _LONGEST_ADDRESS:
         return address
-    return _SHORT_DIRECTORY / f"millstream-{os.getuid()}" / "jobs" / address.name
+    return user_directory("jobs", base=_SHORT_DIRECTORY) / address.name
