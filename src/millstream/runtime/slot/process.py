@@ -1,8 +1,9 @@
 """The resident process of a slot: started beside a Spark executor, lives as long as the attempt.
 
-Threads: the main thread runs the operators and nothing else does; one thread accepts connections; one thread for
-each open connection reads a request, has the main thread run it or answers it itself (ping, stack, cancel, kill, hold),
-and sends the answer; the watch thread ends the process when the executor's JVM is gone or the lease has run out.
+Threads: the main thread runs the operators and nothing else does; one thread for each socket accepts connections; one
+thread for each connection has the other end prove itself, reads a request, has the main thread run it or answers it
+itself (ping, stack, cancel, kill, hold), and sends the answer; the watch thread ends the process when the executor's
+JVM is gone or the lease has run out.
 
 The process is started with its `SlotBoot` pickled on standard input and answers with one line on standard output:
 its address, pickled and in hexadecimal digits, or what went wrong.
@@ -14,21 +15,21 @@ import gc
 import os
 import pickle
 import queue
-import secrets
 import select
 import sys
 import threading
 import traceback
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Listener
-from typing import Any
+from typing import Any, NoReturn
 
 from millstream.common.clock import SystemClock
 from millstream.common.errors import MillstreamError
 from millstream.common.file_systems import install as install_file_systems
 from millstream.common.pyflink_names import install
+from millstream.runtime.connect.channel import Channel
 from millstream.runtime.slot.capture import capture_output
 from millstream.runtime.slot.core import SlotCore
+from millstream.runtime.slot.doors import Doors, name_slot
 from millstream.runtime.slot.tasks import SlotTasks
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, receive, send
 from millstream.runtime.slot.workspace import Workspace, open_workspace
@@ -58,6 +59,7 @@ class SlotBoot:
         python_version: Of the driver, major and minor: pickled functions load in no other.
         place: Who shares it talks through the Unix socket, see `slot.place`.
         executor: Spark's id of the executor beside which it lives; None in local mode.
+        bind: Address of this host at which others may ask; empty for all it has.
     """
 
     slot: int
@@ -73,6 +75,7 @@ class SlotBoot:
     python_version: tuple[int, int] = sys.version_info[:2]
     place: str = ""
     executor: str | None = None
+    bind: str = ""
 
 
 @dataclass(slots=True)
@@ -98,15 +101,12 @@ class _Process:
     def start(self) -> SlotAddress:
         """Listen; the operators are built later, by the first request."""
         boot = self._boot
-        unix = f"\0millstream-{os.getpid()}-{secrets.token_hex(8)}"
-        self._listen(Listener(unix, family="AF_UNIX", backlog=64, authkey=boot.secret))
-        tcp = None
-        if boot.tcp:
-            listener = Listener(("", 0), family="AF_INET", backlog=64, authkey=boot.secret)
-            tcp = (boot.host, listener.address[1])
-            self._listen(listener)
+        name = name_slot(boot.workspace, boot.attempt, boot.slot)
+        self._doors = Doors(name, boot.secret, self._converse, self._clock)
+        unix = self._doors.open_unix(boot.place)
+        tcp = (boot.host, self._doors.open_tcp(boot.bind)) if boot.tcp else None
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
-        return SlotAddress(boot.slot, boot.host, os.getpid(), unix, tcp, boot.place, boot.executor)
+        return SlotAddress(boot.slot, boot.host, os.getpid(), unix, tcp, boot.place, boot.executor, name)
 
     def run(self) -> None:
         """Build and open the operators, then serve until the attempt ends."""
@@ -173,31 +173,25 @@ class _Process:
         taken, self._logs[:] = list(self._logs), []
         return taken
 
-    def _listen(self, listener: Listener) -> None:
-        threading.Thread(target=self._accept, args=(listener,), name="accept", daemon=True).start()
-
-    def _accept(self, listener: Listener) -> None:
-        while True:
-            try:
-                connection = listener.accept()
-            except Exception:  # noqa: BLE001 - a peer that fails the challenge is turned away, no more
-                continue
-            threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
-
-    def _converse(self, connection: Connection) -> None:
-        with connection:
-            try:
-                request, bundles = receive(connection)
-                self._last_asked = self._clock.monotonic()
-                if request.kind == "hold":
-                    connection.poll(None)  # until the one who holds it lets go
-                    return
-                answer = self._answer(request, bundles)
-                send(connection, answer)
-            except (OSError, EOFError):
-                return  # the one who asked has gone; whoever asks again gets the same answer
+    def _converse(self, channel: Channel) -> None:
+        try:
+            request, bundles = receive(channel)
+            self._last_asked = self._clock.monotonic()
+            if request.kind == "hold":
+                channel.poll(None)  # until the one who holds it lets go
+                return
+            answer = self._answer(request, bundles)
+            send(channel, answer)
+        except (OSError, EOFError):
+            return  # the one who asked has gone; whoever asks again gets the same answer
         if request.kind in ("close", "abort"):
-            os._exit(0)
+            channel.close()
+            self.exit(0)
+
+    def exit(self, code: int) -> NoReturn:
+        """End the process."""
+        self._doors.close()
+        os._exit(code)
 
     def _answer(self, request: Request, bundles: list[bytes]) -> Answer:
         if request.kind == "ping":
@@ -208,7 +202,7 @@ class _Process:
         if request.kind == "stack":
             return Answer(text=_stacks())
         if request.kind == "kill":
-            os._exit(1)
+            self.exit(1)
         work = _Work(request, bundles, queue.SimpleQueue())
         self._work.put(work)
         return work.done.get()
@@ -223,7 +217,7 @@ class _Process:
                 gone = bool(select.select([jvm], [], [], 1.0)[0])
             idle_s = self._clock.monotonic() - self._last_asked
             if gone or (idle_s > self._boot.lease_s and not self._busy):
-                os._exit(3)
+                self.exit(3)
 
 
 def _enter_workspace(boot: SlotBoot) -> Workspace:
@@ -285,7 +279,7 @@ def main() -> None:
     process.run()
     # The connection's thread sends the last answer and then ends the process; wait for it, but not for ever.
     SystemClock().wait(5.0)
-    os._exit(0)
+    process.exit(0)
 
 
 def unpickle_address(line: bytes) -> Any:

@@ -1,22 +1,21 @@
-"""How a slot is talked to: messages over an authenticated connection.
+"""How a slot is talked to: messages over a connection whose ends have proved themselves (`runtime/connect`).
 
-`multiprocessing.connection` frames the messages and proves, by challenge and HMAC with the attempt's secret, that
-both sides know it, before anything is unpickled. A request is a pickled `Request` and its bundles; an answer is a
-pickled `Answer` and its bundles.
+The proof is of the attempt's secret and names the slot's process; nothing is unpickled before it. A request is a
+pickled `Request` and its bundles; an answer is a pickled `Answer` and its bundles.
 """
 
 from __future__ import annotations
 
 import pickle
-import socket
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import Any
 
 from millstream.common.errors import MillstreamError, SlotLostError
+from millstream.runtime.connect.asker import connect
+from millstream.runtime.connect.channel import Channel
+from millstream.runtime.connect.handshake import HandshakeError
 from millstream.runtime.job.queryable import SlotQuestion
 from millstream.runtime.slot.core import LevelOutput
 from millstream.runtime.task.report import EpochHeader, LogLine
@@ -36,6 +35,7 @@ class SlotAddress:
         tcp: Host and port for others; None if all are in one place.
         place: Where it lives, see `slot.place`.
         executor: Spark's id of the executor beside it; None in local mode.
+        name: Of its process, which no other one has.
     """
 
     slot: int
@@ -45,6 +45,7 @@ class SlotAddress:
     tcp: tuple[str, int] | None = None
     place: str = ""
     executor: str | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +87,14 @@ class Answer:
     value: bytes = b""
 
 
-def send(connection: Connection, message: Any, bundles: Sequence[bytes] = ()) -> None:
+def send(connection: Channel, message: Any, bundles: Sequence[bytes] = ()) -> None:
     """Send a message and its bundles."""
     connection.send_bytes(pickle.dumps((message, len(bundles)), protocol=5))
     for bundle in bundles:
         connection.send_bytes(bundle)
 
 
-def receive(connection: Connection) -> tuple[Any, list[bytes]]:
+def receive(connection: Channel) -> tuple[Any, list[bytes]]:
     """Receive a message and its bundles."""
     message, count = pickle.loads(connection.recv_bytes())
     return message, [connection.recv_bytes() for _ in range(count)]
@@ -134,7 +135,7 @@ def ask(
     return answer
 
 
-def hold(address: SlotAddress, secret: bytes, *, here: str, timeout_s: float) -> Connection:
+def hold(address: SlotAddress, secret: bytes, *, here: str, timeout_s: float) -> Channel:
     """Return a connection on which nothing comes: it ends when the slot's process does, however that ends.
 
     Args:
@@ -161,28 +162,17 @@ def _telling_loss(address: SlotAddress, timeout_s: float) -> Iterator[None]:
     """Turn what goes wrong with a connection into the loss of the slot."""
     try:
         yield
-    except BlockingIOError as error:  # a limit of `_connect`
+    except (BlockingIOError, TimeoutError) as error:
         raise _lost(address, f"it was silent for {timeout_s:g} s") from error
+    except HandshakeError as error:
+        raise _lost(address, error.message) from error
     except (OSError, EOFError) as error:
         raise _lost(address, f"{type(error).__name__}: {error}") from error
 
 
-def _connect(address: SlotAddress, secret: bytes, here: str, timeout_s: float) -> Connection:
-    """Connect and prove the secret; unlike `multiprocessing`'s own client, wait `timeout_s` for a peer at most."""
+def _connect(address: SlotAddress, secret: bytes, here: str, timeout_s: float) -> Channel:
     target = address.unix if address.place == here or address.tcp is None else address.tcp
-    with socket.socket(socket.AF_UNIX if target == address.unix else socket.AF_INET) as stream:
-        limit = struct.pack("@ll", int(timeout_s), int(timeout_s % 1 * 1_000_000))
-        stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-        stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        stream.connect(target)
-        connection = Connection(stream.detach())
-    try:
-        answer_challenge(connection, secret)
-        deliver_challenge(connection, secret)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    return connect(target, secret, address.name, timeout_s=timeout_s, silence_s=timeout_s)
 
 
 def _answers_ping(address: SlotAddress, secret: bytes, here: str, timeout_s: float) -> bool:

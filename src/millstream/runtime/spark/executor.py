@@ -31,6 +31,7 @@ from pyspark.serializers import NoOpSerializer
 from millstream.common import options, options_checkpointing
 from millstream.common.configuration import Configuration
 from millstream.common.errors import ConfigurationError, MillstreamError, SlotLostError
+from millstream.runtime.connect.sockets import remove_private
 from millstream.runtime.job.executor import Executor
 from millstream.runtime.job.queryable import SlotQuestion
 from millstream.runtime.slot.place import find_place
@@ -358,6 +359,8 @@ class SparkExecutor(Executor):
         if address.place == find_place():
             with suppress(ProcessLookupError):
                 os.kill(address.pid, signal.SIGKILL)
+            with suppress(OSError):
+                remove_private(Path(address.unix))
             return False
         try:
             self._ask(address, Request("kill"), timeout_s=1.0)

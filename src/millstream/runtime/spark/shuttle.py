@@ -120,6 +120,7 @@ class SlotStarter:
             python_version=self.python_version,
             place=find_place(),
             executor=executor.id,
+            bind=executor.bind,
         )
         yield pickle.dumps(_start_in_workspace(boot))
 

@@ -16,9 +16,10 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 
 from millstream.common.errors import SlotLostError
+from millstream.runtime.connect.channel import Channel
 from millstream.runtime.slot.wire import SlotAddress
 
 __all__ = ["SlotWatch"]
@@ -47,7 +48,7 @@ class SlotWatch:
         self,
         addresses: Sequence[SlotAddress],
         *,
-        hold: Callable[[SlotAddress], Connection],
+        hold: Callable[[SlotAddress], Channel],
         ping: Callable[[SlotAddress], object],
         on_lost: Callable[[], None],
         interval_s: float,
@@ -79,10 +80,11 @@ class SlotWatch:
             if not self._stopped.is_set():
                 self._tell(error)
 
-    def _watch(self, held: dict[Connection, SlotAddress]) -> None:
+    def _watch(self, held: dict[Channel, SlotAddress]) -> None:
         """Return when the watch is stopped; raise `SlotLostError` for the first loss."""
         while not self._stopped.is_set():
-            ended = [each for each in wait([self._wake, *held], self._interval_s) if each in held]
+            ready = wait([self._wake, *(each.fileno() for each in held)], self._interval_s)
+            ended = [each for each in held if each.fileno() in ready]
             # One whose connection ends though it lives (a network may do that) is pinged from then on like the others.
             suspects = [held.pop(each) for each in ended] or self._addresses
             for address in suspects:

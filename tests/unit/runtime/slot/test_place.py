@@ -35,7 +35,7 @@ def test_executor_tells_the_address_that_spark_gave_it():
     command += ["--executor-id", "3", "--hostname", "10.0.0.7", "--cores", "1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as executor:
         executor.stdout.readline()
-        assert inspect_executor(executor.pid) == ExecutorProcess("3", "10.0.0.7")
+        assert inspect_executor(executor.pid) == ExecutorProcess("3", "10.0.0.7", "10.0.0.7")
         executor.communicate(b"\n")
 
 
