@@ -6,9 +6,12 @@ import contextlib
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import threading
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -94,6 +97,60 @@ def test_whoever_does_not_know_the_secret_is_turned_away_and_the_slot_lives_on(s
     with pytest.raises(SlotLostError, match="does not prove to know the secret"):
         slot.ask("kill", here=here, secret=b"a guess")
     assert slot.ask("ping", here=here).text == "pong"
+
+
+@pytest.mark.parametrize("here", ["", "another host"])
+def test_connections_that_say_nothing_stop_no_job(start, here):
+    slot = start()
+    with contextlib.ExitStack() as stack:
+        for _ in range(100):
+            stream = stack.enter_context(socket.socket(socket.AF_UNIX if not here else socket.AF_INET))
+            stream.connect(slot.address.tcp if here else slot.address.unix)
+        begun = time.monotonic()
+        assert slot.ask("ping", here=here).text == "pong"
+        assert slot.ask("open", here=here).error is None
+        assert time.monotonic() - begun < 8, "less than the deadline of those who say nothing"
+
+
+def test_no_other_user_can_connect_to_a_slot_or_take_its_place(start, nobody):
+    slot = start()
+    path = Path(slot.address.unix)
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    pid = slot.address.pid
+    assert not [
+        line for line in Path("/proc/net/unix").read_text().splitlines() if f"@millstream-{pid}" in line
+    ]
+    with pytest.raises(SlotLostError, match="PermissionError"):
+        nobody.do(lambda: slot.ask("ping"))
+    os.kill(pid, signal.SIGKILL)
+
+    def take() -> None:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.bind(str(path))
+
+    with pytest.raises(PermissionError):
+        nobody.do(take)
+
+
+@pytest.mark.parametrize("here", ["", "another host"])
+def test_slot_does_not_answer_for_another_one_of_its_attempt(start, here):
+    """Somebody who is asked for a slot that is gone hands all that is said on to another one."""
+    slot = start()
+    meant = replace(slot.address, slot=1, name="another slot's process")
+    with pytest.raises(SlotLostError, match="means another process"):
+        ask(meant, slot.secret, Request("ping"), here=here, timeout_s=10)
+    assert slot.ask("ping", here=here).text == "pong"
+
+
+def test_socket_of_a_slot_that_has_ended_is_gone(start, processes):
+    slot = start()
+    slot.ask("open")
+    assert os.path.exists(slot.address.unix)
+    slot.ask("close")
+    processes.wait_until_no_slot()
+    assert not os.path.exists(slot.address.unix)
 
 
 def test_request_of_another_attempt_is_answered_with_an_error(start):
