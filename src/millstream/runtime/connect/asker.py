@@ -46,8 +46,8 @@ def connect(
         user = peer_user(stream) if is_unix else None
         if user is not None and user != os.geteuid():
             raise HandshakeError(f"who listens there is user {user}, not this one")
-        keys = prove_as_asker(stream, Parties(secret, name, "unix" if is_unix else "tcp"), deadline)
-        return Channel.of_asker(stream, keys if user is None else None, silence_s)
+        session = prove_as_asker(stream, Parties(secret, name, "unix" if is_unix else "tcp"), deadline)
+        return Channel.of_asker(stream, session.keys() if user is None else None, silence_s)
     except BaseException:
         stream.close()
         raise

@@ -26,7 +26,15 @@ from dataclasses import dataclass
 from millstream.common.clock import Clock
 from millstream.common.errors import MillstreamError
 
-__all__ = ["Deadline", "HandshakeError", "Parties", "SessionKeys", "prove_as_asker", "prove_as_listener"]
+__all__ = [
+    "Deadline",
+    "HandshakeError",
+    "Parties",
+    "Session",
+    "SessionKeys",
+    "prove_as_asker",
+    "prove_as_listener",
+]
 
 _MAGIC = b"millstrm"
 _PROTOCOL = "millstream connection 1"
@@ -76,6 +84,24 @@ class SessionKeys:
     listener: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A connection whose ends have proved themselves.
+
+    Attributes:
+        parties: Who they are.
+        nonces: Of the asker and of the listener.
+    """
+
+    parties: Parties
+    nonces: bytes
+
+    def keys(self) -> SessionKeys:
+        """Derive the keys, the same for both ends."""
+        derive = self.parties.derive
+        return SessionKeys(derive("key of asker", self.nonces), derive("key of listener", self.nonces))
+
+
 class Deadline:
     """The moment until which a handshake must be done, however slowly the other end talks.
 
@@ -100,7 +126,7 @@ class Deadline:
         stream.settimeout(left_s)
 
 
-def prove_as_asker(stream: socket.socket, parties: Parties, deadline: Deadline) -> SessionKeys:
+def prove_as_asker(stream: socket.socket, parties: Parties, deadline: Deadline) -> Session:
     """Talk to the listener first; it proves itself before this end does.
 
     Raises:
@@ -113,10 +139,10 @@ def prove_as_asker(stream: socket.socket, parties: Parties, deadline: Deadline) 
     nonces = own + answer[:_NONCE_BYTES]
     _check(answer[_NONCE_BYTES:], parties.derive("listener", nonces), "who listens there")
     _send(stream, parties.derive("asker", nonces), deadline)
-    return _keys(parties, nonces)
+    return Session(parties, nonces)
 
 
-def prove_as_listener(stream: socket.socket, parties: Parties, deadline: Deadline) -> SessionKeys:
+def prove_as_listener(stream: socket.socket, parties: Parties, deadline: Deadline) -> Session:
     """Answer who has connected.
 
     Raises:
@@ -129,11 +155,7 @@ def prove_as_listener(stream: socket.socket, parties: Parties, deadline: Deadlin
     nonces = greeting[len(_MAGIC) :] + secrets.token_bytes(_NONCE_BYTES)
     _send(stream, nonces[_NONCE_BYTES:] + parties.derive("listener", nonces), deadline)
     _check(_receive(stream, _PROOF_BYTES, deadline), parties.derive("asker", nonces), "who connected")
-    return _keys(parties, nonces)
-
-
-def _keys(parties: Parties, nonces: bytes) -> SessionKeys:
-    return SessionKeys(parties.derive("key of asker", nonces), parties.derive("key of listener", nonces))
+    return Session(parties, nonces)
 
 
 def _check(proof: bytes, expected: bytes, who: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import queue
 import socket
 import threading
 from collections import Counter
@@ -25,6 +26,7 @@ __all__ = ["Listener"]
 _LOG = logging.getLogger("millstream")
 _DEADLINE_S = 10.0
 _MOST_WAITING = 64
+_MOST_FREE = 4
 _PAUSE_S = 0.05
 
 
@@ -35,7 +37,8 @@ class Listener:
         stream: The socket, which listens; it belongs to the listener from now on.
         secret: What askers have to know.
         name: Of this process, which askers have to mean.
-        converse: Talks to one that has proved itself, on a thread of its own; the channel is closed afterwards.
+        converse: Talks to one that has proved itself, on a thread that has nothing else to do meanwhile; the channel is
+            closed afterwards.
         clock: For the deadline.
         deadline_s: How long a proof may take.
         most_waiting: How many may be at it at once.
@@ -61,6 +64,8 @@ class Listener:
         self._most_waiting = most_waiting
         self._lock = threading.Lock()
         self._waiting: dict[socket.socket, str] = {}
+        self._free = 0
+        self._arrived: queue.SimpleQueue[socket.socket] = queue.SimpleQueue()
         self._closed = False
 
     def start(self) -> None:
@@ -94,8 +99,13 @@ class Listener:
             if len(self._waiting) >= self._most_waiting:
                 self._drop_one()
             self._waiting[stream] = peer
+            one_is_free = self._free > 0
+            self._free -= one_is_free
+        if one_is_free:
+            self._arrived.put(stream)
+            return
         try:
-            threading.Thread(target=self._serve, args=(stream,), name="conversation", daemon=True).start()
+            threading.Thread(target=self._work, args=(stream,), name="conversation", daemon=True).start()
         except RuntimeError:  # the system has no thread left
             self._end_waiting(stream)
             stream.close()
@@ -111,9 +121,19 @@ class Listener:
         with self._lock:
             return self._waiting.pop(stream, None) is not None
 
+    def _work(self, stream: socket.socket) -> None:
+        """Serve one after the other: a thread that is kept is there sooner than a new one."""
+        while True:
+            self._serve(stream)
+            with self._lock:
+                if self._free >= _MOST_FREE:
+                    return
+                self._free += 1
+            stream = self._arrived.get()
+
     def _serve(self, stream: socket.socket) -> None:
         try:
-            keys = prove_as_listener(stream, self._parties, Deadline(self._clock, self._deadline_s))
+            session = prove_as_listener(stream, self._parties, Deadline(self._clock, self._deadline_s))
         except (OSError, HandshakeError) as error:
             self._end_waiting(stream)
             stream.close()
@@ -123,5 +143,5 @@ class Listener:
             stream.close()
             return
         local = self._is_unix and peer_user(stream) is not None
-        with Channel.of_listener(stream, None if local else keys) as channel:
+        with Channel.of_listener(stream, None if local else session.keys()) as channel:
             self._converse(channel)

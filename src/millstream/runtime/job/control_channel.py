@@ -86,7 +86,7 @@ class ControlChannel:
         self._secret = secrets.token_bytes(32)
         self._listener: Listener | None = None
         self._ended = threading.Event()
-        self._conversations: set[threading.Thread] = set()
+        self._conversations: set[threading.Event] = set()
 
     def start(self) -> None:
         """Listen, and let other processes of this user know."""
@@ -120,7 +120,7 @@ class ControlChannel:
         self._withdraw()
         self._ended.set()
         for conversation in list(self._conversations):
-            conversation.join(_LAST_ANSWERS_S)
+            conversation.wait(_LAST_ANSWERS_S)
 
     def _announce(self, directory: Path, address: Path) -> None:
         document = {
@@ -147,14 +147,16 @@ class ControlChannel:
         listener.close()
 
     def _converse(self, channel: Channel) -> None:
-        self._conversations.add(threading.current_thread())
+        done = threading.Event()
+        self._conversations.add(done)
         try:
             request = json.loads(channel.recv_bytes(_LONGEST_REQUEST))
             channel.send_bytes(json.dumps(self._answer(request)).encode())
         except (OSError, EOFError, ValueError) as error:
             _LOG.debug("a request to the job came to nothing: %s", error)
         finally:
-            self._conversations.discard(threading.current_thread())
+            self._conversations.discard(done)
+            done.set()
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
