@@ -28,6 +28,7 @@ __all__ = [
     "Trust",
     "check_private",
     "create_own",
+    "find_private",
     "open_own",
     "private_directory",
     "user_directory",
@@ -105,6 +106,21 @@ def private_directory(*parts: str, base: str | Path | None = None) -> Path:
             directory.mkdir(mode=0o700)
         except FileExistsError:
             check_private(directory)
+    return directory
+
+
+def find_private(*parts: str) -> Path | None:
+    """Return `user_directory`, checked as `private_directory` does; None if there is none.
+
+    Raises:
+        NotPrivateError: If something is there that is not for this user only.
+    """
+    for depth in range(len(parts) + 1):
+        directory = user_directory(*parts[:depth])
+        try:
+            check_private(directory)
+        except FileNotFoundError:
+            return None
     return directory
 
 

@@ -25,12 +25,11 @@ from pathlib import Path
 
 from millstream.common.private_files import NotPrivateError, private_directory, user_directory
 
-__all__ = ["fits", "listen_privately", "peer_user", "remove_private"]
+__all__ = ["find_directory", "fits", "listen_privately", "peer_user", "remove_private"]
 
 LONGEST_ADDRESS = 100
 """Of a Unix socket, in bytes: Linux allows 107, macOS 103."""
 _SHORT_BASES = ("/tmp", "/dev/shm", "/var/tmp")
-_DIRECTORY = "slots"
 _ALONE = "millstream-slot-"
 _BACKLOG = 128
 
@@ -69,7 +68,7 @@ def listen_privately(place: str) -> tuple[socket.socket, Path]:
     """
     mark = hashlib.sha256(place.encode()).hexdigest()[:8]
     name = f"{mark}-{secrets.token_hex(8)}.sock"
-    directory = _directory_for(name)
+    directory = find_directory("slots", name) or _make_alone(name)
     with _only_one(directory):
         _remove_dead(directory, mark)
         stream = socket.socket(socket.AF_UNIX)
@@ -94,20 +93,36 @@ def remove_private(path: Path) -> None:
         path.parent.rmdir()
 
 
-def _directory_for(name: str) -> Path:
-    """Return the first private directory whose path is short enough; one that somebody else took is gone round."""
-    bases = [each for each in (tempfile.gettempdir(), *_SHORT_BASES) if os.path.isdir(each)]
-    for base in bases:
-        if fits(user_directory(_DIRECTORY, base=base) / name):
+def find_directory(kind: str, longest_name: str) -> Path | None:
+    """Return a directory for this user only whose path is short enough for sockets; it is the same the next time.
+
+    Args:
+        kind: What it is for.
+        longest_name: Of a socket in it.
+
+    Returns:
+        The directory; None if others have taken each that could be.
+    """
+    for base in _bases():
+        if fits(user_directory(kind, base=base) / longest_name):
             with contextlib.suppress(OSError):  # not this user's alone, or not to be written
-                return private_directory(_DIRECTORY, base=base)
-    for base in bases:
+                return private_directory(kind, base=base)
+    return None
+
+
+def _bases() -> list[str]:
+    return [each for each in (tempfile.gettempdir(), *_SHORT_BASES) if os.path.isdir(each)]
+
+
+def _make_alone(name: str) -> Path:
+    """Make a directory for one socket, of a name that nobody can guess."""
+    for base in _bases():
         if fits(Path(base) / f"{_ALONE}12345678" / name):
             with contextlib.suppress(OSError):
                 return Path(tempfile.mkdtemp(prefix=_ALONE, dir=base))
     raise NotPrivateError(
         "there is no directory for a slot's socket that is for this user only and has a short path",
-        detail=f"Tried below {', '.join(bases)}; a socket's path has {LONGEST_ADDRESS} bytes at most.",
+        detail=f"Tried below {', '.join(_bases())}; a socket's path has {LONGEST_ADDRESS} bytes at most.",
         hint="Set TMPDIR to a directory with a short path that only you can write.",
     )
 

@@ -30,7 +30,7 @@ from typing import Any
 
 from millstream.common.clock import SystemClock
 from millstream.common.errors import JobExecutionError, MillstreamError
-from millstream.common.private_files import check_private, private_directory, user_directory
+from millstream.common.private_files import find_private, private_directory, user_directory
 from millstream.runtime.connect.asker import connect
 from millstream.runtime.connect.channel import Channel
 from millstream.runtime.connect.listener import Listener
@@ -241,10 +241,9 @@ def find_jobs() -> list[JobHandle]:
     Raises:
         NotPrivateError: If the directory belongs to somebody else.
     """
-    directory = status_directory()
-    if not directory.is_dir():
+    directory = find_private("jobs")
+    if directory is None:
         return []
-    check_private(directory)
     found = []
     for path in directory.glob("*.control"):
         try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from millstream.common.clock import Clock
-from millstream.common.private_files import check_private, private_directory, user_directory
+from millstream.common.private_files import find_private, private_directory, user_directory
 
 __all__ = [
     "StatusFile",
@@ -80,10 +80,9 @@ def read_running_jobs() -> list[dict[str, Any]]:
     Raises:
         NotPrivateError: If the directory belongs to somebody else.
     """
-    directory = status_directory()
-    if not directory.is_dir():
+    directory = find_private("jobs")
+    if directory is None:
         return []
-    check_private(directory)
     documents = []
     for path in directory.glob("*.json"):
         document = _read(path)

@@ -38,6 +38,7 @@ from pyspark.serializers import UTF8Deserializer, read_int
 
 from millstream.common.clock import Clock, SystemClock
 from millstream.common.errors import MillstreamError
+from millstream.common.options_file_systems import is_secret
 from millstream.runtime.spark.java import VECTOR_MODULE, JavaRuntime
 
 __all__ = ["Jvm", "JvmStartError", "needs_launcher", "read_spark_defaults", "start_jvm"]
@@ -270,7 +271,9 @@ def _compose_command(
     command += _module_options(java.version)
     command.append("org.apache.spark.deploy.SparkSubmit")
     for key, value in conf.items():
-        command += ["--conf", f"{key}={value}"]
+        # Everybody on the host sees a command's arguments; the context gets all settings through the gateway.
+        if not is_secret(key):
+            command += ["--conf", f"{key}={value}"]
     return [*command, "pyspark-shell"]
 
 

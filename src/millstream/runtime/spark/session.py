@@ -14,6 +14,7 @@ import signal
 import sys
 import sysconfig
 import threading
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from pyspark import SparkConf, SparkContext
 
 from millstream.common.clock import SystemClock
 from millstream.common.errors import ConfigurationError, NotSupportedError
+from millstream.runtime.connect.sockets import find_directory
 from millstream.runtime.spark.java import find_java
 from millstream.runtime.spark.jvm import Jvm, read_spark_defaults, start_jvm
 from millstream.runtime.spark.master import check_master_answers
@@ -40,6 +42,7 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
+UNIX_SOCKET_DIRECTORY = "spark.python.unix.domain.socket.dir"
 DYNAMIC_ALLOCATION = "spark.dynamicAllocation.enabled"
 WORKER_PATH = "spark.executorEnv.PYTHONPATH"
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
@@ -266,11 +269,24 @@ def _compose_settings(config: SessionConfig) -> dict[str, str]:
     """Return Spark's settings: millstream's own, then the installation's defaults, then the user's."""
     given = read_spark_defaults() | {key: str(value) for key, value in config.conf.items()}
     settings = dict(ALWAYS)
-    settings |= ON_ONE_MACHINE if config.on_one_machine else ON_SEVERAL_HOSTS
+    settings |= ON_ONE_MACHINE | _guards(config.master) if config.on_one_machine else ON_SEVERAL_HOSTS
     settings |= given | _python_settings(given)
     settings |= {"spark.master": config.master, "spark.app.name": config.app_name}
     if config.on_one_machine:
         settings[DRIVER_OPTIONS] = _add_collector(given.get(DRIVER_OPTIONS, ""))
+    return settings
+
+
+def _guards(master: str) -> dict[str, str]:
+    """Return settings that keep other users of this machine out.
+
+    Spark's ports on the loopback interface take orders from whoever can reach them; with `local[n]` Spark makes up the
+    secret itself. Its Unix sockets ask nobody for one, so they lie where nobody else gets to them.
+    """
+    settings = {} if master.startswith("local-cluster") else {"spark.authenticate": "true"}
+    directory = find_directory("spark", f".{uuid.UUID(int=0)}.sock")
+    if directory is not None:
+        settings[UNIX_SOCKET_DIRECTORY] = str(directory)
     return settings
 
 
