@@ -134,6 +134,16 @@ def test_no_other_user_can_connect_to_a_slot_or_take_its_place(start, nobody):
         nobody.do(take)
 
 
+def test_slot_imports_nothing_that_others_put_into_the_working_directory(start, nobody, public, monkeypatch):
+    caught = public / "caught"
+    for name in ("queue", "cloudpickle", "zipfile"):
+        path = public / f"{name}.py"
+        nobody.do(lambda path=path: path.write_text(f"open({str(caught)!r}, 'w').close()"))
+    monkeypatch.chdir(public)
+    assert start().ask("open").error is None
+    assert not caught.exists()
+
+
 @pytest.mark.parametrize("here", ["", "another host"])
 def test_slot_does_not_answer_for_another_one_of_its_attempt(start, here):
     """Somebody who is asked for a slot that is gone hands all that is said on to another one."""

@@ -267,6 +267,7 @@ def main() -> None:
         sys.exit(f"The program runs on Python {wanted}, the slot's interpreter {sys.executable} is {found}.")
     if os.fork():
         os._exit(0)  # so that the slot is nobody's child and leaves no zombie
+    os.environ.pop("PYTHONSAFEPATH", None)  # of Spark's workers, not for what functions start
     for entry in boot.python_path:
         if entry not in sys.path:
             sys.path.append(entry)

@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 
 UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
 UNIX_SOCKET_DIRECTORY = "spark.python.unix.domain.socket.dir"
+SAFE_PATH = "spark.executorEnv.PYTHONSAFEPATH"
 DYNAMIC_ALLOCATION = "spark.dynamicAllocation.enabled"
 WORKER_PATH = "spark.executorEnv.PYTHONPATH"
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
@@ -281,9 +282,12 @@ def _guards(master: str) -> dict[str, str]:
     """Return settings that keep other users of this machine out.
 
     Spark's ports on the loopback interface take orders from whoever can reach them; with `local[n]` Spark makes up the
-    secret itself. Its Unix sockets ask nobody for one, so they lie where nobody else gets to them.
+    secret itself. Its Unix sockets ask nobody for one, so they lie where nobody else gets to them. Its Python workers
+    would import from the working directory first, where others may write.
     """
-    settings = {} if master.startswith("local-cluster") else {"spark.authenticate": "true"}
+    settings = {SAFE_PATH: "1"}
+    if not master.startswith("local-cluster"):
+        settings["spark.authenticate"] = "true"
     directory = find_directory("spark", f".{uuid.UUID(int=0)}.sock")
     if directory is not None:
         settings[UNIX_SOCKET_DIRECTORY] = str(directory)

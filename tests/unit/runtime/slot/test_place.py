@@ -42,3 +42,7 @@ def test_executor_tells_the_address_that_spark_gave_it():
 def test_what_is_no_executor_or_gone_has_this_hosts_own_name():
     assert inspect_executor(os.getpid()) == ExecutorProcess(None, host_name())
     assert inspect_executor(2**22 + 1) == ExecutorProcess(None, host_name())
+
+
+def test_two_users_of_one_machine_are_different_places(nobody):
+    assert nobody.do(find_place.__wrapped__) != find_place()
