@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from millstream.common.clock import SystemClock
 from millstream.common.crash_points import reach
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.graph.job_graph import JobEdge, JobGraph, JobVertex
@@ -25,6 +26,7 @@ from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.failures import describing, guarded
 from millstream.runtime.task.held_input import Recovered, add_held_input, restore_held_input
+from millstream.runtime.task.load import SubtaskLoad
 from millstream.runtime.task.measures import OperatorMeasures, counted
 from millstream.runtime.task.origin import ORIGIN
 from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
@@ -61,7 +63,9 @@ class Subtask:
         time: EpochTime,
         monotonic: Callable[[], float] | None = None,
     ) -> None:
-        self.budget = WorkBudget(monotonic)
+        self._monotonic = monotonic or SystemClock().monotonic
+        self.budget = WorkBudget(self._monotonic)
+        self._load = SubtaskLoad(self._monotonic)
         self._stack = WorkStack()
         self._notices: list[int] = []
         self._recovered: list[Recovered] = []
@@ -289,6 +293,7 @@ class Subtask:
         Raises:
             MillstreamError: What went wrong, with operator and subtask.
         """
+        began = self._monotonic()
         with describing(self.index):
             self.budget.begin(header.limits)
             if self._merger is not None:
@@ -303,6 +308,8 @@ class Subtask:
             finally:
                 self.budget.suspend = None
                 ORIGIN.operator = outer
+        work = header.sources.get(self.operators[0][0].id)
+        self._load.ran(began, pressed=work is not None and work.waits)
 
     def _work(self, header: EpochHeader) -> None:
         operators = {node.id: (node, operator) for node, operator in self.operators}
@@ -348,6 +355,7 @@ class Subtask:
                 guarded(operator.end_epoch, node.name)(report, checkpoint=checkpoint)
                 guarded(self._measures[node.id].fill, node.name)(report, checkpoint=checkpoint)
                 reports.append((node.id, report))
+            self._load.tell(reports[0][1], held=self.held)
             self._input_ended = self._input_ended or ends
             if not self.is_suspended:
                 for node, operator in self.operators:
