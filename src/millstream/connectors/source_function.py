@@ -297,8 +297,6 @@ class SourceFunctionReader(SourceReader):
     def _run(self) -> None:
         try:
             self._function.run(self._receiver)
-        except SystemExit:
-            self._receiver.end(None)
         except BaseException as error:  # noqa: BLE001 - raised again on the subtask's thread
             self._receiver.end(error)
         else:

@@ -235,7 +235,7 @@ class AsyncCalls:
     def _complete(self, call: _Call, results: Any) -> None:
         try:
             produced = self._per_element(call, results)
-        except Exception as error:  # noqa: BLE001 - an iterable of the user's may raise anything
+        except BaseException as error:  # noqa: BLE001 - an iterable of the user's may raise anything
             self._fail(call, error)
             return
         self._close(call)

@@ -119,7 +119,7 @@ class CountWindowOperator(_CountingOperator):
                     entry[1] = 1
                 if entry[1] == size:
                     self._close(key, entry, stamp)
-        except Exception as error:
+        except BaseException as error:
             attach_element(error, value)
             raise
 
@@ -164,6 +164,6 @@ class SlidingCountWindowOperator(_CountingOperator):
                 if count >= size and (count - size) % slide == 0:
                     window = CountWindow((count - size) // slide)
                     self._fire_full(window, key, accumulators.pop(0), stamp)
-        except Exception as error:
+        except BaseException as error:
             attach_element(error, value)
             raise

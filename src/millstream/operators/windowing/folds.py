@@ -171,7 +171,7 @@ class AggregateFold(Fold):
                 else:
                     accumulator = pane.get(key, missing)
                     pane[key] = add(value, create() if accumulator is missing else accumulator)
-        except Exception as error:
+        except BaseException as error:
             attach_element(error, value)
             raise
 
@@ -220,7 +220,7 @@ class ReduceFold(Fold):
                 else:
                     so_far = pane.get(key, missing)
                     pane[key] = copy_value(value) if so_far is missing else reduce(so_far, value)
-        except Exception as error:
+        except BaseException as error:
             attach_element(error, value)
             raise
 
@@ -270,7 +270,7 @@ class ListFold(Fold):
                         pane[key] = [value]
                     else:
                         records.append(value)
-        except Exception as error:
+        except BaseException as error:
             attach_element(error, value)
             raise
 

@@ -153,7 +153,7 @@ class GeneralWindowOperator(WindowOperator):
             ):
                 self._stamp = stamp
                 add(state.current_key, value, MIN_TIMESTAMP if stamp is None else stamp)
-        except Exception as error:
+        except BaseException as error:
             attach_element(error, value)
             raise
         state.current_key = NO_KEY
@@ -277,7 +277,7 @@ class GeneralWindowOperator(WindowOperator):
 
         try:
             timers.fire_until(time_ms, fire)
-        except Exception as error:
+        except BaseException as error:
             window = shorten(self._trigger_context.window)
             attach_element(error, f"timer of key {self._state.current_key!r}, window {window}")
             raise

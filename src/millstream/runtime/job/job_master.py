@@ -27,6 +27,7 @@ from typing import Any
 from millstream.common.clock import Clock
 from millstream.common.crash_points import reach
 from millstream.common.errors import CheckpointStorageError, ConfigurationError, JobExecutionError
+from millstream.common.interrupts import JobInterrupted, is_interruption
 from millstream.graph.launcher import EpochProgress
 from millstream.operators.base import OperatorReport
 from millstream.operators.budget import UNLIMITED, EpochLimits
@@ -210,7 +211,7 @@ class JobMaster:
             self.runtime_ms = round((self._clock.monotonic() - self._started) * 1000)
         except BaseException as error:
             self._abort()
-            if self._control.cancel.is_set() and isinstance(error, Exception):
+            if self._control.cancel.is_set() and (isinstance(error, JobInterrupted) or not is_interruption(error)):
                 raise _cancelled() from error
             raise
         finally:
@@ -226,7 +227,9 @@ class JobMaster:
         for undo in (self._executor.abort, self._sinks.abort):
             try:
                 undo()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the failure before it is raised
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the failure before it is raised
+                if is_interruption(error):
+                    raise
                 log.warning(
                     "another error while the failed attempt was ended: %s",
                     error,

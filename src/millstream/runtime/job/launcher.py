@@ -25,6 +25,7 @@ from millstream.common.errors import (
 )
 from millstream.common.file_systems import FileSystemSettings, using
 from millstream.common.ids import new_id
+from millstream.common.interrupts import is_interruption
 from millstream.common.job_failure import JobFailureInfo
 from millstream.graph.epoch_plan import EpochPlan, build_epoch_plan
 from millstream.graph.job_graph import build_job_graph
@@ -264,6 +265,8 @@ class _Job(RunningJob):
                 self._supervisor.run()
         except BaseException as error:  # noqa: BLE001 - kept, and raised again by wait()
             self._failure = error
+            if isinstance(error, KeyboardInterrupt) and is_interruption(error):
+                raise  # with millstream.debug: on the main thread, which is not to wait
         finally:
             try:
                 self._output.end()

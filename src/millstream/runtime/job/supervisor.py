@@ -31,6 +31,7 @@ from millstream.common.errors import (
     StateIncompatibleError,
 )
 from millstream.common.functions import CheckpointedFunction
+from millstream.common.interrupts import is_interruption
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.operators.broadcast_process import BroadcastProcessSpec
@@ -165,7 +166,9 @@ class JobSupervisor:
                 try:
                     self._run_attempt(attempt)
                     break
-                except Exception as error:  # noqa: BLE001 - whatever made it fail: the strategy decides
+                except BaseException as error:  # noqa: BLE001 - whatever made it fail: the strategy decides
+                    if is_interruption(error):
+                        raise
                     self._recover(error, attempt)
                 attempt += 1
             succeeded = True
@@ -252,7 +255,7 @@ class JobSupervisor:
         finally:
             self.master.release()
 
-    def _recover(self, error: Exception, attempt: int) -> None:
+    def _recover(self, error: BaseException, attempt: int) -> None:
         """Wait as the strategy says; raises `error` if there is to be no further attempt."""
         if self._control.cancel.is_set():
             raise error

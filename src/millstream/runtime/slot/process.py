@@ -118,7 +118,7 @@ class _Process:
             tasks = SlotTasks(deployment, self._boot.slot, self._cancelled.is_set)
             core = SlotCore(tasks, self._boot.attempt)
             tasks.open()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the driver is told
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the driver is told
             self._workspace.close()
             work.done.put(self._failed(error))
             self._serve_end_only()
@@ -148,7 +148,7 @@ class _Process:
                 else:
                     tasks.close(work.request.completed_checkpoint)
                     answer = Answer(logs=self._take_logs())
-            except Exception as error:  # noqa: BLE001 - whatever it is, the driver is told
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the driver is told
                 answer = self._failed(error)
             self._busy = False
             ends = kind not in ("level", "query")
@@ -165,7 +165,7 @@ class _Process:
             if work.request.kind not in ("level", "query"):
                 return
 
-    def _failed(self, error: Exception) -> Answer:
+    def _failed(self, error: BaseException) -> Answer:
         described = error if isinstance(error, MillstreamError) else describe_failure(error, self._boot.slot)
         return Answer(error=described, logs=self._take_logs())
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from millstream.common.errors import MillstreamError, UserFunctionError
+from millstream.common.interrupts import is_interruption
 from millstream.operators.user_code import attached_element
 from millstream.runtime.task.origin import ORIGIN
 
@@ -42,10 +43,12 @@ def guarded(handler: Callable[..., Any], operator: str) -> Callable[..., Any]:
 
 @contextmanager
 def describing(subtask: int) -> Iterator[None]:
-    """Turn whatever is raised within into the error to report for it."""
+    """Turn whatever is raised within into the error to report for it, `sys.exit()` too; interruptions pass."""
     try:
         yield
-    except Exception as error:
+    except BaseException as error:
+        if is_interruption(error):
+            raise
         described = describe_failure(error, subtask)
         if described is error:
             raise
