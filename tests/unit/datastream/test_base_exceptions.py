@@ -174,7 +174,9 @@ def aggregated(stream, kind):
     moved = stream.map(lambda x: x + 10).assign_timestamps_and_watermarks(
         strategy.with_timestamp_assigner(Stamps(None))
     )
-    window = moved.map(lambda x: x - 10).key_by(lambda x: 0).window(TumblingEventTimeWindows.of(Time.seconds(1)))
+    window = (
+        moved.map(lambda x: x - 10).key_by(lambda x: 0).window(TumblingEventTimeWindows.of(Time.seconds(1)))
+    )
     return window.aggregate(Aggregate(kind))
 
 

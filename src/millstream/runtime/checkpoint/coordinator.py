@@ -23,7 +23,7 @@ from functools import partial
 from millstream.common import options_checkpointing as keys
 from millstream.common.clock import Clock
 from millstream.common.crash_points import reach
-from millstream.common.errors import CheckpointStorageError, ConfigurationError
+from millstream.common.errors import CheckpointStorageError, ConfigurationError, NotSerializableError, shorten
 from millstream.common.ids import new_id
 from millstream.common.type_forms import form_of
 from millstream.graph.job_graph import JobGraph
@@ -360,7 +360,7 @@ class CheckpointCoordinator:
             return None
         name = f"{order.directory}/{order.checkpoint_id}-{node.operator_id}-driver-{new_id()[:8]}"
         reach("state.driver", node.name)
-        content = pickle.dumps(driver_states[node.id], protocol=5)
+        content = _pickle_driver_state(node.name, driver_states[node.id])
         return within(self._clock, deadline, partial(self._store(order.location).write, name, content))
 
     def _entry(
@@ -433,3 +433,14 @@ class CheckpointCoordinator:
 
 def _directory(checkpoint_id: int) -> str:
     return f"chk-{checkpoint_id}"
+
+
+def _pickle_driver_state(operator: str, state: object) -> bytes:
+    try:
+        return pickle.dumps(state, protocol=5)
+    except Exception as error:
+        raise NotSerializableError(
+            f'what operator "{operator}" keeps on the driver cannot be pickled: {type(error).__name__}: {error}',
+            detail=f"In: {shorten(state)}",
+            hint="Positions of sources and committables of sinks are plain data: classes that can be imported.",
+        ) from error

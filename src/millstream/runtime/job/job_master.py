@@ -211,7 +211,9 @@ class JobMaster:
             self.runtime_ms = round((self._clock.monotonic() - self._started) * 1000)
         except BaseException as error:
             self._abort()
-            if self._control.cancel.is_set() and (isinstance(error, JobInterrupted) or not is_interruption(error)):
+            if self._control.cancel.is_set() and (
+                isinstance(error, JobInterrupted) or not is_interruption(error)
+            ):
                 raise _cancelled() from error
             raise
         finally:
@@ -227,7 +229,7 @@ class JobMaster:
         for undo in (self._executor.abort, self._sinks.abort):
             try:
                 undo()
-            except BaseException as error:  # noqa: BLE001 - whatever it is, the failure before it is raised
+            except BaseException as error:
                 if is_interruption(error):
                     raise
                 log.warning(

@@ -263,7 +263,7 @@ class _Job(RunningJob):
         try:
             with using(self._deployment.file_systems):
                 self._supervisor.run()
-        except BaseException as error:  # noqa: BLE001 - kept, and raised again by wait()
+        except BaseException as error:
             self._failure = error
             if isinstance(error, KeyboardInterrupt) and is_interruption(error):
                 raise  # with millstream.debug: on the main thread, which is not to wait

@@ -166,7 +166,7 @@ class JobSupervisor:
                 try:
                     self._run_attempt(attempt)
                     break
-                except BaseException as error:  # noqa: BLE001 - whatever made it fail: the strategy decides
+                except BaseException as error:
                     if is_interruption(error):
                         raise
                     self._recover(error, attempt)

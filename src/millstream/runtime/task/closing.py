@@ -19,7 +19,7 @@ def call_all(actions: Iterable[Callable[[], object]]) -> None:
     for action in actions:
         try:
             action()
-        except BaseException as error:  # noqa: BLE001 - the others have their turn, then it is raised
+        except BaseException as error:
             if is_interruption(error):
                 raise
             failure = failure or error

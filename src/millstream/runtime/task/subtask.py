@@ -31,6 +31,7 @@ from millstream.runtime.task.measures import OperatorMeasures, counted
 from millstream.runtime.task.origin import ORIGIN
 from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
 from millstream.runtime.task.report import EpochHeader, SourceWork
+from millstream.runtime.task.routes import Route
 from millstream.runtime.task.stack import WorkStack
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend
@@ -78,6 +79,7 @@ class Subtask:
         self._opened: list[tuple[StreamNode, Operator]] = []
         self._exchanges: list[ExchangeWriter] = []
         self._senders_of_exchanges: list[int] = []
+        self._routes: list[Route] = []
         self._build(deployment.plan.job_graph)
         # In batch mode processing time stands still: timers of keys fire at the end of the input.
         self._timed = [
@@ -107,6 +109,7 @@ class Subtask:
                 writer = ExchangeWriter(exchange, self.index, self.budget)
                 self._exchanges.append(writer)
                 self._senders_of_exchanges.append(exchange.edge.source)
+                self._routes.append(Route.of(exchange, job_graph))
                 outputs[exchange.edge.source].add_exchange(writer, exchange.edge.side_output)
                 if exchange.edge.side_output is not None:
                     sides[exchange.edge.source].add(exchange.edge.side_output)
@@ -345,6 +348,7 @@ class Subtask:
             MillstreamError: What went wrong, with operator and subtask.
         """
         reports: list[tuple[int, OperatorReport]] = []
+        blocks: list[Block] = []
         checkpoint = header.checkpoint and not self.is_suspended
         ends = header.end_of_input and self.has_ended and not self._input_ended
         with describing(self.index):
@@ -360,7 +364,8 @@ class Subtask:
             if not self.is_suspended:
                 for node, operator in self.operators:
                     guarded(partial(_end_epoch_of_state, operator.context, header), node.name)()
-            blocks = [block for exchange in self._exchanges for block in exchange.flush()]
+            for route, exchange in zip(self._routes, self._exchanges, strict=True):
+                blocks += route.naming(exchange.flush)
         return blocks, reports
 
     def next_processing_time(self) -> int | None:
