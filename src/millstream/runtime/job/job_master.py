@@ -238,6 +238,17 @@ class JobMaster:
                     extra={"job": self._deployment.job_id},
                 )
 
+    def abandon(self) -> bool:
+        """Abort the attempt from another thread, as the process ends and a function does not return.
+
+        Returns:
+            Whether that is done: else the thread that calls `run` does it now.
+        """
+        if not self._executor.abandon():
+            return False
+        self._sinks.abort()
+        return True
+
     def release(self) -> None:
         """Give back what the executor holds; called once, after `run`."""
         self._executor.release()

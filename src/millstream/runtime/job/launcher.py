@@ -42,6 +42,7 @@ from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored
 from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.checkpoint.storage import check_locations
+from millstream.runtime.job import ending
 from millstream.runtime.job.console import JobOutput
 from millstream.runtime.job.control_channel import ControlChannel, ControlledJob
 from millstream.runtime.job.ended_job import JobEndedBefore, describe_end
@@ -61,6 +62,8 @@ from millstream.state.backends import KeyedStateSettings
 __all__ = ["DefaultLauncher"]
 
 log = logging.getLogger(__name__)
+
+_ABANDON_S = 2.0
 
 
 class DefaultLauncher(JobLauncher):
@@ -150,6 +153,9 @@ class _Job(RunningJob):
         self._control = JobControl()
         self._failure: BaseException | None = None
         self._ended = threading.Event()
+        self._waiting: list[threading.Thread] = []
+        self._started_by = threading.current_thread()
+        self.name = submission.name
         collectors = {
             node.id: node.spec.collect_id
             for vertex in plan.job_graph.vertices
@@ -255,6 +261,7 @@ class _Job(RunningJob):
 
     def start(self) -> None:
         """Run on the job's own thread; other processes of this user may steer it."""
+        ending.enter(self)
         self._channel.start()
         self._thread.start()
 
@@ -275,11 +282,17 @@ class _Job(RunningJob):
                 self._channel.close()
             finally:
                 self._ended.set()
+                ending.leave(self)
 
     def wait(self, timeout_s: float | None = None) -> JobResult:
         """Wait for the end."""
         # Not by join(): one that is interrupted by a signal takes the thread for ended, on some Python versions.
-        if not self._ended.wait(timeout_s):
+        self._waiting.append(threading.current_thread())
+        try:
+            ended = self._ended.wait(timeout_s)
+        finally:
+            self._waiting.remove(threading.current_thread())
+        if not ended:
             raise TimeoutError(f"job {self.job_id} still runs after {timeout_s} s")
         if self._failure is not None:
             if isinstance(self._failure, JobExecutionError):
@@ -293,6 +306,25 @@ class _Job(RunningJob):
         """Ask the job to stop at once."""
         self._control.cancel.set()
         self._control.wake.set()
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a thread waits, or may do so, for which Python waits before the process ends."""
+        main = threading.main_thread()
+        threads = {*self._waiting, self._started_by}
+        return any(each.is_alive() and not each.daemon and each is not main for each in threads)
+
+    def abandon(self) -> bool:
+        """Abort the attempt though a function of it does not return; two seconds at most."""
+        ending.leave(self)
+        try:
+            aborted = self._clock.within(_ABANDON_S, self._supervisor.abandon)
+        except (MillstreamError, OSError, TimeoutError) as error:
+            log.warning("the job could not be cleaned up as the process ended: %s", error)
+            return False
+        if aborted:
+            self._channel.close()
+        return aborted
 
     def stop(self) -> None:
         """Ask the job to read no more and end well."""

@@ -179,6 +179,17 @@ class JobSupervisor:
             )
             self._end(succeeded=succeeded)
 
+    def abandon(self) -> bool:
+        """Clean up in the place of the thread that runs the job, whose functions do not return; the process ends.
+
+        Returns:
+            Whether that is done: else that thread does it now.
+        """
+        if self.master is None or not self.master.abandon():
+            return False
+        self._clean_up("CANCELED")
+        return True
+
     def _clean_up(self, status: str) -> None:
         """Note how the job ended, remove what it leaves, note that; what goes wrong does not change how it ended."""
         if self._results is None:

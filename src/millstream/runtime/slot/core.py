@@ -15,7 +15,14 @@ import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from millstream.common.errors import MillstreamError, NotSerializableError, StaleAttemptError, shorten
+from millstream.common.errors import (
+    JobExecutionError,
+    MillstreamError,
+    NotSerializableError,
+    StaleAttemptError,
+    shorten,
+)
+from millstream.common.interrupts import JobInterrupted
 from millstream.runtime.slot.tasks import SlotTasks
 from millstream.runtime.task.blocks import Block
 from millstream.runtime.task.report import EpochHeader, LogLine, SlotReport
@@ -98,6 +105,9 @@ class SlotCore:
         except MillstreamError as error:
             self._failure = error
             raise
+        except JobInterrupted:
+            self._failure = JobExecutionError("the job was cancelled")
+            raise self._failure from None
         self._kept[header.epoch, level] = output
         self._next = (header.epoch + 1, 0) if output.report is not None else (header.epoch, level + 1)
         return output

@@ -20,13 +20,16 @@ import sys
 import threading
 import traceback
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 from millstream.common.clock import SystemClock
-from millstream.common.errors import MillstreamError
+from millstream.common.errors import JobExecutionError, MillstreamError
 from millstream.common.file_systems import install as install_file_systems
+from millstream.common.interrupts import JobInterrupted
 from millstream.common.pyflink_names import install
 from millstream.runtime.connect.channel import Channel
+from millstream.runtime.job.cancel import GRACE_S, INTERRUPT_AGAIN_S, CancelWatch
 from millstream.runtime.slot.capture import capture_output
 from millstream.runtime.slot.core import SlotCore
 from millstream.runtime.slot.doors import Doors, name_slot
@@ -36,6 +39,7 @@ from millstream.runtime.slot.workspace import Workspace, open_workspace
 from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.deployment import load_dependencies, load_deployment
 from millstream.runtime.task.failures import describe_failure
+from millstream.runtime.task.interrupting import MainThreadInterrupter
 from millstream.runtime.task.report import LogLine
 
 __all__ = ["SlotBoot", "main"]
@@ -97,6 +101,7 @@ class _Process:
         self._busy = False
         self._logs: list[LogLine] = []
         self._cancelled = threading.Event()
+        self._interrupter = MainThreadInterrupter()
 
     def start(self) -> SlotAddress:
         """Listen; the operators are built later, by the first request."""
@@ -117,7 +122,7 @@ class _Process:
             install_file_systems(deployment.file_systems)
             tasks = SlotTasks(deployment, self._boot.slot, self._cancelled.is_set)
             core = SlotCore(tasks, self._boot.attempt)
-            tasks.open()
+            self._interrupter.run(tasks.open)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the driver is told
             self._workspace.close()
             work.done.put(self._failed(error))
@@ -137,7 +142,8 @@ class _Process:
             try:
                 if kind == "level":
                     assert work.request.header is not None
-                    output = core.run_level(work.request.header, work.request.level, work.bundles, self._logs)
+                    level = partial(core.run_level, work.request.header, work.request.level)
+                    output = self._interrupter.run(partial(level, work.bundles, self._logs))
                     answer = Answer(output=output)
                 elif kind == "query":
                     assert work.request.question is not None
@@ -166,6 +172,8 @@ class _Process:
                 return
 
     def _failed(self, error: BaseException) -> Answer:
+        if isinstance(error, JobInterrupted):
+            error = JobExecutionError("the job was cancelled")
         described = error if isinstance(error, MillstreamError) else describe_failure(error, self._boot.slot)
         return Answer(error=described, logs=self._take_logs())
 
@@ -197,7 +205,7 @@ class _Process:
         if request.kind == "ping":
             return Answer(text="pong")
         if request.kind == "cancel":
-            self._cancelled.set()
+            self._cancel()
             return Answer()
         if request.kind == "stack":
             return Answer(text=_stacks())
@@ -206,6 +214,19 @@ class _Process:
         work = _Work(request, bundles, queue.SimpleQueue())
         self._work.put(work)
         return work.done.get()
+
+    def _cancel(self) -> None:
+        """Have operators that wait give up, and soon interrupt what still runs."""
+        if not self._cancelled.is_set():
+            self._cancelled.set()
+            CancelWatch(
+                self._cancelled.is_set,
+                tell=lambda: None,
+                kill=self._interrupter.interrupt,
+                grace_s=GRACE_S,
+                poll_s=0,
+                again_s=INTERRUPT_AGAIN_S,
+            ).start()
 
     def _watch(self) -> None:
         jvm = _pidfd(self._boot.jvm_pid)

@@ -18,8 +18,9 @@ import pickle
 import secrets
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,12 +33,12 @@ from millstream.common import options, options_checkpointing
 from millstream.common.configuration import Configuration
 from millstream.common.errors import ConfigurationError, MillstreamError, SlotLostError
 from millstream.runtime.connect.sockets import remove_private
+from millstream.runtime.job.cancel import CancelWatch
 from millstream.runtime.job.executor import Executor
 from millstream.runtime.job.queryable import SlotQuestion
 from millstream.runtime.slot.place import find_place
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, ask, hold
 from millstream.runtime.slot.workspace import workspace_name
-from millstream.runtime.spark.cancel import CancelWatch
 from millstream.runtime.spark.session import SessionConfig, SessionHandle, shared_session
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
 from millstream.runtime.spark.slot_watch import SlotWatch
@@ -172,6 +173,11 @@ class SparkExecutor(Executor):
             if executor is not None:
                 self._give_up_executor(executor)
 
+    def abandon(self) -> bool:
+        """Kill the slots whose functions have not returned, by which the epoch's job ends."""
+        self._kill_all()
+        return False
+
     def keep_alive(self) -> None:
         """Ping every slot.
 
@@ -260,8 +266,11 @@ class SparkExecutor(Executor):
         asked = list(addresses)
         if not asked:
             return []
-        with ThreadPoolExecutor(len(asked)) as pool:
-            return list(zip(asked, pool.map(act, asked), strict=True))
+        # Not in a pool: those of `concurrent.futures` take no work any more while the interpreter ends.
+        outcomes: list[Future[_Result]] = [Future() for _ in asked]
+        for address, outcome in zip(asked, outcomes, strict=True):
+            threading.Thread(target=_settle, args=(outcome, act, address), daemon=True).start()
+        return [(address, outcome.result()) for address, outcome in zip(asked, outcomes, strict=True)]
 
     def _mark_jobs(self, tag: str) -> None:
         """Have the jobs that this thread submits be known by a tag, and their tasks be interrupted when cancelled.
@@ -376,6 +385,13 @@ class SparkExecutor(Executor):
 def _user_path() -> list[str]:
     """Return where the driver looks for modules that slots need as well: the script's directory and the like."""
     return [str(Path(entry).resolve()) for entry in sys.path if Path(entry or ".").is_dir()]
+
+
+def _settle(outcome: Future[_Result], act: Callable[[SlotAddress], _Result], address: SlotAddress) -> None:
+    try:
+        outcome.set_result(act(address))
+    except BaseException as error:  # noqa: BLE001 - raised again by who waits
+        outcome.set_exception(error)
 
 
 def _first_line(error: BaseException) -> str:
