@@ -15,7 +15,7 @@ import logging
 import math
 import os
 import pickle
-import tempfile
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -25,6 +25,7 @@ from millstream.common.clock import Clock
 from millstream.common.crash_points import reach
 from millstream.common.errors import CheckpointStorageError, ConfigurationError, NotSerializableError, shorten
 from millstream.common.ids import new_id
+from millstream.common.scratch import scratch_directory
 from millstream.common.type_forms import form_of
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
@@ -79,7 +80,7 @@ class CheckpointCoordinator:
         self.job_name = self._job_name = job_name
         self._nodes: list[StreamNode] = [node for vertex in job_graph.vertices for node in vertex.nodes]
         self._clock = clock
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._temporary: str | None = None
         self._stores: dict[str, FileStore] = {}
         self._base: str | None = None
         self._completed: list[Manifest] = []
@@ -321,7 +322,7 @@ class CheckpointCoordinator:
             if self._pointer is not None:
                 self._pointer.clear()
             if self._temporary is not None:
-                self._temporary.cleanup()
+                shutil.rmtree(self._temporary, ignore_errors=True)
                 self._temporary = None
             elif self.goes_with(status) is not None:
                 self.store.delete("")
@@ -390,8 +391,7 @@ class CheckpointCoordinator:
         if self._base is None:
             directory = self._settings.directory
             if directory is None:
-                self._temporary = tempfile.TemporaryDirectory(prefix="millstream-checkpoints-")
-                directory = self._temporary.name
+                directory = self._temporary = scratch_directory("checkpoints")
             self._base = f"{directory.rstrip('/')}/{self._job_id}"
             if "://" not in self._base:
                 self._base = os.path.abspath(os.path.expanduser(self._base))

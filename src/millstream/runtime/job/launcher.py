@@ -14,7 +14,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from millstream.common import options
+from millstream.common import options, options_state
 from millstream.common import options_checkpointing as keys
 from millstream.common.clock import Clock, SystemClock
 from millstream.common.configuration import Configuration
@@ -27,6 +27,7 @@ from millstream.common.file_systems import FileSystemSettings, using
 from millstream.common.ids import new_id
 from millstream.common.interrupts import is_interruption
 from millstream.common.job_failure import JobFailureInfo
+from millstream.common.scratch import sweep
 from millstream.graph.epoch_plan import EpochPlan, build_epoch_plan
 from millstream.graph.job_graph import build_job_graph
 from millstream.graph.launcher import (
@@ -53,8 +54,10 @@ from millstream.runtime.job.job_master import JobControl, JobMaster, SavepointRe
 from millstream.runtime.job.queryable import StateQuery, answer_request, fail_queries
 from millstream.runtime.job.restart import restart_strategy
 from millstream.runtime.job.settings import JobSettings, is_batch
+from millstream.runtime.job.status_files import read_running_jobs
 from millstream.runtime.job.supervisor import JobSupervisor
 from millstream.runtime.local.executor import LocalExecutor
+from millstream.runtime.slot.workspace import sweep_workspaces
 from millstream.runtime.task.dependencies import collect_dependencies
 from millstream.runtime.task.deployment import Deployment
 from millstream.state.backends import KeyedStateSettings
@@ -91,6 +94,7 @@ class DefaultLauncher(JobLauncher):
         """Check the job and start it."""
         configuration = submission.configuration
         plan = _build_plan(submission)
+        threading.Thread(target=_sweep, args=(configuration,), name="sweep", daemon=True).start()
         file_systems = FileSystemSettings.of(configuration, os.environ)
         with using(file_systems):
             check_locations(configuration)
@@ -276,6 +280,7 @@ class _Job(RunningJob):
                 raise  # with millstream.debug: on the main thread, which is not to wait
         finally:
             try:
+                sweep()  # what slots of this job left that were killed
                 self._output.end()
                 self._fail_queries()
                 self._fail_savepoints()
@@ -383,6 +388,17 @@ class _Job(RunningJob):
     def accumulators(self) -> dict[str, Any]:
         """Return the accumulators as of the last epoch."""
         return self._master.accumulators.results()
+
+
+def _sweep(configuration: Configuration) -> None:
+    """Remove what drivers and slots of this user have left on this host that were killed."""
+    sweep()
+    local = configuration.get(options_state.STATE_LOCAL_DIRECTORY)
+    if local is not None:
+        sweep(local)
+    sweep_workspaces()
+    with suppress(OSError):  # somebody else's directory, of which whoever asks is told
+        read_running_jobs()  # which removes the files of jobs that are gone
 
 
 def _claim_behind(configuration: Configuration) -> int | None:

@@ -28,6 +28,7 @@ from millstream.common.errors import JobExecutionError, MillstreamError
 from millstream.common.file_systems import install as install_file_systems
 from millstream.common.interrupts import JobInterrupted
 from millstream.common.pyflink_names import install
+from millstream.common.scratch import remove_all, sweep
 from millstream.runtime.connect.channel import Channel
 from millstream.runtime.job.cancel import GRACE_S, INTERRUPT_AGAIN_S, CancelWatch
 from millstream.runtime.slot.capture import capture_output
@@ -111,6 +112,7 @@ class _Process:
         unix = self._doors.open_unix(boot.place)
         tcp = (boot.host, self._doors.open_tcp(boot.bind)) if boot.tcp else None
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
+        threading.Thread(target=sweep, name="sweep", daemon=True).start()
         return SlotAddress(boot.slot, boot.host, os.getpid(), unix, tcp, boot.place, boot.executor, name)
 
     def run(self) -> None:
@@ -197,8 +199,11 @@ class _Process:
             self.exit(0)
 
     def exit(self, code: int) -> NoReturn:
-        """End the process."""
+        """End the process; what it leaves, and what processes left that were killed, is removed."""
         self._doors.close()
+        self._workspace.close()
+        remove_all()
+        sweep()
         os._exit(code)
 
     def _answer(self, request: Request, bundles: list[bytes]) -> Answer:

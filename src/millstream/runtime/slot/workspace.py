@@ -33,10 +33,10 @@ from pathlib import Path
 from typing import IO
 
 from millstream.common.errors import JobDefinitionError
-from millstream.common.private_files import check_private, private_directory
+from millstream.common.private_files import NotPrivateError, check_private, private_directory
 from millstream.runtime.task.dependencies import Dependencies, ShippedFile
 
-__all__ = ["Workspace", "open_workspace", "workspace_name"]
+__all__ = ["Workspace", "open_workspace", "sweep_workspaces", "workspace_name"]
 
 PIP_TIMEOUT_S = 1_800
 _PARTS = ("files", "packages", "archives", "cache", "requirements", "wheels")
@@ -137,6 +137,12 @@ def _try_exclusive(lock: IO[bytes]) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def sweep_workspaces() -> None:
+    """Remove what killed slots of this user have left behind on this host."""
+    with contextlib.suppress(NotPrivateError, OSError):  # nothing of ours lies there
+        _sweep(private_directory("files"))
 
 
 def _sweep(directory: Path) -> None:

@@ -97,8 +97,9 @@ class Program:
         return self.process.returncode
 
     def left(self):
-        """Return the files that are left behind."""
-        return [path for path in self.directory.rglob("*") if not path.is_dir()]
+        """Return the files that are left behind, but for the locks of directories that stay."""
+        files = (path for path in self.directory.rglob("*") if not path.is_dir())
+        return [path for path in files if path.name != "lock"]
 
 
 RUN = [sys.executable, "-m", "millstream.cli.main", "run", "--target", "local"]
@@ -174,3 +175,20 @@ threading.Thread(target=environment.execute).start()
     assert program.end() == 0, program.stderr
     assert program.stdout == "1\n2\n"
     assert program.stderr == ""
+
+
+def test_what_a_killed_driver_left_is_removed_by_the_next(tmp_path):
+    killed = Program(tmp_path, EXECUTE, "sleep")
+    killed.wait_until_busy()
+    killed.end(signal.SIGKILL)
+    assert any("state-" in str(path) for path in killed.left())
+    (tmp_path / "next.py").write_text(
+        "from millstream.datastream import StreamExecutionEnvironment\n"
+        "environment = StreamExecutionEnvironment.get_execution_environment()\n"
+        "environment.from_collection([1]).map(lambda x: __import__('time').sleep(1)).print()\n"
+        "environment.execute()\n"
+    )
+    command = [sys.executable, "-m", "millstream.cli.main", "run", "--target", "local"]
+    environment = {**os.environ, "TMPDIR": str(killed.directory)}
+    subprocess.run([*command, str(tmp_path / "next.py")], env=environment, check=True, timeout=60)
+    assert killed.left() == []
