@@ -39,7 +39,7 @@ from millstream.runtime.job.queryable import SlotQuestion
 from millstream.runtime.slot.place import find_place
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, ask, hold
 from millstream.runtime.slot.workspace import workspace_name
-from millstream.runtime.spark.session import SessionConfig, SessionHandle, shared_session
+from millstream.runtime.spark.session import SessionConfig, SessionHandle, acquire_session, release_session
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
 from millstream.runtime.spark.slot_watch import SlotWatch
 from millstream.runtime.task.deployment import Deployment, dump_deployment
@@ -79,7 +79,7 @@ class SparkExecutor(Executor):
         payload = dump_deployment(deployment)
         self._levels = len(deployment.plan.levels)
         self._slots = deployment.plan.slots
-        self._handle = shared_session(self._session_config())
+        self._handle = acquire_session(self._session_config())
         context = self._handle.context
         self._mark_jobs(f"millstream-{deployment.job_id}-{deployment.attempt}")
         self._broadcast = context.broadcast(payload)
@@ -206,13 +206,16 @@ class SparkExecutor(Executor):
             assert self._handle is not None
             try:
                 self._handle.context.removeJobTag(tag)
-            except (OSError, Py4JError):
+            except (AttributeError, OSError, Py4JError):  # Spark's context has been stopped
                 _log.debug("the JVM is gone, and this thread's tags with it")
         if broadcast is not None:
             try:
                 broadcast.destroy()
             except Py4JError:
                 _log.debug("the JVM is gone, and the broadcast with it")
+        if self._handle is not None:
+            self._handle = None
+            release_session()
 
     def _session_config(self) -> SessionConfig:
         return SessionConfig(

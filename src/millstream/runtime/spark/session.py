@@ -34,8 +34,10 @@ __all__ = [
     "SessionConfig",
     "SessionHandle",
     "SparkConnectError",
+    "acquire_session",
     "check_settings",
     "open_session",
+    "release_session",
     "shared_session",
 ]
 
@@ -187,31 +189,91 @@ def open_session(config: SessionConfig) -> SessionHandle:
     return _create_session(config)
 
 
-_shared: tuple[SessionConfig, SessionHandle] | None = None
+class SharedSession:
+    """The one session of this process that jobs share, also jobs that run at once; any thread may call it.
+
+    It stays open for later jobs, until the process ends. Spark allows one context in a process, so one with other
+    settings is closed first, unless a job runs in it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: tuple[SessionConfig, SessionHandle] | None = None
+        self._users = 0
+
+    def acquire(self, config: SessionConfig) -> SessionHandle:
+        """Return the session for `config`; `release` it when the job has ended.
+
+        Raises:
+            ConfigurationError: If a job runs in one with other settings; names those that differ.
+            MillstreamError: What `open_session` raises.
+        """
+        with self._lock:
+            handle = self._find(config)
+            if handle is None:
+                handle = open_session(config)
+                if self._kept is None:
+                    atexit.register(self.close)
+                self._kept = (config, handle)
+            self._users += 1
+            return handle
+
+    def release(self) -> None:
+        """Tell that a job needs the session no more."""
+        with self._lock:
+            self._users -= 1
+
+    def close(self) -> None:
+        """Stop the session, if millstream made it."""
+        if self._kept is not None:
+            self._kept[1].close()
+
+    def _find(self, config: SessionConfig) -> SessionHandle | None:
+        if self._kept is None:
+            return None
+        kept, handle = self._kept
+        if handle.context._jsc is None:
+            self._users = 0  # somebody stopped it: what ran in it fails
+            return None
+        differences = _differences(kept, config)
+        if not differences:
+            return handle
+        if self._users:
+            raise ConfigurationError(
+                f"a job of this process runs in a Spark session with other settings: {'; '.join(differences)}",
+                detail="Spark allows one session in a process.",
+                hint="Give both jobs the same settings, wait until the other has ended, or start another process.",
+            )
+        handle.close()
+        return None
+
+
+_session = SharedSession()
+acquire_session = _session.acquire
+release_session = _session.release
 
 
 def shared_session(config: SessionConfig) -> SessionHandle:
-    """Return the process's session for `config`; it stays open for later jobs, until the process ends.
+    """Return the process's session for `config`, for who does not mind that a later job may close it.
 
-    Spark allows one context in a process, so a session with other settings that was made here is closed first.
+    Raises:
+        MillstreamError: As `SharedSession.acquire`.
     """
-    global _shared
-    if _shared is not None:
-        kept, handle = _shared
-        same = (kept.master, kept.conf) == (config.master, config.conf)
-        if same and handle.context._jsc is not None:
-            return handle
-        handle.close()
-    handle = open_session(config)
-    if _shared is None:
-        atexit.register(_close_shared)
-    _shared = (config, handle)
+    handle = acquire_session(config)
+    release_session()
     return handle
 
 
-def _close_shared() -> None:
-    if _shared is not None:
-        _shared[1].close()
+def _differences(kept: SessionConfig, config: SessionConfig) -> list[str]:
+    """Return which settings differ, and how.
+
+    >>> _differences(SessionConfig("local[2]"), SessionConfig("local[4]", conf={"spark.x": "1"}))
+    ['master is local[2], not local[4]', 'spark.x is not set, not 1']
+    """
+    pairs = {"master": (kept.master, config.master)}
+    for key in sorted({*kept.conf, *config.conf}):
+        pairs[key] = (kept.conf.get(key, "not set"), config.conf.get(key, "not set"))
+    return [f"{key} is {before}, not {now}" for key, (before, now) in pairs.items() if before != now]
 
 
 def check_settings(context: SparkContext) -> list[str]:
