@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import secrets
 import signal
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +25,7 @@ from millstream.graph.epoch_plan import build_epoch_plan
 from millstream.graph.job_graph import build_job_graph
 from millstream.graph.stream_graph import build_stream_graph
 from millstream.runtime.slot.process import SlotBoot
-from millstream.runtime.slot.wire import Request, ask, hold
+from millstream.runtime.slot.wire import Request, SlotSilentError, ask, hold
 from millstream.runtime.spark.shuttle import start_slot
 from millstream.runtime.task.deployment import Deployment, dump_deployment
 from millstream.runtime.task.report import EpochHeader
@@ -38,6 +40,16 @@ HEADER = EpochHeader(
 class Hanging(MapFunction):
     def open(self, runtime_context):
         time.sleep(600)
+
+    def map(self, value):
+        return value
+
+
+class Locks(MapFunction):
+    """Holds the interpreter's lock for three seconds."""
+
+    def open(self, runtime_context):
+        ctypes.PyDLL(None).sleep(3)
 
     def map(self, value):
         return value
@@ -84,7 +96,7 @@ def test_slot_answers_on_unix_socket_and_tcp_and_ends_when_closed(start, process
     there = slot.ask("level", HEADER, here="another host").output
     assert there.report is not None
     assert slot.ask("level", HEADER).output == there
-    assert "run" in slot.ask("stack").text
+    assert slot.ask("stack").text == ""
     assert slot.ask("close").error is None
     processes.wait_until_no_slot()
     with pytest.raises(SlotLostError, match=f"slot 0 .process {slot.address.pid} on localhost. is lost"):
@@ -209,6 +221,35 @@ def test_slot_that_does_not_answer_is_lost_after_the_timeout(start):
     os.kill(slot.address.pid, signal.SIGSTOP)
     with pytest.raises(SlotLostError, match=r"silent for 0\.2 s"):
         slot.ask("open", timeout_s=0.2)
+
+
+@pytest.mark.parametrize("here", ["", "another host"])
+def test_slot_whose_function_holds_the_interpreters_lock_is_busy_and_not_lost(start, here):
+    slot = start(Locks(), lease_s=1)
+    with hold(slot.address, slot.secret, here=here, timeout_s=10) as held, ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(slot.ask, "open", here=here, timeout_s=0.5)
+        time.sleep(1)
+        with pytest.raises(SlotSilentError):
+            slot.ask("ping", timeout_s=0.5)
+        assert opening.result().error is None
+        assert not held.poll(0.5), "its lease ran out although it was busy"
+    assert slot.ask("ping").text == "pong"
+
+
+def test_the_stack_of_a_function_that_never_returns_is_its_users(start):
+    slot = start(Hanging())
+    pool = ThreadPoolExecutor(1)
+    opening = pool.submit(slot.ask, "open")
+    deadline = time.monotonic() + 30
+    while not (stack := slot.ask("stack").text):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert "in open" in stack and "time.sleep(600)" in stack
+    assert "millstream/runtime" not in stack
+    os.kill(slot.address.pid, signal.SIGKILL)
+    with pytest.raises(SlotLostError):
+        opening.result()
+    pool.shutdown()
 
 
 def test_abort_does_not_wait_for_a_function_that_never_ends(start):

@@ -46,7 +46,7 @@ _roots: dict[str, _Root] = {}
 _guard = threading.Lock()
 
 
-def scratch_directory(kind: str, base: str | os.PathLike[str] | None = None) -> str:
+def scratch_directory(kind: str, base: str | Path | None = None) -> str:
     """Return a new directory that is removed when this process has ended, if nobody removes it before.
 
     Args:
@@ -77,7 +77,7 @@ def remove_all() -> None:
         os.close(root.lock)
 
 
-def sweep(base: str | os.PathLike[str] | None = None) -> None:
+def sweep(base: str | Path | None = None) -> None:
     """Remove what processes of this user have left that are gone; never waits for another that does the same.
 
     Args:

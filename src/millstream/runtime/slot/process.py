@@ -39,7 +39,7 @@ from millstream.runtime.slot.wire import Answer, Request, SlotAddress, receive, 
 from millstream.runtime.slot.workspace import Workspace, open_workspace
 from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.deployment import load_dependencies, load_deployment
-from millstream.runtime.task.failures import describe_failure
+from millstream.runtime.task.failures import describe_failure, user_frames
 from millstream.runtime.task.interrupting import MainThreadInterrupter
 from millstream.runtime.task.report import LogLine
 
@@ -119,6 +119,7 @@ class _Process:
         """Build and open the operators, then serve until the attempt ends."""
         self._logs = capture_output(self._boot.slot)
         work = self._work.get()
+        self._busy = True
         try:
             deployment = load_deployment(self._boot.deployment, self._workspace.cached_files)
             install_file_systems(deployment.file_systems)
@@ -127,9 +128,11 @@ class _Process:
             self._interrupter.run(tasks.open)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the driver is told
             self._workspace.close()
+            self._rest()
             work.done.put(self._failed(error))
             self._serve_end_only()
             return
+        self._rest()
         gc.collect()
         gc.freeze()
         gc.set_threshold(200_000, 20, 50)
@@ -158,13 +161,18 @@ class _Process:
                     answer = Answer(logs=self._take_logs())
             except BaseException as error:  # noqa: BLE001 - whatever it is, the driver is told
                 answer = self._failed(error)
-            self._busy = False
+            self._rest()
             ends = kind not in ("level", "query")
             if ends:
                 self._workspace.close()
             work.done.put(answer)
             if ends:
                 return
+
+    def _rest(self) -> None:
+        """Be busy no more; the lease begins anew: pings may have found the interpreter's lock taken."""
+        self._last_asked = self._clock.monotonic()
+        self._busy = False
 
     def _serve_end_only(self) -> None:
         while True:
@@ -213,7 +221,7 @@ class _Process:
             self._cancel()
             return Answer()
         if request.kind == "stack":
-            return Answer(text=_stacks())
+            return Answer(text=_user_stack() if self._interrupter.is_running else "")
         if request.kind == "kill":
             self.exit(1)
         work = _Work(request, bundles, queue.SimpleQueue())
@@ -273,14 +281,12 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def _stacks() -> str:
-    frames = sys._current_frames()
-    parts = []
-    for thread in threading.enumerate():
-        frame = frames.get(thread.ident or 0)
-        if frame is not None:
-            parts.append(f"{thread.name}\n{''.join(traceback.format_stack(frame))}")
-    return "\n".join(parts)
+def _user_stack() -> str:
+    """Return where the main thread is, which runs the functions: from the first frame on that is not millstream's."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    return (
+        "" if frame is None else "".join(traceback.format_list(user_frames(traceback.extract_stack(frame))))
+    )
 
 
 def main() -> None:

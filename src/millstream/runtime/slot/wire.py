@@ -18,9 +18,14 @@ from millstream.runtime.connect.channel import Channel
 from millstream.runtime.connect.handshake import HandshakeError
 from millstream.runtime.job.queryable import SlotQuestion
 from millstream.runtime.slot.core import LevelOutput
+from millstream.runtime.slot.liveness import may_be_busy, probe_host
 from millstream.runtime.task.report import EpochHeader, LogLine
 
-__all__ = ["Answer", "Request", "SlotAddress", "ask", "hold", "receive", "send"]
+__all__ = ["Answer", "Request", "SlotAddress", "SlotSilentError", "ask", "hold", "is_busy", "receive", "send"]
+
+
+class SlotSilentError(SlotLostError):
+    """A slot did not answer in time; its process may be there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +116,8 @@ def ask(
 ) -> Answer:
     """Ask a slot and wait for its answer.
 
-    A slow answer is waited for as long as the slot answers pings; a slot that does not is lost. An abort is not
-    waited for longer than `timeout_s`: a function may never return.
+    A slow answer is waited for as long as the slot answers pings, or may be busy (`liveness.py`); any other is lost.
+    An abort is not waited for longer than `timeout_s`: a function may never return.
 
     Args:
         address: The slot.
@@ -123,14 +128,22 @@ def ask(
         timeout_s: How long a slot may be silent.
 
     Raises:
-        SlotLostError: If the slot is gone or silent.
+        SlotSilentError: If it is silent, or a ping is not answered in time.
+        SlotLostError: If the slot is gone.
     """
-    with _telling_loss(address, timeout_s), _connect(address, secret, here, timeout_s) as connection:
-        send(connection, request, bundles)
-        while not connection.poll(timeout_s):
-            if request.kind in ("ping", "abort") or not _answers_ping(address, secret, here, timeout_s):
-                raise _lost(address, f"it was silent for {timeout_s:g} s")
-        answer, _ = receive(connection)
+    limited = request.kind in ("ping", "abort", "kill", "cancel", "stack")
+    with _telling_loss(address, timeout_s):
+        connection = _connect(address, secret, here, timeout_s)
+        while connection is None:
+            if limited or not (_same_place(address, here) and is_busy(address, here)):
+                raise _silent(address, timeout_s)
+            connection = _connect(address, secret, here, timeout_s)
+        with connection:
+            send(connection, request, bundles)
+            while not connection.poll(timeout_s):
+                if limited or not _answers_ping(address, secret, here, timeout_s):
+                    raise _silent(address, timeout_s)
+            answer, _ = receive(connection)
     assert isinstance(answer, Answer)
     return answer
 
@@ -149,6 +162,8 @@ def hold(address: SlotAddress, secret: bytes, *, here: str, timeout_s: float) ->
     """
     with _telling_loss(address, timeout_s):
         connection = _connect(address, secret, here, timeout_s)
+        if connection is None:
+            raise _silent(address, timeout_s)
         try:
             send(connection, Request("hold"))
         except OSError:
@@ -162,25 +177,50 @@ def _telling_loss(address: SlotAddress, timeout_s: float) -> Iterator[None]:
     """Turn what goes wrong with a connection into the loss of the slot."""
     try:
         yield
+    except SlotLostError:
+        raise
     except (BlockingIOError, TimeoutError) as error:
-        raise _lost(address, f"it was silent for {timeout_s:g} s") from error
+        raise _silent(address, timeout_s) from error
     except HandshakeError as error:
         raise _lost(address, error.message) from error
     except (OSError, EOFError) as error:
         raise _lost(address, f"{type(error).__name__}: {error}") from error
 
 
-def _connect(address: SlotAddress, secret: bytes, here: str, timeout_s: float) -> Channel:
+def _connect(address: SlotAddress, secret: bytes, here: str, timeout_s: float) -> Channel | None:
+    """Connect; None if the slot, or its host, does not answer in time."""
     target = address.unix if address.place == here or address.tcp is None else address.tcp
-    return connect(target, secret, address.name, timeout_s=timeout_s, silence_s=timeout_s)
+    try:
+        channel = connect(target, secret, address.name, timeout_s=timeout_s, silence_s=timeout_s)
+    except (BlockingIOError, TimeoutError):
+        return None
+    probe_host(channel, timeout_s)
+    return channel
 
 
 def _answers_ping(address: SlotAddress, secret: bytes, here: str, timeout_s: float) -> bool:
+    """Return whether a slot answers, or may be busy."""
     try:
         ask(address, secret, Request("ping"), here=here, timeout_s=timeout_s)
+    except SlotSilentError:
+        return is_busy(address, here)
     except SlotLostError:
         return False
     return True
+
+
+def is_busy(address: SlotAddress, here: str) -> bool:
+    """Return whether a silent slot may answer later, as far as can be seen from `here`."""
+    return may_be_busy(address.pid, same_place=_same_place(address, here))
+
+
+def _same_place(address: SlotAddress, here: str) -> bool:
+    return address.place == here or address.tcp is None
+
+
+def _silent(address: SlotAddress, timeout_s: float) -> SlotLostError:
+    lost = _lost(address, f"it was silent for {timeout_s:g} s")
+    return SlotSilentError(lost.message, hint=lost.hint)
 
 
 def _lost(address: SlotAddress, reason: str) -> SlotLostError:

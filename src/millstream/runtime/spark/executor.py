@@ -13,6 +13,7 @@ told to give up the job, and an executor that cannot be reached.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import pickle
 import secrets
@@ -30,6 +31,7 @@ from pyspark import RDD
 from pyspark.serializers import NoOpSerializer
 
 from millstream.common import options, options_checkpointing
+from millstream.common.clock import SystemClock
 from millstream.common.configuration import Configuration
 from millstream.common.errors import ConfigurationError, MillstreamError, SlotLostError
 from millstream.runtime.connect.sockets import remove_private
@@ -37,7 +39,7 @@ from millstream.runtime.job.cancel import CancelWatch
 from millstream.runtime.job.executor import Executor
 from millstream.runtime.job.queryable import SlotQuestion
 from millstream.runtime.slot.place import find_place
-from millstream.runtime.slot.wire import Answer, Request, SlotAddress, ask, hold
+from millstream.runtime.slot.wire import Answer, Request, SlotAddress, SlotSilentError, ask, hold, is_busy
 from millstream.runtime.slot.workspace import workspace_name
 from millstream.runtime.spark.session import SessionConfig, SessionHandle, acquire_session, release_session
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
@@ -49,6 +51,7 @@ __all__ = ["SparkExecutor"]
 
 _log = logging.getLogger(__name__)
 _ABORT_S = 5.0
+_SLOW_EPOCH_S = 30.0
 
 _Result = TypeVar("_Result")
 
@@ -73,6 +76,8 @@ class SparkExecutor(Executor):
         self._cancel_watch: CancelWatch | None = None
         self._slot_watch: SlotWatch | None = None
         self._tag: str | None = None
+        self._clock = SystemClock()
+        self._epoch_began: float | None = None
 
     def deploy(self, deployment: Deployment) -> None:
         """Start the slots by a Spark job, then have all of them open their operators."""
@@ -122,12 +127,14 @@ class SparkExecutor(Executor):
                     self._timeout_s,
                 )
             )
+        self._epoch_began = self._clock.monotonic()
         try:
             frames = self._collect(rdd)
         except SlotLostError:
             self._raise_lost()
             raise
         finally:
+            self._epoch_began = None
             if self._levels > 1:
                 rdd._jrdd.rdd().cleanShuffleDependencies(False)
         reports = [pickle.loads(frame[1:]) for frame in frames if frame[:1] == b"R"]
@@ -184,9 +191,10 @@ class SparkExecutor(Executor):
         Raises:
             SlotLostError: If one is gone.
         """
-        self._raise_lost()
         for address in self._addresses.values():
-            self._ask(address, Request("ping"), timeout_s=self._timeout_s)
+            self._raise_lost()
+            with suppress(SlotSilentError):  # if it is not only busy, the watch tells
+                self._ask(address, Request("ping"), timeout_s=min(self._timeout_s, self._lease_s / 6))
 
     def query(self, slot: int, question: SlotQuestion) -> bytes:
         """Ask a slot."""
@@ -308,12 +316,17 @@ class SparkExecutor(Executor):
             self._is_cancelled, tell=self._tell_cancelled, kill=self._kill_all, grace_s=self._timeout_s
         )
         self._cancel_watch.start()
+        # Short: while one slot is busy, the others' leases have to be renewed.
+        ping_s = min(self._timeout_s, self._lease_s / 6)
         self._slot_watch = SlotWatch(
             tuple(self._addresses.values()),
             hold=lambda address: hold(address, self._secret, here=find_place(), timeout_s=self._timeout_s),
-            ping=lambda address: self._ask(address, Request("ping"), timeout_s=self._timeout_s),
+            ping=lambda address: self._ask(address, Request("ping"), timeout_s=ping_s),
             on_lost=self._cancel_spark,
             interval_s=min(self._lease_s / 3, self._timeout_s / 4),
+            is_busy=lambda address: is_busy(address, find_place()),
+            patience=math.ceil(self._timeout_s / ping_s),
+            on_look=self._look_at_epoch,
         )
         self._slot_watch.start()
 
@@ -349,11 +362,37 @@ class SparkExecutor(Executor):
             _log.warning("executor %s could not be given up: %s", executor, error)
 
     def _tell_cancelled(self) -> None:
-        for address in tuple(self._addresses.values()):
-            try:
-                self._ask(address, Request("cancel"), timeout_s=_ABORT_S)
-            except SlotLostError:
-                _log.debug("slot %d is gone and cannot be told that its job is cancelled", address.slot)
+        self._gather(tuple(self._addresses.values()), self._tell_slot_cancelled)
+
+    def _tell_slot_cancelled(self, address: SlotAddress) -> None:
+        try:
+            self._ask(address, Request("cancel"), timeout_s=_ABORT_S)
+        except SlotLostError:
+            _log.debug("slot %d is gone and cannot be told that its job is cancelled", address.slot)
+
+    def _look_at_epoch(self) -> None:
+        """Tell of an epoch that takes long, once, and what its slots are at; on the watch's thread."""
+        began = self._epoch_began
+        if began is None or self._clock.monotonic() - began < _SLOW_EPOCH_S:
+            return
+        self._epoch_began = None
+        for address, stack in self._gather(tuple(self._addresses.values()), self._find_stack):
+            if stack is not None:
+                _log.warning(
+                    "an epoch takes longer than %g s; slot %d is here:\n%s",
+                    _SLOW_EPOCH_S,
+                    address.slot,
+                    stack,
+                )
+
+    def _find_stack(self, address: SlotAddress) -> str | None:
+        """Return what a slot's function is at; None if it is at nothing."""
+        try:
+            return self._ask(address, Request("stack"), timeout_s=_ABORT_S).text or None
+        except SlotSilentError:
+            return "a call that holds the interpreter's lock, so that nothing more can be seen"
+        except SlotLostError:
+            return None
 
     def _kill_all(self) -> None:
         for address in tuple(self._addresses.values()):

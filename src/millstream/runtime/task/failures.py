@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from millstream.common.interrupts import is_interruption
 from millstream.operators.user_code import attached_element
 from millstream.runtime.task.origin import ORIGIN
 
-__all__ = ["describe_failure", "describing", "guarded"]
+__all__ = ["describe_failure", "describing", "guarded", "user_frames"]
 
 _OPERATOR = "__millstream_operator__"
 _PACKAGE = str(Path(__file__).parents[2])
@@ -73,11 +73,14 @@ def _user_traceback(error: BaseException) -> str:
     while pending:
         one = pending.pop()
         if one is not None:
-            kept = [frame for frame in one.stack if not _is_ours(frame.filename)]
-            if kept:
-                one.stack = traceback.StackSummary.from_list(kept)
+            one.stack = traceback.StackSummary.from_list(user_frames(one.stack))
             pending += [one.__cause__, one.__context__]
     return "".join(described.format())
+
+
+def user_frames(frames: Sequence[traceback.FrameSummary]) -> Sequence[traceback.FrameSummary]:
+    """Return the frames of a stack that are not millstream's; all of them if there are no others."""
+    return [frame for frame in frames if not _is_ours(frame.filename)] or frames
 
 
 def _is_ours(filename: str) -> bool:

@@ -31,6 +31,11 @@ class MainThreadInterrupter:
         self._running = self._wanted = False
         signal.signal(signal.SIGINT, self._on_signal)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the main thread is in `run`."""
+        return self._running
+
     def run(self, action: Callable[[], Result]) -> Result:
         """Do what may be interrupted.
 
