@@ -22,6 +22,10 @@ from hypothesis import settings
 from millstream.common.configuration import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 
+# A script's shell has what it puts into the background ignore Ctrl-C, and all that this starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Machines are slow now and then; what takes too long is caught by the limit on the test as a whole.
 settings.register_profile("millstream", deadline=None)
 settings.load_profile("millstream")

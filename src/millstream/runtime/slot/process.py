@@ -112,7 +112,6 @@ class _Process:
         unix = self._doors.open_unix(boot.place)
         tcp = (boot.host, self._doors.open_tcp(boot.bind)) if boot.tcp else None
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
-        threading.Thread(target=sweep, name="sweep", daemon=True).start()
         return SlotAddress(boot.slot, boot.host, os.getpid(), unix, tcp, boot.place, boot.executor, name)
 
     def run(self) -> None:
@@ -123,6 +122,8 @@ class _Process:
         try:
             deployment = load_deployment(self._boot.deployment, self._workspace.cached_files)
             install_file_systems(deployment.file_systems)
+            for base in {None, deployment.keyed_state.local_directory}:
+                threading.Thread(target=sweep, args=(base,), name="sweep", daemon=True).start()
             tasks = SlotTasks(deployment, self._boot.slot, self._cancelled.is_set)
             core = SlotCore(tasks, self._boot.attempt)
             self._interrupter.run(tasks.open)
