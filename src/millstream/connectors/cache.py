@@ -179,6 +179,8 @@ class _CacheEnumerator(SplitEnumerator):
 
 
 class _CacheReader(SourceReader):
+    gives_away = True
+
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         """Read batches from a position on."""
         records = 0

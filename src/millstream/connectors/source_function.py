@@ -45,6 +45,7 @@ from millstream.operators.base import OperatorContext
 from millstream.operators.checkpointed import initialize_checkpointed
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.source_function import SourceEvents
+from millstream.operators.values import copy_of
 from millstream.spi.source import (
     Boundedness,
     EmitBatch,
@@ -163,6 +164,8 @@ class _FunctionEnumerator(SplitEnumerator):
 
 class SourceFunctionReader(SourceReader):
     """Runs the function on a thread and reads what it has received; the subtask's thread calls it."""
+
+    gives_away = True  # what a function collects is copied
 
     def __init__(self, function: SourceFunction, log_root: str | None, subtask_index: int) -> None:
         self._function = function
@@ -359,10 +362,10 @@ class _Receiver(SourceContext):
         self._error: BaseException | None = None
 
     def collect(self, value: Any) -> None:
-        self._put((_RECORD, value, None))
+        self._put((_RECORD, copy_of(value), None))
 
     def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
-        self._put((_RECORD, value, timestamp))
+        self._put((_RECORD, copy_of(value), timestamp))
 
     def emit_watermark(self, timestamp: int) -> None:
         self._put((_WATERMARK, timestamp, None))

@@ -12,6 +12,7 @@ from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator
 from millstream.operators.timer_service import KeyedContext, ProcessContext
 from millstream.operators.user_code import attach_element, check_results, fit
+from millstream.operators.values import take_all
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 
 __all__ = ["Process", "call_each", "call_each_keyed", "emit_results", "extend_stamped", "noted"]
@@ -77,14 +78,13 @@ def _call_unstamped(
     process: Process, context: Any, state: Any, keys: Iterable[Any], values: list[Any], timestamps: Any
 ) -> tuple[list[Any], list[int] | None]:
     results: list[Any] = []
-    extend = results.extend
     context.stamp = MIN_TIMESTAMP
     value = produced = None
     try:
         for value, state.current_key in zip(values, keys, strict=False):
             produced = process(value, context)
             if produced is not None:
-                extend(produced)
+                take_all(produced, results)
     except BaseException as error:
         attach_element(error, value)
         check_results(_name_of(process), produced, value)
@@ -117,7 +117,7 @@ def _name_of(process: Process) -> str:
 def extend_stamped(results: list[Any], produced: Iterable[Any], stamps: list[int] | None, stamp: int) -> None:
     """Add what was yielded for one record or timer, each with its timestamp; `stamps` is None if there are none."""
     before = len(results)
-    results.extend(produced)
+    take_all(produced, results)
     if stamps is not None:
         stamps.extend(repeat(stamp, len(results) - before))
 

@@ -42,6 +42,7 @@ from millstream.operators.functions_adapter import open_function
 from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
+from millstream.operators.values import ATOMIC, copy_of, is_immutable, take_all
 from millstream.state.keyed import NO_KEY
 from millstream.state.snapshots import Entries, StateChanges
 from millstream.state.touched import TouchedKeys
@@ -331,17 +332,23 @@ class IntervalJoinOperator(Operator):
     ) -> None:
         process, context = self._function.process_element, self._context
         other_stamps, other_values = other.stamps, other.values
+        kept, fixed = value, is_immutable(value)
         for place in places:
-            other_ms = other_stamps[place]
+            other_ms, match = other_stamps[place], other_values[place]
             produced: Iterable[Any] | None
+            # The function may change its arguments, which have other pairs.
+            if not fixed:
+                value = copy_of(kept)
+            if type(match) not in ATOMIC:
+                match = copy_of(match)
             if own_index == 0:
                 context.left_ms, context.right_ms = stamp, other_ms
-                produced = process(value, other_values[place], context)
+                produced = process(value, match, context)
             else:
                 context.left_ms, context.right_ms = other_ms, stamp
-                produced = process(other_values[place], value, context)
+                produced = process(match, value, context)
             if produced is not None:
-                results.extend(produced)
+                take_all(produced, results)
                 stamps.extend([max(stamp, other_ms)] * (len(results) - len(stamps)))
 
     def _take_out_late(

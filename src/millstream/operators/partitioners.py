@@ -15,6 +15,7 @@ from typing import Any
 from millstream.common.errors import ConfigurationError
 from millstream.common.functions import Partitioner
 from millstream.common.typeinfo import TypeInformation
+from millstream.operators.values import claim
 from millstream.state.key_groups import KeyGroupMemo
 
 __all__ = [
@@ -238,6 +239,7 @@ class _Keyed(ChannelSelector):
 
     def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
         targets = self._memo.subtasks(map(self._key_selector, values))
+        claim(values)
         return _deal(values, timestamps, targets, self._receivers)
 
 
@@ -278,6 +280,7 @@ class _Custom(ChannelSelector):
 
     def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
         targets = [self._choose(self._key_selector(value), self._receivers) for value in values]
+        claim(values)
         for target, value in zip(targets, values, strict=True):
             if not 0 <= target < self._receivers:
                 raise ConfigurationError(

@@ -6,14 +6,10 @@ record (Flink gives it the largest there is, which no window holds).
 
 from __future__ import annotations
 
-import datetime
-import decimal
 from collections.abc import Callable, Iterable
-from copy import copy
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
-from types import NoneType
 from typing import Any
 
 from millstream.common.errors import TypeMismatchError, shorten
@@ -26,6 +22,7 @@ from millstream.operators.calls import noted
 from millstream.operators.functions_adapter import as_reduce, close_function, open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element, fit
+from millstream.operators.values import ATOMIC, copies, copy_of
 
 __all__ = ["Aggregation", "ReduceSpec", "RollingAggregate"]
 
@@ -54,36 +51,6 @@ class ReduceSpec(OperatorSpec):
         return ReduceOperator(self)
 
 
-_IMMUTABLE = frozenset(
-    {
-        bool,
-        bytes,
-        complex,
-        datetime.date,
-        datetime.datetime,
-        datetime.time,
-        datetime.timedelta,
-        decimal.Decimal,
-        float,
-        frozenset,
-        int,
-        NoneType,
-        str,
-        tuple,
-    }
-)
-
-
-def _detach(result: Any) -> Any:
-    """Return a shallow copy of what a function could change in place, the rest itself."""
-    kind = type(result)
-    if kind in _IMMUTABLE:
-        return result
-    if kind is Row:
-        return Row.of(result._fields, list(result._values), result._row_kind)
-    return copy(result)
-
-
 class ReduceOperator(Operator):
     """Runs a rolling reduce; state is one value for each key."""
 
@@ -92,8 +59,6 @@ class ReduceOperator(Operator):
         self._reduce = as_reduce(spec.function)
         self._key_selector = spec.key_selector
         self._output_type = spec.output_type
-        # Ours never change their arguments, so what is emitted may be the state's own object.
-        self._in_place = not isinstance(spec.function, RollingAggregate)
 
     def open(self) -> None:
         """Open the function."""
@@ -117,7 +82,6 @@ class ReduceOperator(Operator):
         reduce, table = self._reduce, self._table
         results: list[Any] = []
         append = results.append
-        in_place = self._in_place
         keys: Iterable[Any] = map(self._key_selector, values)
         if self._state.touched is not None:
             keys = noted(keys, self._state.touched)
@@ -125,9 +89,8 @@ class ReduceOperator(Operator):
         try:
             for value, key in zip(values, keys, strict=True):
                 result = reduce(table[key], value) if key in table else value
-                # A function may change and return its first argument: what was emitted must not change later.
-                table[key] = _detach(result) if in_place else result
-                append(result)
+                table[key] = result
+                append(result if type(result) in ATOMIC else copy_of(result))
         except BaseException as error:
             attach_element(error, value)
             raise
@@ -143,11 +106,11 @@ class ReduceOperator(Operator):
         stamps = self._stamps
         unstamped = (result for key, result in self._table.items() if key not in stamps)
         while results := list(islice(unstamped, _BATCH_RECORDS)):
-            self.output.emit(fit(results, self._output_type), None)
+            self.output.emit(fit(copies(results), self._output_type), None)
         stamped = ((result, stamps[key]) for key, result in self._table.items() if key in stamps)
         while pairs := list(islice(stamped, _BATCH_RECORDS)):
             values, timestamps = map(list, zip(*pairs, strict=True))
-            self.output.emit(fit(values, self._output_type), timestamps)
+            self.output.emit(fit(copies(values), self._output_type), timestamps)
 
     def close(self) -> None:
         """Close the function."""

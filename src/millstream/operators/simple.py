@@ -19,6 +19,7 @@ from millstream.operators.functions_adapter import (
 )
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element, check_results, fit
+from millstream.operators.values import ATOMIC, all_immutable, protect, take_all
 
 __all__ = ["FilterSpec", "FlatMapSpec", "IdentitySpec", "MapSpec"]
 
@@ -79,7 +80,10 @@ def _apply(function: Callable[[Any], Any], values: list[Any]) -> list[Any]:
 
     `map` takes a StopIteration of the function for the end of the batch, and would drop the rest of it.
     """
-    remaining = iter(values)
+    return _apply_to(function, iter(values), values)
+
+
+def _apply_to(function: Callable[[Any], Any], remaining: Iterator[Any], values: list[Any]) -> list[Any]:
     try:
         results = list(map(function, remaining))
     except BaseException as error:
@@ -95,6 +99,52 @@ def _apply(function: Callable[[Any], Any], values: list[Any]) -> list[Any]:
 def _last_taken(values: list[Any], remaining: Iterator[Any]) -> Any:
     # An exhausted list iterator gives 0 whichever way it ended, so the index is right for the last value too.
     return values[len(values) - remaining.__length_hint__() - 1]  # type: ignore[attr-defined]
+
+
+def _map_protected(function: Callable[[Any], Any], values: list[Any]) -> list[Any]:
+    """Return `function` of each value, each result protected before the next call; uses `values` up."""
+    remaining = iter(values)
+    results: list[Any] = []
+    append = results.append
+    value = None
+    try:
+        for value in remaining:
+            result = function(value)
+            if type(result) is tuple:
+                for item in result:
+                    if type(item) not in ATOMIC:
+                        break
+                else:
+                    append(result)
+                    continue
+            elif type(result) in ATOMIC:
+                append(result)
+                continue
+            # The input goes first: what was in it may be in the result, and be referred to by nothing else.
+            values[~remaining.__length_hint__()] = value = None  # type: ignore[attr-defined]
+            append(protect(result))
+    except StopIteration as error:
+        stopped = RuntimeError("the function raised StopIteration, as next() does at the end of an iterator")
+        attach_element(stopped, value)
+        raise stopped from error
+    except BaseException as error:
+        attach_element(error, value)
+        raise
+    return results
+
+
+def _filter_protected(function: Callable[[Any], bool], values: list[Any]) -> list[Any]:
+    """Return `function` of each value; values that it wants are protected, in their list, before the next call."""
+    remaining = iter(values)
+
+    def keep(value: Any) -> Any:
+        kept = function(value)
+        if kept and type(value) not in ATOMIC:
+            # Held by the list and by the caller of this function.
+            values[~remaining.__length_hint__()] = protect(value, 2)  # type: ignore[attr-defined]
+        return kept
+
+    return _apply_to(keep, remaining, values)
 
 
 class _UserFunctionOperator(Operator):
@@ -124,7 +174,8 @@ class MapOperator(_UserFunctionOperator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Map a batch."""
-        self.output.emit(fit(_apply(self._map, values), self._output_type), timestamps)
+        results = _map_protected(self._map, values)
+        self.output.emit(fit(results, self._output_type), timestamps)
 
 
 class FilterOperator(_UserFunctionOperator):
@@ -136,7 +187,8 @@ class FilterOperator(_UserFunctionOperator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Keep those records of a batch that the function wants."""
-        kept = _apply(self._filter, values)
+        apply = _apply if all_immutable(values) else _filter_protected
+        kept = apply(self._filter, values)
         stamps = None if timestamps is None else list(compress(timestamps, kept))
         self.output.emit(list(compress(values, kept)), stamps)
 
@@ -164,12 +216,12 @@ class FlatMapOperator(_UserFunctionOperator):
                 for value in values:
                     produced = flat_map(value)
                     if produced is not None:
-                        results.extend(produced)
+                        take_all(produced, results)
             else:
                 for value in values:
                     produced = flat_map(value)
                     if produced is not None:
-                        results.extend(produced)
+                        take_all(produced, results)
                     counts.append(len(results))
         except BaseException as error:
             attach_element(error, value)

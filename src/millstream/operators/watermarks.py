@@ -30,6 +30,7 @@ from millstream.common.watermark_strategy import (
 from millstream.operators.base import EpochTime, Operator, OperatorReport, OperatorSpec, RestoreScope
 from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import attach_element
+from millstream.operators.values import claim
 
 __all__ = ["SplitWatermarks", "WatermarksSpec"]
 
@@ -133,6 +134,8 @@ class SplitWatermarks(WatermarkOutput):
         self._stamped = stamps is not None
         if stamps is not None:
             self.max_timestamp_ms = max(self.max_timestamp_ms, max(stamps))
+        if self._assigner is not None:
+            claim(values)
         if self._generator is None or isinstance(self._generator, _Bounded):
             if self._generator is not None:
                 self._generator.see(self.max_timestamp_ms)
@@ -160,11 +163,11 @@ class SplitWatermarks(WatermarkOutput):
                 raise
             if self.watermark_ms != before:
                 before = self.watermark_ms
-                emit(values[start:index], stamps and stamps[start:index])
+                emit(claim(values[start:index], 1), stamps and stamps[start:index])
                 advanced()
                 start = index
         if start < len(values):
-            emit(values[start:], stamps and stamps[start:])
+            emit(claim(values[start:], 1), stamps and stamps[start:])
 
     def end_range(self) -> None:
         """Let a periodic generator emit."""

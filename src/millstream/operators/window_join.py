@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import repeat
 from operator import itemgetter
 from typing import Any
 
@@ -18,6 +19,7 @@ from millstream.common.windows import Window
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.functions_adapter import close_function, open_function
 from millstream.operators.user_code import attach_element
+from millstream.operators.values import ATOMIC, claim, copy_of, protect, take_all
 
 __all__ = ["TAGGED_KEY", "TagSpec", "co_group_windows", "join_windows"]
 
@@ -51,16 +53,17 @@ class TagOperator(Operator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Tag a batch."""
-        select, side = self._key_selector, self._side
-        tagged: list[tuple[Any, int, Any]] = []
+        select = self._key_selector
+        keys: list[Any] = []
         value = None
         try:
             for value in values:
-                tagged.append((select(value), side, value))
+                keys.append(select(value))
         except BaseException as error:
             attach_element(error, value)
             raise
-        self.output.emit(tagged, timestamps)
+        value = None
+        self.output.emit(list(zip(keys, repeat(self._side), claim(values))), timestamps)
 
 
 def _split(tagged: Iterable[tuple[Any, int, Any]]) -> tuple[list[Any], list[Any]]:
@@ -69,6 +72,11 @@ def _split(tagged: Iterable[tuple[Any, int, Any]]) -> tuple[list[Any], list[Any]
     for _, side, value in tagged:
         (second if side else first).append(value)
     return first, second
+
+
+def _own_pair(left: Any, right: Any) -> tuple[Any, Any]:
+    """Return two records for one call: the function may change them, and they have other pairs."""
+    return left if type(left) in ATOMIC else copy_of(left), right if type(right) in ATOMIC else copy_of(right)
 
 
 class _TwoSided(WindowFunction):
@@ -99,7 +107,12 @@ class JoinWindows(_TwoSided):
         if not first or not second:
             return None
         join = self.function.join if isinstance(self.function, JoinFunction) else self.function
-        return [join(left, right) for left in first for right in second]
+        results: list[Any] = []
+        for left in first:
+            for right in second:
+                result = join(*_own_pair(left, right))
+                results.append(result if type(result) in ATOMIC else protect(result))
+        return results
 
 
 class FlatJoinWindows(_TwoSided):
@@ -112,9 +125,9 @@ class FlatJoinWindows(_TwoSided):
         results: list[Any] = []
         for left in first:
             for right in second:
-                produced = join(left, right)
+                produced = join(*_own_pair(left, right))
                 if produced is not None:
-                    results.extend(produced)
+                    take_all(produced, results)
         return results
 
 

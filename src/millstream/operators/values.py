@@ -1,0 +1,248 @@
+"""Who owns a value: what was emitted is what it was when it was emitted.
+
+**The invariant.** Operators work on whole batches, so a user's function goes on long before the next operator sees
+what it has emitted. Every value of a batch that is handed on is therefore *deeply immutable*, or *the pipeline's
+alone*: nobody else refers to it or to anything in it that can be changed. What is neither is replaced by a copy at the
+moment it is emitted, before the user's code runs again::
+
+    user's function         this module                           next operator
+    yield row      ──►  immutable? ── yes ──────────────────────►  row
+                        │ no
+                        referred to by us only? ── yes ─────────►  row
+                        │ no: the function, its state, another value
+                        copy (value_copies) ────────────────────►  copy of row
+
+So a batch may wait in a chain, an exchange or a window for as long as it likes, and whoever receives a value may change
+it: nobody else sees that, neither an upstream function's members and state nor another branch.
+
+**Who keeps it.**
+
+- Loops that call user code protect each result before the next call: `protect` for what a function returned,
+  `take_all` for what it yielded or returned as a list (`operators/results.py` has these loops).
+- What user code saw and did not return (filters, key selectors, timestamp assigners, readers of sources) is claimed:
+  `claim`.
+- Where the pipeline itself gives a value to several (branches of a stream, overlapping windows), each gets its own:
+  `copy_of`, `copies`.
+- What is put into state, or kept by a member, stays shared with it: only handing on protects.
+
+**How.** The class of a value says most (`value_kinds`). Whether it is ours alone is told by reference counts: a fresh
+list is held by one local variable of the loop, and what is in it by the list. An object that is held by more is shared,
+rightly or not, and copied; a count is never too low. Weak references are looked for.
+
+**What it costs.** One look at the class of a result; of a tuple, at each of its items. Functions that can be seen to do
+nothing but compute (`plain_functions`) are not looked at. See benchmarks/results/values.md.
+
+An object that cannot be copied (a socket, a lock, a generator) is handed on as it is; between processes it is an error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from gc import get_referents
+from sys import getrefcount
+from typing import Any
+from weakref import getweakrefcount
+
+from millstream.common.output_tag import OutputTag
+from millstream.operators.value_copies import copy_of
+from millstream.operators.value_kinds import ATOMIC, Kind, kind_of
+
+__all__ = ["ATOMIC", "all_immutable", "claim", "copies", "copy_of", "is_immutable", "protect", "take_all"]
+
+
+def is_immutable(value: Any) -> bool:
+    """Return whether neither a value nor anything in it can be changed.
+
+    >>> is_immutable((1, "a")), is_immutable((1, ["a"]))
+    (True, False)
+    """
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        cls = type(one)
+        if cls in ATOMIC:
+            continue
+        kind = kind_of(cls)
+        if kind is Kind.PARTS:
+            pending.extend(_parts(one))
+        elif kind is not Kind.IMMUTABLE:
+            return False
+    return True
+
+
+def _parts(frozen: Any) -> Iterable[Any]:
+    """Return what an object holds; attributes that are in a dict for all to see are not the dict's own."""
+    if isinstance(frozen, (tuple, frozenset)):
+        return frozen
+    attributes = getattr(frozen, "__dict__", None)
+    parts = get_referents(frozen)
+    return (
+        parts
+        if attributes is None
+        else [*(one for one in parts if one is not attributes), *attributes.values()]
+    )
+
+
+def protect(value: Any, held: int = 0) -> Any:
+    """Return what a function returned, or a copy if it could change later.
+
+    Called with a local variable's value, before the function is called again.
+
+    Args:
+        value: The result.
+        held: How many references to it are known to be the pipeline's, beside the caller's variable.
+    """
+    cls = type(value)
+    if cls is tuple:
+        for item in value:
+            if type(item) not in ATOMIC:
+                break
+        else:
+            return value
+    elif cls in ATOMIC:
+        return value
+    if getrefcount(value) <= _VARIABLE_REFS + held and _is_sole_owner(value):
+        return value
+    return copy_of(value)
+
+
+def _is_sole_owner(value: Any) -> bool:
+    """Return whether nobody but `value` refers to what is in it and can be changed."""
+    if not _COUNTS_TELL:
+        return False
+    kind = kind_of(type(value))
+    if kind is Kind.OPAQUE or (kind is Kind.OPEN and _is_weakly_held(value)):
+        return False
+    pending = [value]
+    while pending:
+        whole = pending.pop()
+        for part in get_referents(whole):
+            cls = type(part)
+            if cls in ATOMIC:
+                continue
+            kind = kind_of(cls)
+            if kind is Kind.IMMUTABLE:
+                continue
+            if getrefcount(part) > _PART_REFS or kind is Kind.OPAQUE or _is_weakly_held(part):
+                if is_immutable(part):
+                    continue
+                return False
+            pending.append(part)
+    return True
+
+
+def _is_weakly_held(value: Any) -> bool:
+    return type(value).__weakrefoffset__ != 0 and getweakrefcount(value) > 0
+
+
+def claim(values: list[Any], held: int = 0) -> list[Any]:
+    """Replace those of a list's values that somebody else could change; returns the list.
+
+    For values that user code saw and may have kept. The list is the caller's, and nobody else's.
+
+    Args:
+        values: The values.
+        held: How many references to each are known to be the pipeline's, beside the list's.
+    """
+    if not all_immutable(values):
+        for index, value in enumerate(values):
+            if type(value) not in ATOMIC:
+                values[index] = protect(value, held + _LISTED_REFS)
+    return values
+
+
+def all_immutable(values: list[Any]) -> bool:
+    """Return whether no value can be changed; quick for numbers, strings and tuples of them."""
+    for value in values:
+        cls = type(value)
+        if cls is tuple:
+            for item in value:
+                if type(item) not in ATOMIC and not is_immutable(item):
+                    return False
+        elif cls not in ATOMIC and not is_immutable(value):
+            return False
+    return True
+
+
+def copies(values: list[Any]) -> list[Any]:
+    """Return a list of copies that share nothing that can be changed; immutable values are themselves."""
+    if ATOMIC.issuperset(map(type, values)):
+        return values.copy()
+    return [value if type(value) in ATOMIC else copy_of(value) for value in values]
+
+
+def take_all(produced: Iterable[Any], results: list[Any], tagged: list[bool] | None = None) -> None:
+    """Append what a function yielded or returned as a list, each protected before the function goes on.
+
+    Called with a local variable's value.
+
+    Args:
+        produced: What the function returned.
+        results: Gets its elements.
+        tagged: Gets an entry for each result `(OutputTag, value)`.
+    """
+    append = results.append
+    for result in produced:
+        if type(result) is tuple:
+            for item in result:
+                if type(item) not in ATOMIC:
+                    break
+            else:
+                append(result)
+                continue
+            if tagged is not None and len(result) == 2 and type(result[0]) is OutputTag:
+                tagged.append(True)
+        elif type(result) in ATOMIC:
+            append(result)
+            continue
+        cls = type(produced)
+        listed = cls is list or cls is tuple
+        # Held by the caller's variable and this function's, and by the loop.
+        append(protect(result, int(listed and getrefcount(produced) <= _PRODUCED_REFS)))
+
+
+def _count(value: Any) -> int:
+    return getrefcount(value)
+
+
+def _measure_variable() -> int:
+    """Return the count that `protect` sees of an object held by one variable of its caller."""
+    fresh: list[Any] = []
+    return _count(fresh)
+
+
+def _measure_part() -> int:
+    """Return the count that `_is_sole_owner` sees of an object held by its whole."""
+    whole: list[Any] = [[]]
+    for part in get_referents(whole):
+        return getrefcount(part)
+    raise AssertionError("a list without its item")
+
+
+def _measure_produced() -> int:
+    """Return the count that `take_all` sees of a list held by one variable of its caller."""
+
+    def take(produced: list[Any]) -> int:
+        for _ in produced:
+            return getrefcount(produced)
+        raise AssertionError("a list without its item")
+
+    fresh: list[Any] = [0]
+    return take(fresh)
+
+
+def _measure_listed() -> int:
+    """Return how many more references `protect` sees in `claim` than those of its caller's variable."""
+    for _, value in enumerate([[], []]):
+        return _count(value) - _VARIABLE_REFS
+    raise AssertionError("a list without its items")
+
+
+_VARIABLE_REFS = _measure_variable()
+_PART_REFS = _measure_part()
+_PRODUCED_REFS = _measure_produced()
+_LISTED_REFS = _measure_listed()
+
+_COUNTS_TELL = getattr(sys, "_is_gil_enabled", lambda: True)()
+"""Without the interpreter's lock counts are spread over threads, and everything is copied."""
