@@ -15,6 +15,7 @@ from typing import Any
 from millstream.common.errors import ConfigurationError
 from millstream.common.functions import Partitioner
 from millstream.common.typeinfo import TypeInformation
+from millstream.operators.plain_functions import is_plain
 from millstream.operators.values import claim
 from millstream.state.key_groups import KeyGroupMemo
 
@@ -234,12 +235,14 @@ class KeyGroups(Partitioning):
 class _Keyed(ChannelSelector):
     def __init__(self, key_selector: Callable[[Any], Any], memo: KeyGroupMemo, receivers: int) -> None:
         self._key_selector = key_selector
+        self._plain = is_plain(key_selector)
         self._memo = memo
         self._receivers = receivers
 
     def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
         targets = self._memo.subtasks(map(self._key_selector, values))
-        claim(values)
+        if not self._plain:
+            claim(values)
         return _deal(values, timestamps, targets, self._receivers)
 
 

@@ -29,6 +29,7 @@ __all__ = ["Aggregation", "ReduceSpec", "RollingAggregate"]
 _STATE = "reduced"
 _STAMPS = "reduced-at"
 _BATCH_RECORDS = 50_000
+_MISSING: Any = object()
 
 
 @dataclass(frozen=True)
@@ -81,16 +82,27 @@ class ReduceOperator(Operator):
     def _reduce_batch(self, values: list[Any]) -> list[Any]:
         reduce, table = self._reduce, self._table
         results: list[Any] = []
-        append = results.append
+        append, find = results.append, table.get
         keys: Iterable[Any] = map(self._key_selector, values)
         if self._state.touched is not None:
             keys = noted(keys, self._state.touched)
         value = None
         try:
             for value, key in zip(values, keys, strict=True):
-                result = reduce(table[key], value) if key in table else value
+                so_far = find(key, _MISSING)
+                result = value if so_far is _MISSING else reduce(so_far, value)
                 table[key] = result
-                append(result if type(result) in ATOMIC else copy_of(result))
+                if type(result) is tuple:
+                    for item in result:
+                        if type(item) not in ATOMIC:
+                            break
+                    else:
+                        append(result)
+                        continue
+                elif type(result) in ATOMIC:
+                    append(result)
+                    continue
+                append(copy_of(result))
         except BaseException as error:
             attach_element(error, value)
             raise

@@ -17,9 +17,11 @@ from millstream.operators.functions_adapter import (
     close_function,
     open_function,
 )
+from millstream.operators.map_loops import map_protected
+from millstream.operators.plain_functions import is_plain
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element, check_results, fit
-from millstream.operators.values import ATOMIC, all_immutable, protect, take_all
+from millstream.operators.values import ATOMIC, all_immutable, protect, protect_produced
 
 __all__ = ["FilterSpec", "FlatMapSpec", "IdentitySpec", "MapSpec"]
 
@@ -101,38 +103,6 @@ def _last_taken(values: list[Any], remaining: Iterator[Any]) -> Any:
     return values[len(values) - remaining.__length_hint__() - 1]  # type: ignore[attr-defined]
 
 
-def _map_protected(function: Callable[[Any], Any], values: list[Any]) -> list[Any]:
-    """Return `function` of each value, each result protected before the next call; uses `values` up."""
-    remaining = iter(values)
-    results: list[Any] = []
-    append = results.append
-    value = None
-    try:
-        for value in remaining:
-            result = function(value)
-            if type(result) is tuple:
-                for item in result:
-                    if type(item) not in ATOMIC:
-                        break
-                else:
-                    append(result)
-                    continue
-            elif type(result) in ATOMIC:
-                append(result)
-                continue
-            # The input goes first: what was in it may be in the result, and be referred to by nothing else.
-            values[~remaining.__length_hint__()] = value = None  # type: ignore[attr-defined]
-            append(protect(result))
-    except StopIteration as error:
-        stopped = RuntimeError("the function raised StopIteration, as next() does at the end of an iterator")
-        attach_element(stopped, value)
-        raise stopped from error
-    except BaseException as error:
-        attach_element(error, value)
-        raise
-    return results
-
-
 def _filter_protected(function: Callable[[Any], bool], values: list[Any]) -> list[Any]:
     """Return `function` of each value; values that it wants are protected, in their list, before the next call."""
     remaining = iter(values)
@@ -170,11 +140,12 @@ class MapOperator(_UserFunctionOperator):
     ) -> None:
         super().__init__(function)
         self._map = as_map(function)
+        self._apply = _apply if is_plain(self._map) else map_protected
         self._output_type = output_type
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Map a batch."""
-        results = _map_protected(self._map, values)
+        results = self._apply(self._map, values)
         self.output.emit(fit(results, self._output_type), timestamps)
 
 
@@ -184,10 +155,11 @@ class FilterOperator(_UserFunctionOperator):
     def __init__(self, function: FilterFunction | Callable[[Any], bool]) -> None:
         super().__init__(function)
         self._filter = as_filter(function)
+        self._plain = is_plain(self._filter)
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Keep those records of a batch that the function wants."""
-        apply = _apply if all_immutable(values) else _filter_protected
+        apply = _apply if self._plain or all_immutable(values) else _filter_protected
         kept = apply(self._filter, values)
         stamps = None if timestamps is None else list(compress(timestamps, kept))
         self.output.emit(list(compress(values, kept)), stamps)
@@ -209,20 +181,28 @@ class FlatMapOperator(_UserFunctionOperator):
         """Turn a batch into the results of all its records."""
         flat_map = self._flat_map
         results: list[Any] = []
+        append = results.append
         counts: list[int] = []
+        count = counts.append if timestamps is not None else None
         value = produced = None
         try:
-            if timestamps is None:
-                for value in values:
-                    produced = flat_map(value)
-                    if produced is not None:
-                        take_all(produced, results)
-            else:
-                for value in values:
-                    produced = flat_map(value)
-                    if produced is not None:
-                        take_all(produced, results)
-                    counts.append(len(results))
+            for value in values:
+                produced = flat_map(value)
+                if produced is not None:
+                    for result in produced:
+                        if type(result) is tuple:
+                            for item in result:
+                                if type(item) not in ATOMIC:
+                                    break
+                            else:
+                                append(result)
+                                continue
+                        elif type(result) in ATOMIC:
+                            append(result)
+                            continue
+                        append(protect_produced(result, produced, []))
+                if count is not None:
+                    count(len(results))
         except BaseException as error:
             attach_element(error, value)
             check_results("flat_map", produced, value)

@@ -48,7 +48,17 @@ from millstream.common.output_tag import OutputTag
 from millstream.operators.value_copies import copy_of
 from millstream.operators.value_kinds import ATOMIC, Kind, kind_of
 
-__all__ = ["ATOMIC", "all_immutable", "claim", "copies", "copy_of", "is_immutable", "protect", "take_all"]
+__all__ = [
+    "ATOMIC",
+    "all_immutable",
+    "claim",
+    "copies",
+    "copy_of",
+    "is_immutable",
+    "protect",
+    "protect_produced",
+    "take_all",
+]
 
 
 def is_immutable(value: Any) -> bool:
@@ -102,9 +112,39 @@ def protect(value: Any, held: int = 0) -> Any:
             return value
     elif cls in ATOMIC:
         return value
-    if getrefcount(value) <= _VARIABLE_REFS + held and _is_sole_owner(value):
-        return value
-    return copy_of(value)
+    if getrefcount(value) > _VARIABLE_REFS + held:
+        return copy_of(value)
+    if cls is dict:
+        for key, item in value.items():
+            if type(item) not in ATOMIC or type(key) not in ATOMIC:
+                break
+        else:
+            return value
+    elif cls is list:
+        for item in value:
+            if type(item) not in ATOMIC:
+                break
+        else:
+            return value
+    return value if _is_sole_owner(value) else copy_of(value)
+
+
+def protect_produced(value: Any, produced: Iterable[Any], tagged: list[bool], held: int = 0) -> Any:
+    """Return one of the results that a function yielded, or returned as a list, or a copy if it could change later.
+
+    Called in a loop over `produced`, with local variables' values.
+
+    Args:
+        value: The result.
+        produced: What the function returned; what is in a list is ours if the list is.
+        tagged: Gets an entry if the result is `(OutputTag, value)`.
+        held: How many references to `produced` are known to be the pipeline's, beside the caller's variable and loop.
+    """
+    if type(value) is tuple and len(value) == 2 and type(value[0]) is OutputTag:
+        tagged.append(True)
+    cls = type(produced)
+    listed = (cls is list or cls is tuple) and getrefcount(produced) <= _PRODUCED_REFS + held
+    return protect(value, 2 if listed else 1)
 
 
 def _is_sole_owner(value: Any) -> bool:
@@ -167,15 +207,15 @@ def all_immutable(values: list[Any]) -> bool:
 
 def copies(values: list[Any]) -> list[Any]:
     """Return a list of copies that share nothing that can be changed; immutable values are themselves."""
-    if ATOMIC.issuperset(map(type, values)):
+    if all_immutable(values):
         return values.copy()
     return [value if type(value) in ATOMIC else copy_of(value) for value in values]
 
 
 def take_all(produced: Iterable[Any], results: list[Any], tagged: list[bool] | None = None) -> None:
-    """Append what a function yielded or returned as a list, each protected before the function goes on.
+    """Append what a function yielded or returned as a list, each result protected before the function goes on.
 
-    Called with a local variable's value.
+    Called with a local variable's value. Loops that are hot have this loop in themselves.
 
     Args:
         produced: What the function returned.
@@ -183,6 +223,7 @@ def take_all(produced: Iterable[Any], results: list[Any], tagged: list[bool] | N
         tagged: Gets an entry for each result `(OutputTag, value)`.
     """
     append = results.append
+    tags = [] if tagged is None else tagged
     for result in produced:
         if type(result) is tuple:
             for item in result:
@@ -191,15 +232,10 @@ def take_all(produced: Iterable[Any], results: list[Any], tagged: list[bool] | N
             else:
                 append(result)
                 continue
-            if tagged is not None and len(result) == 2 and type(result[0]) is OutputTag:
-                tagged.append(True)
         elif type(result) in ATOMIC:
             append(result)
             continue
-        cls = type(produced)
-        listed = cls is list or cls is tuple
-        # Held by the caller's variable and this function's, and by the loop.
-        append(protect(result, int(listed and getrefcount(produced) <= _PRODUCED_REFS)))
+        append(protect_produced(result, produced, tags, 1))
 
 
 def _count(value: Any) -> int:
@@ -221,15 +257,11 @@ def _measure_part() -> int:
 
 
 def _measure_produced() -> int:
-    """Return the count that `take_all` sees of a list held by one variable of its caller."""
-
-    def take(produced: list[Any]) -> int:
-        for _ in produced:
-            return getrefcount(produced)
-        raise AssertionError("a list without its item")
-
+    """Return the count that `protect_produced` sees of a list held by one variable of its caller, who loops over it."""
     fresh: list[Any] = [0]
-    return take(fresh)
+    for _ in fresh:
+        return _count(fresh)
+    raise AssertionError("a list without its item")
 
 
 def _measure_listed() -> int:

@@ -28,6 +28,7 @@ from millstream.common.watermark_strategy import (
     WatermarkStrategy,
 )
 from millstream.operators.base import EpochTime, Operator, OperatorReport, OperatorSpec, RestoreScope
+from millstream.operators.plain_functions import is_plain
 from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import attach_element
 from millstream.operators.values import claim
@@ -81,6 +82,7 @@ class SplitWatermarks(WatermarkOutput):
         self.max_timestamp_ms = MIN_TIMESTAMP
         self.idle = False
         self._assigner = strategy.timestamp_assigner
+        self._plain = self._assigner is None or is_plain(self._assigner.extract_timestamp)
         self._generator = _build_generator(strategy)
         self._begun_as = _settings_of(self._generator)
         self._idle_timeout_ms = strategy.idle_timeout_ms
@@ -134,7 +136,7 @@ class SplitWatermarks(WatermarkOutput):
         self._stamped = stamps is not None
         if stamps is not None:
             self.max_timestamp_ms = max(self.max_timestamp_ms, max(stamps))
-        if self._assigner is not None:
+        if not self._plain:
             claim(values)
         if self._generator is None or isinstance(self._generator, _Bounded):
             if self._generator is not None:

@@ -18,6 +18,7 @@ from millstream.common.functions import Function, RuntimeContext, WindowFunction
 from millstream.common.windows import Window
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.functions_adapter import close_function, open_function
+from millstream.operators.plain_functions import is_plain
 from millstream.operators.user_code import attach_element
 from millstream.operators.values import ATOMIC, claim, copy_of, protect, take_all
 
@@ -50,6 +51,7 @@ class TagOperator(Operator):
     def __init__(self, side: int, key_selector: Callable[[Any], Any]) -> None:
         self._side = side
         self._key_selector = key_selector
+        self._plain = is_plain(key_selector)
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Tag a batch."""
@@ -63,7 +65,9 @@ class TagOperator(Operator):
             attach_element(error, value)
             raise
         value = None
-        self.output.emit(list(zip(keys, repeat(self._side), claim(values))), timestamps)
+        if not self._plain:
+            claim(values)
+        self.output.emit(list(zip(keys, repeat(self._side), values, strict=False)), timestamps)
 
 
 def _split(tagged: Iterable[tuple[Any, int, Any]]) -> tuple[list[Any], list[Any]]:
