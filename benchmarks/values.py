@@ -3,8 +3,8 @@
     python benchmarks/values.py OTHER_SRC [--rounds 9] [--records 400000] [--write]
 
 OTHER_SRC is the directory `src` of another checkout. Each has a process of its own that runs all programs on the local
-executor; the two take turns, program by program and round by round, so both meet the same disturbances. A figure is
-the best of its rounds, in nanoseconds of processor time a record; a job of one record is subtracted.
+executor; the two take turns, program by program and round by round, so both meet the same disturbances. A job of one
+record is subtracted.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results" / "values.md"
@@ -34,16 +35,19 @@ def main() -> None:
     arguments = parser.parse_args()
     here = Path(__file__).parents[1] / "src"
     workers = [_start(source) for source in (arguments.other, here)]
-    best: dict[str, list[float]] = {name: [float("inf")] * 2 for name in arguments.only}
-    for _ in range(arguments.rounds):
+    seen: dict[str, list[tuple[float, float]]] = {name: [] for name in arguments.only}
+    for number in range(arguments.rounds):
         for name in arguments.only:
-            for place, worker in enumerate(workers):
-                best[name][place] = min(best[name][place], _ask(worker, name, arguments.records))
+            turns = list(enumerate(workers))
+            figures = {
+                place: _ask(worker, name, arguments.records) for place, worker in turns[:: (-1) ** number]
+            }
+            seen[name].append((figures[0], figures[1]))
     for worker in workers:
         assert worker.stdin is not None
         worker.stdin.close()
         worker.wait()
-    page = _page(best, arguments.records, arguments.rounds)
+    page = _page(seen, arguments.records, arguments.rounds)
     print(page)
     if arguments.write:
         RESULTS.write_text(page)
@@ -64,18 +68,20 @@ def _ask(worker: subprocess.Popen[str], name: str, records: int) -> float:
     return float(worker.stdout.readline())
 
 
-def _page(best: dict[str, list[float]], records: int, rounds: int) -> str:
+def _page(seen: dict[str, list[tuple[float, float]]], records: int, rounds: int) -> str:
     lines = [
         "# Values that cannot change once emitted",
         "",
-        f"`benchmarks/values.py`: local executor, {records:,} records, best of {rounds} rounds in turns. Nanoseconds of "
-        "processor time a record, before and with the protection of emitted values.",
+        f"`benchmarks/values.py`: local executor, {records:,} records, {rounds} rounds in turns. Nanoseconds of",
+        "processor time a record, before and with the protection of emitted values: medians, and the median ratio.",
         "",
         "| program | before | with | ratio |",
         "|---|---|---|---|",
     ]
-    for name, (other, ours) in best.items():
-        lines.append(f"| {TITLES[name]} | {other:,.0f} | {ours:,.0f} | {ours / other:.2f} |")
+    for name, pairs in seen.items():
+        before, after = (median(pair[place] for pair in pairs) for place in (0, 1))
+        ratio = median(after / before for before, after in pairs)
+        lines.append(f"| {TITLES[name]} | {before:,.0f} | {after:,.0f} | {ratio:.2f} |")
     return "\n".join(lines) + "\n"
 
 

@@ -42,7 +42,7 @@ def call_each(
 ) -> Produced:
     """Call `process` for each record; returns what it yielded, with the timestamps of the records."""
     results: list[Any] = []
-    append = results.append
+    append, atomic = results.append, ATOMIC
     tagged: list[bool] = []
     stamps: list[int] | None = None if timestamps is None else []
     value = produced = None
@@ -53,12 +53,12 @@ def call_each(
                 for result in produced:
                     if type(result) is tuple:
                         for item in result:
-                            if type(item) not in ATOMIC:
+                            if type(item) not in atomic:
                                 break
                         else:
                             append(result)
                             continue
-                    elif type(result) in ATOMIC:
+                    elif type(result) in atomic:
                         append(result)
                         continue
                     append(protect_produced(result, produced, tagged))
@@ -107,7 +107,7 @@ def _call_unstamped(
     process: Process, context: Any, state: Any, keys: Iterable[Any], values: list[Any], timestamps: Any
 ) -> Produced:
     results: list[Any] = []
-    append = results.append
+    append, atomic = results.append, ATOMIC
     tagged: list[bool] = []
     context.stamp = MIN_TIMESTAMP
     value = produced = None
@@ -118,12 +118,12 @@ def _call_unstamped(
                 for result in produced:
                     if type(result) is tuple:
                         for item in result:
-                            if type(item) not in ATOMIC:
+                            if type(item) not in atomic:
                                 break
                         else:
                             append(result)
                             continue
-                    elif type(result) in ATOMIC:
+                    elif type(result) in atomic:
                         append(result)
                         continue
                     append(protect_produced(result, produced, tagged))
@@ -138,7 +138,7 @@ def _call_stamped(
     process: Process, context: Any, state: Any, keys: Iterable[Any], values: list[Any], timestamps: Any
 ) -> Produced:
     results: list[Any] = []
-    append = results.append
+    append, atomic = results.append, ATOMIC
     tagged: list[bool] = []
     stamps: list[int] = []
     value = produced = None
@@ -149,12 +149,12 @@ def _call_stamped(
                 for result in produced:
                     if type(result) is tuple:
                         for item in result:
-                            if type(item) not in ATOMIC:
+                            if type(item) not in atomic:
                                 break
                         else:
                             append(result)
                             continue
-                    elif type(result) in ATOMIC:
+                    elif type(result) in atomic:
                         append(result)
                         continue
                     append(protect_produced(result, produced, tagged))

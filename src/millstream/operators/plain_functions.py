@@ -1,33 +1,36 @@
 """Which functions can be seen to do nothing but compute: their results need no look.
 
 A plain function indexes, calculates, compares and builds tuples, lists and dicts, from its arguments and constants. It
-calls nothing but a few builtins, and uses no names from outside, no attributes and no members. So it keeps nothing, and
-what it returns consists of its arguments, which are the pipeline's alone, and of what it has just made. Most lambdas
-are like that::
+calls nothing but a few builtins, and uses no names from outside but those of numbers and strings, no attributes and no
+members. So it keeps nothing, and what it returns consists of its arguments, which are the pipeline's alone, and of what
+it has just made. Most lambdas are like that::
 
     lambda n: (n % 10, 1, n)          plain
     lambda record: record[0]          plain
     lambda line: line.split()         not plain: whose `split`, and what does it keep?
-    lambda n: cache.get(n)            not plain
+    lambda n: cache[n]                not plain, unless `cache` is a string
 
-Operators of the user's own classes are trusted: an `__add__` that keeps its arguments to change them later goes unseen.
+Such names are expected not to be bound to something else while the job runs, and operators of the user's own classes to keep nothing: an
+`__add__` that keeps its arguments and changes them later goes unseen.
 """
 
 from __future__ import annotations
 
 import builtins
 import dis
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from operator import itemgetter
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType
 from typing import Any
+
+from millstream.operators.value_kinds import ATOMIC
 
 __all__ = ["is_plain"]
 
 _INSTRUCTIONS = """
 BINARY_OP BINARY_SLICE BINARY_SUBSCR BUILD_CONST_KEY_MAP BUILD_LIST BUILD_MAP BUILD_SET BUILD_SLICE BUILD_STRING
-BUILD_TUPLE CACHE CALL COMPARE_OP CONTAINS_OP CONVERT_VALUE COPY FORMAT_SIMPLE FORMAT_VALUE FORMAT_WITH_SPEC
-IS_OP JUMP_BACKWARD JUMP_FORWARD JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP LIST_EXTEND LOAD_CONST LOAD_FAST
+BUILD_TUPLE CACHE CALL COMPARE_OP CONTAINS_OP CONVERT_VALUE COPY COPY_FREE_VARS FORMAT_SIMPLE FORMAT_VALUE
+FORMAT_WITH_SPEC IS_OP JUMP_BACKWARD JUMP_FORWARD JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP LIST_EXTEND LOAD_CONST LOAD_FAST
 LOAD_FAST_BORROW LOAD_FAST_BORROW_LOAD_FAST_BORROW LOAD_FAST_CHECK LOAD_FAST_LOAD_FAST LOAD_SMALL_INT NOP
 NOT_TAKEN POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE
 POP_JUMP_BACKWARD_IF_TRUE POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE
@@ -75,9 +78,9 @@ def _is_plain_code(function: Any, *, skipped: int) -> bool:
 
 def _is_plain_instruction(instruction: dis.Instruction, names: dict[str, Any], hidden: set[str]) -> bool:
     operation, argument = instruction.opname, instruction.argval
-    if operation == "LOAD_GLOBAL":
-        found = names.get(argument, getattr(builtins, argument, None))
-        return isinstance(found, Hashable) and found in _BUILTINS
+    if operation in ("LOAD_GLOBAL", "LOAD_DEREF"):
+        found = names.get(argument, getattr(builtins, argument, names))
+        return type(found) in ATOMIC or (isinstance(found, Hashable) and found in _BUILTINS)
     if "LOAD_FAST" in operation and hidden & set(argument if isinstance(argument, tuple) else (argument,)):
         return False
     return operation in _PLAIN_INSTRUCTIONS
