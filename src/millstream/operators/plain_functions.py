@@ -10,8 +10,8 @@ it has just made. Most lambdas are like that::
     lambda line: line.split()         not plain: whose `split`, and what does it keep?
     lambda n: cache[n]                not plain, unless `cache` is a string
 
-Such names are expected not to be bound to something else while the job runs, and operators of the user's own classes to keep nothing: an
-`__add__` that keeps its arguments and changes them later goes unseen.
+Such names are expected not to be bound to something else while the job runs, and operators of the user's own classes to
+keep nothing: an `__add__` that keeps its arguments and changes them later goes unseen.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ __all__ = ["is_plain"]
 _INSTRUCTIONS = """
 BINARY_OP BINARY_SLICE BINARY_SUBSCR BUILD_CONST_KEY_MAP BUILD_LIST BUILD_MAP BUILD_SET BUILD_SLICE BUILD_STRING
 BUILD_TUPLE CACHE CALL COMPARE_OP CONTAINS_OP CONVERT_VALUE COPY COPY_FREE_VARS FORMAT_SIMPLE FORMAT_VALUE
-FORMAT_WITH_SPEC IS_OP JUMP_BACKWARD JUMP_FORWARD JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP LIST_EXTEND LOAD_CONST LOAD_FAST
+FORMAT_WITH_SPEC IS_OP JUMP_BACKWARD JUMP_FORWARD JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP LIST_EXTEND LOAD_CONST
+LOAD_FAST
 LOAD_FAST_BORROW LOAD_FAST_BORROW_LOAD_FAST_BORROW LOAD_FAST_CHECK LOAD_FAST_LOAD_FAST LOAD_SMALL_INT NOP
 NOT_TAKEN POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE
 POP_JUMP_BACKWARD_IF_TRUE POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE
@@ -41,9 +42,7 @@ UNARY_INVERT UNARY_NEGATIVE UNARY_NOT UNARY_POSITIVE UNPACK_SEQUENCE
 _PLAIN_INSTRUCTIONS = frozenset(_INSTRUCTIONS.split())
 """Those of all versions of Python; one that is not here makes a function not plain."""
 
-_BUILTINS = frozenset(
-    {abs, bool, chr, divmod, float, hash, int, len, max, min, ord, repr, round, str, sum}  # type: ignore[arg-type]
-)
+_BUILTINS = frozenset({abs, bool, chr, divmod, float, hash, int, len, max, min, ord, repr, round, str, sum})
 _PLAIN_CALLABLES = _BUILTINS | {bytes, dict, list, set, tuple}
 _NOT_SIMPLE = (
     0x04 | 0x08 | 0x20 | 0x80 | 0x200
@@ -71,9 +70,21 @@ def _is_plain_code(function: Any, *, skipped: int) -> bool:
     if code is None or code.co_flags & _NOT_SIMPLE or function.__defaults__ or function.__kwdefaults__:
         return False
     hidden = set(code.co_varnames[:skipped])
-    return all(
-        _is_plain_instruction(each, function.__globals__, hidden) for each in dis.get_instructions(code)
-    )
+    names = function.__globals__
+    if code.co_freevars:
+        names = {**names, **_contents(code.co_freevars, function.__closure__)}
+    return all(_is_plain_instruction(each, names, hidden) for each in dis.get_instructions(code))
+
+
+def _contents(names: Iterable[str], cells: Iterable[CellType]) -> dict[str, Any]:
+    """Return what variables of enclosing functions hold; one that is not bound yet counts as something mutable."""
+    contents: dict[str, Any] = {}
+    for name, cell in zip(names, cells, strict=True):
+        try:
+            contents[name] = cell.cell_contents
+        except ValueError:
+            contents[name] = []
+    return contents
 
 
 def _is_plain_instruction(instruction: dis.Instruction, names: dict[str, Any], hidden: set[str]) -> bool:

@@ -266,7 +266,8 @@ def _measure_produced() -> int:
 
 def _measure_listed() -> int:
     """Return how many more references `protect` sees in `claim` than those of its caller's variable."""
-    for _, value in enumerate([[], []]):
+    values: list[Any] = [[], []]
+    for _, value in enumerate(values):
         return _count(value) - _VARIABLE_REFS
     raise AssertionError("a list without its items")
 
