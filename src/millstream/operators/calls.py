@@ -58,6 +58,7 @@ def call_each(
                         else:
                             append(result)
                             continue
+                        item = None  # it counts as a reference
                     elif type(result) in atomic:
                         append(result)
                         continue
@@ -123,6 +124,7 @@ def _call_unstamped(
                         else:
                             append(result)
                             continue
+                        item = None  # it counts as a reference
                     elif type(result) in atomic:
                         append(result)
                         continue
@@ -154,6 +156,7 @@ def _call_stamped(
                         else:
                             append(result)
                             continue
+                        item = None  # it counts as a reference
                     elif type(result) in atomic:
                         append(result)
                         continue

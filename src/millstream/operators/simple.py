@@ -197,6 +197,7 @@ class FlatMapOperator(_UserFunctionOperator):
                             else:
                                 append(result)
                                 continue
+                            item = None  # it counts as a reference
                         elif type(result) in ATOMIC:
                             append(result)
                             continue

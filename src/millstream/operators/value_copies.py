@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from millstream.common.types import Row
-from millstream.operators.value_kinds import ATOMIC, Kind, kind_of
+from millstream.operators.value_kinds import ATOMIC, Kind, is_immutable, kind_of
 
 __all__ = ["copy_of"]
 
@@ -55,7 +55,8 @@ def _copy(value: Any, memo: Memo) -> Any:
     copier = _COPIERS.get(kind)
     if copier is not None:
         return copier(value, memo)
-    if kind_of(kind) is Kind.IMMUTABLE:
+    what = kind_of(kind)
+    if what is Kind.IMMUTABLE or (what is Kind.PARTS and is_immutable(value)):
         return value
     return _copy_object(value, memo)
 

@@ -7,7 +7,8 @@
     OPEN        lists, dicts, sets, Rows, objects of classes written in Python: they change, and the garbage
                 collector shows everything they refer to
     BUFFER      bytearrays and arrays of numbers: they change, and refer to nothing
-    OPAQUE      everything else: it may share something that nobody sees, as a view of an array does
+    ARRAY       arrays of numpy: as buffers, if they have memory of their own
+    OPAQUE      everything else: it may share something that nobody sees, as a memoryview does
 """
 
 from __future__ import annotations
@@ -19,15 +20,18 @@ import decimal
 import re
 import types
 from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, defaultdict, deque
+from collections.abc import Iterable
 from enum import Enum, IntEnum
+from gc import get_referents
 from types import NoneType
+from typing import Any
 
 from millstream.common.output_tag import OutputTag
 from millstream.common.time import Duration, Instant, Time
 from millstream.common.types import Row
 from millstream.common.windows import CountWindow, GlobalWindow, TimeWindow
 
-__all__ = ["ATOMIC", "Kind", "kind_of"]
+__all__ = ["ATOMIC", "Kind", "is_immutable", "kind_of"]
 
 
 class Kind(IntEnum):
@@ -37,7 +41,8 @@ class Kind(IntEnum):
     PARTS = 1
     OPEN = 2
     BUFFER = 3
-    OPAQUE = 4
+    ARRAY = 4
+    OPAQUE = 5
 
 
 ATOMIC: set[type] = {
@@ -79,6 +84,7 @@ _KINDS: dict[type, Kind] = {
     GlobalWindow: Kind.IMMUTABLE,
     Instant: Kind.IMMUTABLE,
     list: Kind.OPEN,
+    object: Kind.IMMUTABLE,
     OrderedDict: Kind.OPEN,
     OutputTag: Kind.IMMUTABLE,
     re.Pattern: Kind.IMMUTABLE,
@@ -111,6 +117,13 @@ _IMMUTABLE_BY_NAME = frozenset(
         ("pandas._libs.tslibs.timedeltas", "Timedelta"),
         ("pandas._libs.tslibs.timestamps", "Timestamp"),
         ("pathlib", "PurePath"),
+        ("pyarrow.lib", "Array"),
+        ("pyarrow.lib", "ChunkedArray"),
+        ("pyarrow.lib", "DataType"),
+        ("pyarrow.lib", "Field"),
+        ("pyarrow.lib", "Scalar"),
+        ("pyarrow.lib", "Schema"),
+        ("pyarrow.lib", "_Tabular"),
         ("pathlib._local", "PurePath"),
         ("uuid", "UUID"),
         ("zoneinfo", "ZoneInfo"),
@@ -152,6 +165,8 @@ def _find(cls: type) -> Kind:
     names = {(base.__module__, base.__qualname__) for base in cls.__mro__}
     if issubclass(cls, (Enum, type)) or (names & _IMMUTABLE_BY_NAME and not names & _MUTABLE_BY_NAME):
         return Kind.IMMUTABLE
+    if (cls.__module__, cls.__qualname__) == ("numpy", "ndarray"):
+        return Kind.ARRAY
     bare = not _has_own_state(cls)
     if issubclass(cls, _IMMUTABLE_BASES):
         return Kind.IMMUTABLE if bare else Kind.OPAQUE
@@ -198,3 +213,36 @@ def _is_written_in_python(cls: type) -> bool:
     words = 2 + sum(isinstance(member, types.MemberDescriptorType) for member in vars(cls).values())
     base = cls.__base__
     return base is None or cls.__basicsize__ <= base.__basicsize__ + words * _WORD
+
+
+def is_immutable(value: Any) -> bool:
+    """Return whether neither a value nor anything in it can be changed.
+
+    >>> is_immutable((1, "a")), is_immutable((1, ["a"]))
+    (True, False)
+    """
+    pending = [value]
+    while pending:
+        one = pending.pop()
+        cls = type(one)
+        if cls in ATOMIC:
+            continue
+        kind = kind_of(cls)
+        if kind is Kind.PARTS:
+            pending.extend(_parts(one))
+        elif kind is not Kind.IMMUTABLE:
+            return False
+    return True
+
+
+def _parts(frozen: Any) -> Iterable[Any]:
+    """Return what an object holds; attributes that are in a dict for all to see are not the dict's own."""
+    if isinstance(frozen, (tuple, frozenset)):
+        return frozen
+    attributes = getattr(frozen, "__dict__", None)
+    parts = get_referents(frozen)
+    return (
+        parts
+        if attributes is None
+        else [*(one for one in parts if one is not attributes), *attributes.values()]
+    )

@@ -46,7 +46,7 @@ from weakref import getweakrefcount
 
 from millstream.common.output_tag import OutputTag
 from millstream.operators.value_copies import copy_of
-from millstream.operators.value_kinds import ATOMIC, Kind, kind_of
+from millstream.operators.value_kinds import ATOMIC, Kind, is_immutable, kind_of
 
 __all__ = [
     "ATOMIC",
@@ -61,39 +61,6 @@ __all__ = [
 ]
 
 
-def is_immutable(value: Any) -> bool:
-    """Return whether neither a value nor anything in it can be changed.
-
-    >>> is_immutable((1, "a")), is_immutable((1, ["a"]))
-    (True, False)
-    """
-    pending = [value]
-    while pending:
-        one = pending.pop()
-        cls = type(one)
-        if cls in ATOMIC:
-            continue
-        kind = kind_of(cls)
-        if kind is Kind.PARTS:
-            pending.extend(_parts(one))
-        elif kind is not Kind.IMMUTABLE:
-            return False
-    return True
-
-
-def _parts(frozen: Any) -> Iterable[Any]:
-    """Return what an object holds; attributes that are in a dict for all to see are not the dict's own."""
-    if isinstance(frozen, (tuple, frozenset)):
-        return frozen
-    attributes = getattr(frozen, "__dict__", None)
-    parts = get_referents(frozen)
-    return (
-        parts
-        if attributes is None
-        else [*(one for one in parts if one is not attributes), *attributes.values()]
-    )
-
-
 def protect(value: Any, held: int = 0) -> Any:
     """Return what a function returned, or a copy if it could change later.
 
@@ -104,29 +71,23 @@ def protect(value: Any, held: int = 0) -> Any:
         held: How many references to it are known to be the pipeline's, beside the caller's variable.
     """
     cls = type(value)
-    if cls is tuple:
-        for item in value:
-            if type(item) not in ATOMIC:
-                break
-        else:
-            return value
-    elif cls in ATOMIC:
+    if cls in ATOMIC or (cls is tuple and _are_atoms(value)):
         return value
     if getrefcount(value) > _VARIABLE_REFS + held:
         return copy_of(value)
     if cls is dict:
-        for key, item in value.items():
-            if type(item) not in ATOMIC or type(key) not in ATOMIC:
-                break
-        else:
+        if _are_atoms(value) and _are_atoms(value.values()):
             return value
-    elif cls is list:
-        for item in value:
-            if type(item) not in ATOMIC:
-                break
-        else:
-            return value
+    elif cls is list and _are_atoms(value):
+        return value
     return value if _is_sole_owner(value) else copy_of(value)
+
+
+def _are_atoms(items: Iterable[Any]) -> bool:
+    for item in items:  # noqa: SIM110 - `all` would take three times as long
+        if type(item) not in ATOMIC:
+            return False
+    return True
 
 
 def protect_produced(value: Any, produced: Iterable[Any], tagged: list[bool], held: int = 0) -> Any:
@@ -144,15 +105,14 @@ def protect_produced(value: Any, produced: Iterable[Any], tagged: list[bool], he
         tagged.append(True)
     cls = type(produced)
     listed = (cls is list or cls is tuple) and getrefcount(produced) <= _PRODUCED_REFS + held
-    return protect(value, 2 if listed else 1)
+    return protect(value, _DEEPER_REFS + 1 if listed else _DEEPER_REFS)
 
 
 def _is_sole_owner(value: Any) -> bool:
     """Return whether nobody but `value` refers to what is in it and can be changed."""
     if not _COUNTS_TELL:
         return False
-    kind = kind_of(type(value))
-    if kind is Kind.OPAQUE or (kind is Kind.OPEN and _is_weakly_held(value)):
+    if _is_shared_unseen(value, kind_of(type(value))):
         return False
     pending = [value]
     while pending:
@@ -164,7 +124,7 @@ def _is_sole_owner(value: Any) -> bool:
             kind = kind_of(cls)
             if kind is Kind.IMMUTABLE:
                 continue
-            if getrefcount(part) > _PART_REFS or kind is Kind.OPAQUE or _is_weakly_held(part):
+            if getrefcount(part) > _PART_REFS or _is_shared_unseen(part, kind):
                 if is_immutable(part):
                     continue
                 return False
@@ -172,8 +132,11 @@ def _is_sole_owner(value: Any) -> bool:
     return True
 
 
-def _is_weakly_held(value: Any) -> bool:
-    return type(value).__weakrefoffset__ != 0 and getweakrefcount(value) > 0
+def _is_shared_unseen(value: Any, kind: Kind) -> bool:
+    """Return whether somebody may refer to an object, or to its memory, whom the count does not tell of."""
+    if kind is Kind.ARRAY:
+        return value.base is not None or not value.flags.owndata or value.dtype.hasobject
+    return kind is Kind.OPAQUE or (type(value).__weakrefoffset__ != 0 and getweakrefcount(value) > 0)
 
 
 def claim(values: list[Any], held: int = 0) -> list[Any]:
@@ -232,6 +195,7 @@ def take_all(produced: Iterable[Any], results: list[Any], tagged: list[bool] | N
             else:
                 append(result)
                 continue
+            item = None  # it counts as a reference
         elif type(result) in ATOMIC:
             append(result)
             continue
@@ -246,6 +210,16 @@ def _measure_variable() -> int:
     """Return the count that `protect` sees of an object held by one variable of its caller."""
     fresh: list[Any] = []
     return _count(fresh)
+
+
+def _measure_deeper() -> int:
+    """Return how many more references are seen of an object that is handed on to another function."""
+
+    def hand_on(value: Any) -> int:
+        return _count(value)
+
+    fresh: list[Any] = []
+    return hand_on(fresh) - _VARIABLE_REFS
 
 
 def _measure_part() -> int:
@@ -273,6 +247,7 @@ def _measure_listed() -> int:
 
 
 _VARIABLE_REFS = _measure_variable()
+_DEEPER_REFS = _measure_deeper()
 _PART_REFS = _measure_part()
 _PRODUCED_REFS = _measure_produced()
 _LISTED_REFS = _measure_listed()

@@ -6,9 +6,9 @@ for the first stream and 1 for the second; custom triggers and evictors of such 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import product, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -20,7 +20,7 @@ from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.functions_adapter import close_function, open_function
 from millstream.operators.plain_functions import is_plain
 from millstream.operators.user_code import attach_element
-from millstream.operators.values import ATOMIC, claim, copy_of, protect, take_all
+from millstream.operators.values import ATOMIC, all_immutable, claim, copy_of, protect, take_all
 
 __all__ = ["TAGGED_KEY", "TagSpec", "co_group_windows", "join_windows"]
 
@@ -78,9 +78,12 @@ def _split(tagged: Iterable[tuple[Any, int, Any]]) -> tuple[list[Any], list[Any]
     return first, second
 
 
-def _own_pair(left: Any, right: Any) -> tuple[Any, Any]:
-    """Return two records for one call: the function may change them, and they have other pairs."""
-    return left if type(left) in ATOMIC else copy_of(left), right if type(right) in ATOMIC else copy_of(right)
+def _pairs(tagged: Iterable[tuple[Any, int, Any]]) -> Iterator[tuple[Any, Any]]:
+    """Return every pair, of records of its own: the function may change them, and they have other pairs."""
+    first, second = _split(tagged)
+    if all_immutable(first) and all_immutable(second):
+        return product(first, second)
+    return ((copy_of(left), copy_of(right)) for left in first for right in second)
 
 
 class _TwoSided(WindowFunction):
@@ -107,15 +110,11 @@ class JoinWindows(_TwoSided):
 
     def apply(self, key: Any, window: Window, inputs: Iterable[Any]) -> Iterable[Any] | None:
         """Return one record for each pair."""
-        first, second = _split(inputs)
-        if not first or not second:
-            return None
         join = self.function.join if isinstance(self.function, JoinFunction) else self.function
         results: list[Any] = []
-        for left in first:
-            for right in second:
-                result = join(*_own_pair(left, right))
-                results.append(result if type(result) in ATOMIC else protect(result))
+        for left, right in _pairs(inputs):
+            result = join(left, right)
+            results.append(result if type(result) in ATOMIC else protect(result))
         return results
 
 
@@ -124,14 +123,12 @@ class FlatJoinWindows(_TwoSided):
 
     def apply(self, key: Any, window: Window, inputs: Iterable[Any]) -> Iterable[Any] | None:
         """Return what the function yields for each pair."""
-        first, second = _split(inputs)
         join = self.function.join
         results: list[Any] = []
-        for left in first:
-            for right in second:
-                produced = join(*_own_pair(left, right))
-                if produced is not None:
-                    take_all(produced, results)
+        for left, right in _pairs(inputs):
+            produced = join(left, right)
+            if produced is not None:
+                take_all(produced, results)
         return results
 
 
