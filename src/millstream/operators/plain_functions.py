@@ -20,12 +20,12 @@ import builtins
 import dis
 from collections.abc import Hashable, Iterable
 from operator import itemgetter
-from types import BuiltinFunctionType, CellType, FunctionType, MethodType
+from types import BuiltinFunctionType, CellType, FunctionType, MethodDescriptorType, MethodType
 from typing import Any
 
 from millstream.operators.value_kinds import ATOMIC
 
-__all__ = ["is_plain"]
+__all__ = ["gives_atoms", "is_plain"]
 
 _INSTRUCTIONS = """
 BINARY_OP BINARY_SLICE BINARY_SUBSCR BUILD_CONST_KEY_MAP BUILD_LIST BUILD_MAP BUILD_SET BUILD_SLICE BUILD_STRING
@@ -61,7 +61,12 @@ def is_plain(function: Any) -> bool:
         return _is_plain_code(function, skipped=0)
     if isinstance(function, (type, BuiltinFunctionType)):
         return function in _PLAIN_CALLABLES
-    return type(function) is itemgetter
+    return type(function) is itemgetter or gives_atoms(function)
+
+
+def gives_atoms(function: Any) -> bool:
+    """Return whether a callable gives only what cannot change, or new lists of that: methods such as `str.split`."""
+    return type(function) is MethodDescriptorType and function.__objclass__ in (bytes, float, int, str)
 
 
 def _is_plain_code(function: Any, *, skipped: int) -> bool:

@@ -18,7 +18,7 @@ from millstream.operators.functions_adapter import (
     open_function,
 )
 from millstream.operators.map_loops import map_protected
-from millstream.operators.plain_functions import is_plain
+from millstream.operators.plain_functions import gives_atoms, is_plain
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element, check_results, fit
 from millstream.operators.values import ATOMIC, all_immutable, protect, protect_produced
@@ -175,6 +175,7 @@ class FlatMapOperator(_UserFunctionOperator):
     ) -> None:
         super().__init__(function)
         self._flat_map = as_flat_map(function)
+        self._gives_atoms = gives_atoms(self._flat_map)
         self._output_type = output_type
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
@@ -188,7 +189,9 @@ class FlatMapOperator(_UserFunctionOperator):
         try:
             for value in values:
                 produced = flat_map(value)
-                if produced is not None:
+                if self._gives_atoms and produced is not None:
+                    results.extend(produced)
+                elif produced is not None:
                     for result in produced:
                         if type(result) is tuple:
                             for item in result:

@@ -36,12 +36,23 @@ def copy_of(value: Any) -> Any:
     if kind in ATOMIC:
         return value
     if kind is dict:
-        if ATOMIC.issuperset(map(type, value.values())) and ATOMIC.issuperset(map(type, value)):
+        for key, item in value.items():
+            if type(item) not in ATOMIC or type(key) not in ATOMIC:
+                break
+        else:
             return value.copy()
-    elif (kind is list or kind is tuple) and ATOMIC.issuperset(map(type, value)):
-        return value.copy() if kind is list else value
-    elif kind is Row and ATOMIC.issuperset(map(type, value._values)):
-        return Row.of(value._fields, value._values.copy(), value._row_kind)
+    elif kind is tuple or kind is list:
+        for item in value:
+            if type(item) not in ATOMIC:
+                break
+        else:
+            return value if kind is tuple else value.copy()
+    elif kind is Row:
+        for item in value._values:
+            if type(item) not in ATOMIC:
+                break
+        else:
+            return Row.of(value._fields, value._values.copy(), value._row_kind)
     return _copy(value, {})
 
 
