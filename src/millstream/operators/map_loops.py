@@ -1,22 +1,19 @@
 """The loops of `map`, with the look at each result written into them.
 
 A function mostly gives one shape of results: a number, or a tuple of a string and two numbers. The loop is chosen by
-the first result, and what has another shape takes the long way. The loops for tuples are generated, one for each
-length, as going through a tuple's items one by one would cost twice as much.
+the first result, and what has another shape takes the long way; those for tuples are generated (`tuple_shapes`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any
 
+from millstream.operators.tuple_shapes import map_to_shape, shape_of
 from millstream.operators.user_code import attach_element
 from millstream.operators.values import ATOMIC, protect
 
 __all__ = ["map_protected"]
-
-_LONGEST = 8
 
 Function = Callable[[Any], Any]
 Remaining = Iterator[Any]
@@ -34,12 +31,11 @@ def map_protected(function: Function, values: list[Any]) -> list[Any]:
         for value in remaining:
             first = function(value)
             values[0] = None
-            shape = type(first)
-            if shape is tuple and len(first) <= _LONGEST and ATOMIC.issuperset(map(type, first)):
-                kinds = tuple(map(type, first))
-                return [first, *_tuple_loop(len(first))(function, remaining, kinds, ATOMIC, protect)]
-            if shape in ATOMIC:
-                return [first, *_map_atoms(function, remaining, shape)]
+            shape = shape_of(first)
+            if shape is not None:
+                return [first, *map_to_shape(len(shape))(function, remaining, shape, ATOMIC, protect)]
+            if type(first) in ATOMIC:
+                return [first, *_map_atoms(function, remaining, type(first))]
             value = None
             results = [protect(first)]
             del first
@@ -79,26 +75,3 @@ def _map_objects(function: Function, remaining: Remaining, values: list[Any], re
         # The input goes first: what was in it may be in the result, and be referred to by nothing else.
         values[~remaining.__length_hint__()] = value = None  # type: ignore[attr-defined]
         append(protect(result))
-
-
-@cache
-def _tuple_loop(length: int) -> Callable[..., list[Any]]:
-    """Return the loop for tuples of a length: of function, values, classes of the items, ATOMIC and `protect`."""
-    names = [f"kind{place}" for place in range(length)]
-    items = "".join(
-        f" and (type(result[{place}]) is {name} or type(result[{place}]) in atomic)"
-        for place, name in enumerate(names)
-    )
-    source = f"""
-def loop(function, remaining, kinds, atomic, protect):
-    {", ".join(names) + ", = kinds" if names else ""}
-    return [
-        result if type(result) is tuple and len(result) == {length}{items} else protect(result)
-        for value in remaining
-        for result in [function(value)]
-    ]
-"""
-    made: dict[str, Any] = {}
-    exec(compile(source, f"{__file__}: tuples of {length}", "exec"), made)
-    loop: Callable[..., list[Any]] = made["loop"]
-    return loop

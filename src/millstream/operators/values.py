@@ -46,6 +46,7 @@ from weakref import getweakrefcount
 
 from millstream.common.output_tag import OutputTag
 from millstream.common.types import Row
+from millstream.operators.tuple_shapes import all_of_shape, shape_of
 from millstream.operators.value_copies import copy_of
 from millstream.operators.value_kinds import ATOMIC, Kind, is_immutable, kind_of
 
@@ -163,6 +164,9 @@ def claim(values: list[Any], held: int = 0) -> list[Any]:
 
 def all_immutable(values: list[Any]) -> bool:
     """Return whether no value can be changed; quick for numbers, strings and tuples of them."""
+    shape = shape_of(values[0]) if values else None
+    if shape is not None and all_of_shape(len(shape))(values, shape, ATOMIC):
+        return True
     for value in values:
         cls = type(value)
         if cls is tuple:
