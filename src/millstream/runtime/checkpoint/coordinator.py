@@ -86,6 +86,9 @@ class CheckpointCoordinator:
         self._completed: list[Manifest] = []
         # Begun, and not known to be complete: the manifest may be there all the same, if an answer was lost.
         self._unknown: set[int] = set()
+        # What attempts begin from until there is a newer checkpoint, and whether the pointer may name it already.
+        self._savepoint: Saved | None = None
+        self._pointer_unknown = False
         self._next_id = 1
         self._last_begin = self._last_end = clock.monotonic()
         self._failures = 0
@@ -101,7 +104,9 @@ class CheckpointCoordinator:
 
     @property
     def latest(self) -> Saved | None:
-        """The newest completed checkpoint."""
+        """The newest completed checkpoint, or the savepoint behind which the job is to end."""
+        if self._savepoint is not None:
+            return self._savepoint
         if not self._completed:
             return None
         manifest = self._completed[-1]
@@ -242,11 +247,24 @@ class CheckpointCoordinator:
                 lost = LostJob(self._job_id, self.path_of(order))
                 within(self._clock, deadline, partial(self._pointer.write, lost))
             self._failures = 0
+            self._savepoint = None
             self._completed.append(manifest)
             self._chains.published(manifest)
             self._unknown.discard(order.checkpoint_id)
             self._patchable = True
         return manifest
+
+    def end_behind(self, order: CheckpointOrder, manifest: Manifest) -> None:
+        """Have attempts, also of later drivers, begin from a savepoint: what it holds is about to be committed.
+
+        Raises:
+            CheckpointStorageError: If later drivers cannot be told.
+        """
+        if self._pointer is not None:
+            self._pointer_unknown = True
+            self._pointer.write(LostJob(self._job_id, self.path_of(order)))
+            self._pointer_unknown = False
+        self._savepoint = Saved(self._store(order.location), order.manifest_directory, manifest)
 
     def retract(self) -> None:
         """Make sure that nobody begins from a checkpoint that seemed to fail; called before another attempt begins.
@@ -256,14 +274,14 @@ class CheckpointCoordinator:
         Raises:
             CheckpointStorageError: If it cannot be removed.
         """
-        if not self._unknown:
+        if not self._unknown and not self._pointer_unknown:
             return
         if self._pointer is not None:
-            if self._completed:
-                last = self.store.describe(_directory(self._completed[-1].checkpoint_id))
-                self._pointer.write(LostJob(self._job_id, last))
+            if self.latest is not None:
+                self._pointer.write(LostJob(self._job_id, self.latest.path))
             else:
                 self._pointer.clear()
+        self._pointer_unknown = False
         for checkpoint_id in sorted(self._unknown):
             self.store.delete(_directory(checkpoint_id))
         self._unknown.clear()

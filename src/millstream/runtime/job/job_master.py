@@ -67,13 +67,16 @@ class SavepointRequest:
         directory: Where to; None for the configured directory.
         stop: Whether the job is to end behind it.
         drain: Whether it is to come to its end before: windows fire, timers too.
-        done: Gets the savepoint's path, or why there is none.
+        done: Gets the savepoint's path, or why there is none. If the job is to end: when what the savepoint holds is
+            committed.
+        path: Where the savepoint is, once it is.
     """
 
     directory: str | None
     stop: bool = False
     drain: bool = False
     done: Future[str] = field(default_factory=Future)
+    path: str | None = None
 
 
 @dataclass(slots=True)
@@ -85,6 +88,7 @@ class JobControl:
         stop: Read no more, finish what is there.
         wake: Set with any of the others, to end a wait.
         savepoints: Those that are asked for.
+        stopping: Whose savepoint is there: attempts commit what it holds, and end.
         queries: What is asked of the state.
     """
 
@@ -92,6 +96,7 @@ class JobControl:
     stop: threading.Event = field(default_factory=threading.Event)
     wake: threading.Event = field(default_factory=threading.Event)
     savepoints: deque[SavepointRequest] = field(default_factory=deque)
+    stopping: SavepointRequest | None = None
     queries: deque[StateQuery] = field(default_factory=deque)
 
 
@@ -203,11 +208,12 @@ class JobMaster:
             self._executor.deploy(self._deployment)
             self._started = self._clock.monotonic()
             try:
-                while not self._turn():
+                while self._control.stopping is None and not self._turn():
                     pass
             except StoppedWithSavepoint:
                 log.info("job ends behind its savepoint", extra={"job": self._deployment.job_id})
             self._executor.finish(self._completed_checkpoint)
+            self._tell_stopped()
             self.runtime_ms = round((self._clock.monotonic() - self._started) * 1000)
         except BaseException as error:
             self._abort()
@@ -223,6 +229,11 @@ class JobMaster:
             self._watermarks.close()
             self._sources.close()
             self._sinks.close()
+
+    def _tell_stopped(self) -> None:
+        stopping = self._control.stopping
+        if stopping is not None and stopping.path is not None and not stopping.done.done():
+            stopping.done.set_result(stopping.path)
 
     def _abort(self) -> None:
         """End the failed attempt; what goes wrong by that is logged: the attempt's own failure is what counts."""
@@ -351,7 +362,7 @@ class JobMaster:
             self._sinks.commit()
             reach("commit.done")
             self._checkpoints.tidy()
-        if request is not None and request.stop and request.done.exception(0) is None:
+        if self._control.stopping is not None:
             raise StoppedWithSavepoint
 
     def _hand_on_collected(self) -> None:
@@ -385,7 +396,7 @@ class JobMaster:
             except ConfigurationError as error:
                 request.done.set_exception(error)
                 request.stop = False
-        stops = request is not None and request.stop
+        stops = request is not None and request.stop and not last
         if self._pressure.suspended is not None:
             return []  # no slot can write its state in the middle of a record
         # The last epoch is one as well: a failure while its results are committed must not repeat it.
@@ -430,9 +441,13 @@ class JobMaster:
             if not order.is_savepoint:
                 recorded = True
             elif request is not None:
-                request.done.set_result(self._checkpoints.path_of(order))
+                request.path = self._checkpoints.path_of(order)
                 # A savepoint belongs to the user. If the job goes on, its own checkpoints say what is committed.
-                recorded = recorded or request.stop
+                if request.stop:
+                    self._end_behind(order, manifest, request)
+                    recorded = True
+                else:
+                    request.done.set_result(request.path)
             if recorded:
                 self._completed_checkpoint = manifest.checkpoint_id
         return recorded
@@ -458,6 +473,15 @@ class JobMaster:
         if request is not None and not request.done.done():
             self._control.savepoints.appendleft(request)
         return True
+
+    def _end_behind(self, savepoint: CheckpointOrder, manifest: Manifest, request: SavepointRequest) -> None:
+        """Have this attempt, and any that has to follow, only commit what a savepoint holds."""
+        try:
+            self._checkpoints.end_behind(savepoint, manifest)
+        except CheckpointStorageError as error:
+            request.done.set_exception(error)
+            raise
+        self._control.stopping = request
 
     def _publish(
         self,

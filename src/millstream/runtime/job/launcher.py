@@ -353,7 +353,10 @@ class _Job(RunningJob):
         return request.done
 
     def _fail_savepoints(self) -> None:
-        """Tell those that asked too late for the job master to see it."""
+        """Tell those that asked too late for the job master to see it, and whose job failed as it stopped."""
+        stopping = self._control.stopping
+        if stopping is not None and not stopping.done.done():
+            stopping.done.set_exception(_stopped_halfway(stopping, self._failure))
         while self._control.savepoints:
             with suppress(IndexError, InvalidStateError):  # another thread was faster
                 self._control.savepoints.popleft().done.set_exception(
@@ -406,6 +409,14 @@ def _claim_behind(configuration: Configuration) -> int | None:
     claims = configuration.get(keys.CLAIM_MODE).upper() == "CLAIM"
     retained: int = configuration.get(keys.RETAINED_CHECKPOINTS)
     return retained if claims else None
+
+
+def _stopped_halfway(request: SavepointRequest, failure: BaseException | None) -> JobExecutionError:
+    return JobExecutionError(
+        f'the job was to stop with savepoint "{request.path}", and failed before all that it holds was committed',
+        detail=f"The savepoint is complete. {type(failure).__name__}: {failure}",
+        hint="Start a job from the savepoint: it commits what is left first.",
+    )
 
 
 def _job_failed(name: str, cause: BaseException) -> JobExecutionError:
