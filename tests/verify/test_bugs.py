@@ -285,6 +285,15 @@ def small_files_are_published_beside_the_one_they_were_merged_into(patch):
     patch.setattr(_FileCommitter, "commit", both)
 
 
+@planted(parallel_numbers)
+def a_recovered_driver_knows_only_the_checkpoint_that_it_begins_from(patch):
+    def only(self, saved):
+        if not saved.manifest.is_savepoint and saved.store.location == self.store.location:
+            self._completed = [saved.manifest]
+
+    patch.setattr(CheckpointCoordinator, "adopt", only)
+
+
 VERIFIERS = {}
 IN_ORDER = (transactions, in_database, written_ahead)
 WITHOUT_FAULTS = {"small_files_are_published_beside_the_one_they_were_merged_into"}

@@ -46,7 +46,7 @@ class Violation:
     """What was wrong for a moment, or is left.
 
     Attributes:
-        sink: Label of the sink.
+        sink: Label of the sink; empty for the job's checkpoints.
         what: What is wrong.
         step: Where the simulation was.
     """
@@ -56,7 +56,8 @@ class Violation:
     step: str
 
     def __str__(self) -> str:
-        return f'sink "{self.sink}": {self.what}, at {self.step}'
+        where = f'sink "{self.sink}"' if self.sink else "checkpoints"
+        return f"{where}: {self.what}, at {self.step}"
 
 
 class Watch(ABC):

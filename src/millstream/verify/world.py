@@ -21,6 +21,7 @@ from millstream.common.errors import MillstreamError, SinkError, SlotLostError
 from millstream.common.ids import set_id_source
 from millstream.verify.faults import DriverKilled, Fault, FaultKind, InjectedFault, SlotKilled
 from millstream.verify.scenario import Scenario
+from millstream.verify.stored import broken_checkpoints
 from millstream.verify.watch import Violation, Watch
 
 __all__ = ["SlotCall", "World", "current_world"]
@@ -121,6 +122,8 @@ class World:
     def reach(self, name: str, detail: str) -> None:
         """Let happen what is to happen at a place."""
         self.look(name)
+        if name == "tidied":
+            self.check_checkpoints()
         fault = self._due(name, detail)
         if fault is not None:
             self._strike(fault, detail)
@@ -148,9 +151,18 @@ class World:
                 names = ", ".join(text.replace(str(self.scratch), "") for text in left[:3])
                 self.violate(watch, f"{len(left)} staged are left ({names})", "the end of the job")
 
+    def check_checkpoints(self) -> None:
+        """See whether the checkpoints that are kept can be restored, unless one may come late or twice."""
+        if not any(fault.kind in (FaultKind.LATE, FaultKind.DUPLICATE) for fault in self.scenario.faults):
+            for what in broken_checkpoints(self.scratch / "checkpoints"):
+                self._violate("", what, "tidied")
+
     def violate(self, watch: Watch, what: str, step: str) -> None:
         """Take note of what is wrong in a sink."""
-        violation = Violation(watch.label, what.replace(str(self.scratch), ""), step)
+        self._violate(watch.label, what, step)
+
+    def _violate(self, label: str, what: str, step: str) -> None:
+        violation = Violation(label, what.replace(str(self.scratch), ""), step)
         self.violations.append(violation)
         self.note(f"WRONG {violation}")
 

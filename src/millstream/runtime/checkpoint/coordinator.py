@@ -31,6 +31,7 @@ from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.runtime.checkpoint.chain_keeper import ChainKeeper
 from millstream.runtime.checkpoint.deadline import within
+from millstream.runtime.checkpoint.leftovers import find_left
 from millstream.runtime.checkpoint.manifest import (
     Manifest,
     OperatorEntry,
@@ -136,9 +137,24 @@ class CheckpointCoordinator:
         self._next_id = max(self._next_id, checkpoint_id + 1)
 
     def adopt(self, saved: Saved) -> None:
-        """Take a checkpoint of this very job, made under a driver that was lost, for one of its own."""
-        if not saved.manifest.is_savepoint and saved.store.location == self.store.location:
-            self._completed = [saved.manifest]
+        """Take what a driver of this very job, which was lost, has left for one's own.
+
+        All its checkpoints count for what is retained. Those behind `saved` are not known to be complete.
+
+        Raises:
+            CheckpointStorageError: If they cannot be listed or read.
+        """
+        manifest = saved.manifest
+        if manifest.job_id != self._job_id:
+            return
+        if manifest.is_savepoint:
+            self._savepoint = saved
+        elif saved.store.location != self.store.location:
+            return
+        left = find_left(self.store)
+        self._completed = [each for each in left.manifests if each.checkpoint_id <= manifest.checkpoint_id]
+        self._unknown = set(left.checkpoint_ids - {each.checkpoint_id for each in self._completed})
+        self._next_id = max(self._next_id, 1 + max(left.checkpoint_ids, default=0))
 
     def due(self) -> bool:
         """Return whether it is time for a checkpoint."""

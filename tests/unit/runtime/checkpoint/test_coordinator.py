@@ -14,6 +14,7 @@ from millstream.runtime.checkpoint.compaction import CompactionOrder
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.orders import WrittenState
 from millstream.runtime.checkpoint.pointer import RecoveryPointer
+from millstream.runtime.checkpoint.restore import find_saved
 from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.checkpoint.storage import open_store
 from millstream.runtime.checkpoint.storage_local import LocalStore
@@ -213,3 +214,71 @@ def test_what_is_written_down_for_later_drivers_holds_no_credentials(tmp_path):
     )
     checkpoints.begin()
     assert checkpoints.goes_with("FINISHED") == "s3://bucket/x/job"
+
+
+def recovered(tmp_path, **settings):
+    """Return the coordinator of a driver that takes over from one that was killed."""
+    lost = RecoveryPointer(str(tmp_path / "ha"), "Job").read()
+    after = coordinator(tmp_path, **settings)
+    saved = find_saved(lost.checkpoint)
+    after.continue_after(saved.manifest.checkpoint_id)
+    after.adopt(saved)
+    return after
+
+
+def whole(home):
+    """Return the checkpoints that are there, with all that their manifests list."""
+    return [find_saved(str(path)).manifest.checkpoint_id for path in sorted(home.glob("chk-*"))]
+
+
+def test_all_checkpoints_of_a_lost_driver_count_for_what_is_retained(tmp_path, home):
+    before = coordinator(tmp_path, retained=3)
+    for _ in range(4):
+        make(before, home)
+        before.tidy()
+    assert whole(home) == [2, 3, 4]
+    after = recovered(tmp_path, retained=3)
+    after.begin_attempt()
+    for expected in ([3, 4, 5], [4, 5, 6], [5, 6, 7]):
+        make(after, home)
+        after.tidy()
+        assert whole(home) == expected
+    assert names(home / "shared") == ["5-0", "6-0", "7-0"]
+
+
+def test_a_driver_that_retains_fewer_removes_the_rest_of_what_a_lost_one_retained(tmp_path, home):
+    before = coordinator(tmp_path, retained=3)
+    for _ in range(3):
+        make(before, home)
+        before.tidy()
+    after = recovered(tmp_path, retained=1)
+    make(after, home)
+    after.tidy()
+    assert whole(home) == [4]
+    assert names(home / "shared") == ["4-0"]
+
+
+def test_what_a_lost_driver_published_and_did_not_point_to_is_retracted(tmp_path, home):
+    before = coordinator(tmp_path, retained=3)
+    make(before, home)
+    pointer = (tmp_path / "ha" / "Job.recovery").read_bytes()
+    make(before, home)
+    (home / "chk-3").mkdir()
+    (tmp_path / "ha" / "Job.recovery").write_bytes(pointer)
+    after = recovered(tmp_path, retained=3)
+    assert after.latest.manifest.checkpoint_id == 1
+    make(after, home)
+    after.tidy()
+    assert whole(home) == [1, 4], "numbers are not given twice"
+
+
+def test_a_manifest_that_cannot_be_read_goes_as_old_checkpoints_do(tmp_path, home, caplog):
+    before = coordinator(tmp_path, retained=3)
+    for _ in range(2):
+        make(before, home)
+    (home / "chk-1" / "_metadata").write_text("nonsense")
+    after = recovered(tmp_path, retained=3)
+    assert "counts as not made" in caplog.text
+    make(after, home)
+    after.tidy()
+    assert whole(home) == [2, 3]
