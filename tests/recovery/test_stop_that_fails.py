@@ -151,14 +151,10 @@ def test_driver_that_is_killed_while_it_stops_is_recovered_from_the_savepoint(tm
 
     def looking(self, committable):
         if FAULTS.seen >= 60:
-            pointed.append(RecoveryPointer(str(tmp_path / "ha"), "flow").read())
+            (pointer,) = (tmp_path / "ha").glob("*.recovery")
+            pointed.append(RecoveryPointer(str(tmp_path / "ha"), pointer.stem).read())
         commit(self, committable)
 
     monkeypatch.setattr(Lines, "commit", looking)
-    _, future = stop(
-        tmp_path,
-        failing=0,
-        high__availability_storageDir=str(tmp_path / "ha"),
-        high__availability_cluster__id="flow",
-    )
+    _, future = stop(tmp_path, failing=0, high__availability_storageDir=str(tmp_path / "ha"))
     assert pointed[-1].checkpoint == future.result(0)

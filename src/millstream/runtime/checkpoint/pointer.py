@@ -9,13 +9,12 @@ been noted (`runtime.job.results`); so if it is there and no result is, a driver
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 
 from millstream.common.errors import CheckpointDamagedError
 from millstream.runtime.checkpoint.storage import open_store
 
-__all__ = ["LostJob", "RecoveryPointer", "file_name"]
+__all__ = ["LostJob", "RecoveryPointer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +30,17 @@ class LostJob:
     checkpoint: str
 
 
-def file_name(name: str) -> str:
-    """Return a job's name as the name of a file."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)
-
-
 class RecoveryPointer:
     """The file of one job.
 
     Args:
         directory: Directory or URI that outlives drivers.
-        name: Names the job among those that use the directory.
+        name: Names the job among those that use the directory: the file's name, without its suffix.
     """
 
     def __init__(self, directory: str, name: str) -> None:
         self._store = open_store(directory)
-        self._path = f"{file_name(name)}.recovery"
+        self._path = f"{name}.recovery"
 
     def read(self) -> LostJob | None:
         """Return the job that was lost; None if there is none.

@@ -9,6 +9,7 @@ from millstream.common import options_checkpointing as keys
 from millstream.common.configuration import Configuration
 from millstream.common.errors import CheckpointStorageError, ConfigurationError
 from millstream.runtime.checkpoint.pointer import LostJob, RecoveryPointer
+from millstream.runtime.job.identity import check_unambiguous, file_stem_of
 from millstream.runtime.job.results import EndedJob, JobResultStore
 
 __all__ = ["JobTraces", "find_traces"]
@@ -48,16 +49,16 @@ class JobTraces:
         self.results.forget()
 
 
-def find_traces(configuration: Configuration, job_name: str, *, number: int) -> JobTraces:
+def find_traces(configuration: Configuration, job_name: str | None, *, number: int) -> JobTraces:
     """Return what is there of a job.
 
     Args:
         configuration: All options.
-        job_name: Its name.
+        job_name: Its name; None if nobody gave it one.
         number: Which job of that name it is in its program, from 1: each has traces of its own.
 
     Raises:
-        ConfigurationError: If it is to recover, but nothing outlived its driver.
+        ConfigurationError: If it is to recover, but nothing outlived its driver, or nothing tells it from others.
         CheckpointDamagedError: If something cannot be understood.
         CheckpointStorageError: If something cannot be read.
     """
@@ -70,9 +71,7 @@ def find_traces(configuration: Configuration, job_name: str, *, number: int) -> 
                 hint=f"Set {keys.HA_DIRECTORY.key}, in the run that is lost and in this one.",
             )
         return JobTraces()
-    name = get(keys.HA_CLUSTER_ID) or job_name
-    if number > 1:
-        name = f"{name}-{number}"
+    name = file_stem_of(configuration, job_name, number=number)
     pointer = RecoveryPointer(directory, name)
     results = JobResultStore.of(configuration, name)
     assert results is not None, "a directory for the pointer, and none for the result"
@@ -87,6 +86,8 @@ def find_traces(configuration: Configuration, job_name: str, *, number: int) -> 
                 log.warning("what an ended job left cannot be removed yet: %s", error.message)
         return JobTraces(pointer, results, ended=ended)
     lost = pointer.read()
-    if lost is not None:
+    if lost is None:
+        check_unambiguous(directory, name)
+    else:
         log.info("job goes on from a lost driver's checkpoint: %s", lost.checkpoint)
     return JobTraces(pointer, results, lost=lost)

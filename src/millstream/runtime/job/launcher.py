@@ -99,7 +99,8 @@ class DefaultLauncher(JobLauncher):
         with using(file_systems):
             check_locations(configuration)
             self._launched[submission.name] += 1
-            traces = find_traces(configuration, submission.name, number=self._launched[submission.name])
+            name = submission.name if submission.named else None
+            traces = find_traces(configuration, name, number=self._launched[submission.name])
             if traces.ended is not None and traces.results is not None:
                 log.warning("%s and is not run again", describe_end(traces.ended))
                 return JobEndedBefore(traces.ended, traces.results.where)

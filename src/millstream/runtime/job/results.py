@@ -26,7 +26,7 @@ from millstream.common.configuration import Configuration
 from millstream.common.crash_points import reach
 from millstream.common.errors import CheckpointDamagedError, CheckpointStorageError
 from millstream.common.job_failure import JobFailureInfo
-from millstream.runtime.checkpoint.pointer import RecoveryPointer, file_name
+from millstream.runtime.checkpoint.pointer import RecoveryPointer
 from millstream.runtime.checkpoint.storage import open_store
 
 __all__ = ["EndedJob", "JobResultStore", "dump_accumulators", "load_accumulators", "read_results"]
@@ -75,7 +75,7 @@ class JobResultStore:
 
     def __init__(self, directory: str, name: str, *, delete_on_commit: bool = False) -> None:
         self._store = open_store(directory)
-        self._path = f"{file_name(name)}{_SUFFIX}"
+        self._path = f"{name}{_SUFFIX}"
         self._delete_on_commit = delete_on_commit
 
     @staticmethod

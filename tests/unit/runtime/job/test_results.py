@@ -12,6 +12,7 @@ from millstream.common.job_failure import JobFailureInfo
 from millstream.runtime.checkpoint.pointer import LostJob, RecoveryPointer
 from millstream.runtime.job.failures import FailureHistory, JobFailure, describe_failure
 from millstream.runtime.job.high_availability import find_traces
+from millstream.runtime.job.identity import file_stem_of
 from millstream.runtime.job.results import (
     EndedJob,
     JobResultStore,
@@ -46,9 +47,10 @@ def test_an_entry_is_dirty_until_all_is_cleaned_up(tmp_path):
 def test_cleaning_up_removes_pointer_and_checkpoints_and_may_be_repeated(tmp_path):
     checkpoints = tmp_path / "checkpoints"
     (checkpoints / "chk-1").mkdir(parents=True)
-    pointer = RecoveryPointer(str(tmp_path), "a job")
+    stem = file_stem_of(Configuration(), "a job", number=1)
+    pointer = RecoveryPointer(str(tmp_path), stem)
     pointer.write(LostJob("ab" * 16, str(checkpoints / "chk-1")))
-    store = JobResultStore(str(tmp_path), "a job")
+    store = JobResultStore(str(tmp_path), stem)
     for _ in range(2):
         store.begin(ended(checkpoints=str(checkpoints)))
         traces = find_traces(
@@ -67,7 +69,7 @@ def test_cleaning_up_removes_pointer_and_checkpoints_and_may_be_repeated(tmp_pat
 def test_a_run_that_is_not_to_recover_cleans_up_and_forgets(tmp_path):
     checkpoints = tmp_path / "checkpoints"
     checkpoints.mkdir()
-    store = JobResultStore.of(configured(tmp_path), "a job")
+    store = JobResultStore.of(configured(tmp_path), file_stem_of(Configuration(), "a job", number=1))
     store.begin(ended(checkpoints=str(checkpoints)))
     traces = find_traces(configured(tmp_path), "a job", number=1)
     assert (traces.ended, traces.lost) == (None, None)
@@ -84,7 +86,9 @@ def test_jobs_of_one_name_in_one_program_have_traces_of_their_own(tmp_path):
         traces.results.begin(ended(job_id=str(number), ended_ms=number))
         traces.pointer.write(LostJob(str(number), "there"))
     found = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
-    names = ("orders", "orders-2", "orders-3")
+    stem = file_stem_of(configuration, "any", number=1)
+    assert stem.startswith("orders-")
+    names = (stem, f"{stem}-2", f"{stem}-3")
     assert found == {f"{name}.recovery" for name in names} | {
         f"job-result-store/{name}.result" for name in names
     }
@@ -92,15 +96,15 @@ def test_jobs_of_one_name_in_one_program_have_traces_of_their_own(tmp_path):
 
 
 def test_an_entry_that_cannot_be_understood_is_named(tmp_path):
-    (tmp_path / "a_job.result").write_text('{"job_id": 1}')
-    with pytest.raises(CheckpointDamagedError, match=r"a_job\.result"):
+    (tmp_path / "a job.result").write_text('{"job_id": 1}')
+    with pytest.raises(CheckpointDamagedError, match=r"a job\.result"):
         JobResultStore(str(tmp_path), "a job").read()
 
 
 def test_fields_of_later_versions_are_left_out(tmp_path):
     store = JobResultStore(str(tmp_path), "a job")
     store.begin(ended())
-    path = tmp_path / "a_job.result"
+    path = tmp_path / "a job.result"
     document = json.loads(path.read_text())
     document["more"] = document["failures"][0]["more"] = 1
     path.write_text(json.dumps(document))
