@@ -33,6 +33,8 @@ __all__ = [
     "ConfigurationError",
     "JobDefinitionError",
     "JobExecutionError",
+    "LostInputError",
+    "LostOutputError",
     "MalformedRecordError",
     "MillstreamError",
     "NotSerializableError",
@@ -221,6 +223,20 @@ class CheckpointDamagedError(MillstreamError, RuntimeError):
     """A checkpoint is not what was written: a file is missing, cut or altered."""
 
     code = "CHECKPOINT_DAMAGED"
+    domain = "external"
+
+
+class LostOutputError(SinkError, CheckpointDamagedError):
+    """What a checkpoint holds of a sink's staged output is not where it was staged."""
+
+    code = "LOST_OUTPUT"
+    domain = "external"
+
+
+class LostInputError(SourceError, CheckpointDamagedError):
+    """What a checkpoint holds of a source's received records is not where they were kept."""
+
+    code = "LOST_INPUT"
     domain = "external"
 
 

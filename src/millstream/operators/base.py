@@ -145,6 +145,7 @@ class OperatorContext:
         accumulators: Those that the user's function registers.
         budget: How much of its input the subtask processes in an epoch; without limits where an operator is built
             by hand.
+        checkpoint_directory: Where the job's checkpoints are kept; None if no directory was named.
         metrics: The group of the user's metrics.
     """
 
@@ -164,6 +165,7 @@ class OperatorContext:
     operator_state: OperatorStateBackend | None = None
     accumulators: Accumulators = field(default_factory=Accumulators)
     budget: WorkBudget = field(default_factory=WorkBudget)
+    checkpoint_directory: str | None = None
     metrics: MetricGroup = field(init=False)
 
     def __post_init__(self) -> None:

@@ -108,6 +108,7 @@ class SinkOperator(Operator):
                 self._value_type,
                 context.operator_id,
                 context.time.now_ms,
+                context.checkpoint_directory,
             )
         )
         self._built = True

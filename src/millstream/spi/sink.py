@@ -41,6 +41,7 @@ class WriterContext:
         value_type: Declared type of the records, None if there is none.
         operator_id: Tells sinks of one job apart; the same in every attempt.
         began_ms: When the attempt began, epoch milliseconds; the same for all its subtasks.
+        checkpoint_directory: Where the job's checkpoints are kept; None if no directory was named.
     """
 
     job_id: str
@@ -51,6 +52,7 @@ class WriterContext:
     value_type: TypeInformation | None = None
     operator_id: str = ""
     began_ms: int = 0
+    checkpoint_directory: str | None = None
 
     def new_name(self) -> str:
         """Return a name for something staged: nobody else has it, and it tells whose it is (`is_of_former`).

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.common.crash_points import reach
-from millstream.common.errors import SinkError
+from millstream.common.errors import LostOutputError, SinkError
 from millstream.common.ids import new_id
 from millstream.common.serialization import BulkWriterFactory, Encoder
 from millstream.connectors.files.buckets import BucketAssigner, BucketAssignerContext, check_bucket_id
@@ -298,7 +298,7 @@ class FileWriter(SinkWriter):
                 files.checksum(path, former.length) == former.crc
             ):
                 return path
-        raise SinkError(
+        raise LostOutputError(
             f"in-progress file {former.staged_path!r} is gone or was altered",
             detail=f"The checkpoint refers to its first {former.length} bytes.",
             hint="Do not clean up files that begin with a dot while a job may be resumed.",
@@ -310,7 +310,7 @@ class FileWriter(SinkWriter):
             if self._files.size(file.staged_path) is None:
                 if self._files.size(file.final_path) is not None:
                     continue  # published since, by a job that went on from this savepoint
-                raise SinkError(
+                raise LostOutputError(
                     f"finished file {file.staged_path!r} is gone before it was published",
                     hint="Do not clean up files that begin with a dot while a job may be resumed.",
                 )

@@ -42,7 +42,7 @@ from millstream.operators.sink import CollectSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored
 from millstream.runtime.checkpoint.settings import CheckpointSettings
-from millstream.runtime.checkpoint.storage import check_locations
+from millstream.runtime.checkpoint.storage import check_locations, open_store
 from millstream.runtime.job import ending
 from millstream.runtime.job.console import JobOutput
 from millstream.runtime.job.control_channel import ControlChannel, ControlledJob
@@ -171,6 +171,7 @@ class _Job(RunningJob):
         self._build_executor = build_executor
         self._plan = plan
         configuration = submission.configuration
+        checkpoint_settings = CheckpointSettings.of(configuration)
         self._deployment = Deployment(
             job_id=self.job_id,
             attempt=0,
@@ -181,9 +182,10 @@ class _Job(RunningJob):
             dependencies=collect_dependencies(configuration),
             keyed_state=KeyedStateSettings.of(configuration),
             file_systems=file_systems,
+            checkpoint_directory=_where(checkpoint_settings.directory),
         )
         self._checkpoints = CheckpointCoordinator(
-            CheckpointSettings.of(configuration),
+            checkpoint_settings,
             job_id=self.job_id,
             job_name=submission.name,
             job_graph=plan.job_graph,
@@ -403,6 +405,11 @@ def _sweep(configuration: Configuration) -> None:
     sweep_workspaces()
     with suppress(OSError):  # somebody else's directory, of which whoever asks is told
         read_running_jobs()  # which removes the files of jobs that are gone
+
+
+def _where(directory: str | None) -> str | None:
+    """Return a directory as it is shown, without credentials: it goes to the slots, and into checkpoints."""
+    return None if directory is None else open_store(directory).location
 
 
 def _claim_behind(configuration: Configuration) -> int | None:
