@@ -39,6 +39,7 @@ __all__ = [
     "MillstreamError",
     "NotSerializableError",
     "NotSupportedError",
+    "SessionLostError",
     "SinkError",
     "SlotLostError",
     "SourceError",
@@ -210,6 +211,13 @@ class SlotLostError(MillstreamError, ConnectionError):
     code = "SLOT_LOST"
     domain = "external"
     retryable = True
+
+
+class SessionLostError(MillstreamError, ConnectionError):
+    """The JVM of a Spark session that the program opened is gone: only the program can open another."""
+
+    code = "SESSION_LOST"
+    domain = "external"
 
 
 class CheckpointStorageError(MillstreamError, RuntimeError):

@@ -28,6 +28,7 @@ from millstream.common.errors import (
     JobExecutionError,
     NotSerializableError,
     NotSupportedError,
+    SessionLostError,
     StateIncompatibleError,
 )
 from millstream.common.functions import CheckpointedFunction
@@ -62,6 +63,7 @@ _HOPELESS = (
     JobDefinitionError,
     NotSerializableError,
     NotSupportedError,
+    SessionLostError,
     StateIncompatibleError,
 )
 """Errors that come again, however often the job is started."""
@@ -117,6 +119,7 @@ class JobSupervisor:
         self._claim_behind = claim_behind
         self._claimed: Saved | None = None
         self._begin_from: Restored | None = None
+        self._last_error: Exception | None = None
         self.history: list[tuple[str, int]] = [("CREATED", clock.now_ms())]
         self.failures = FailureHistory() if failures is None else failures
         self.master: JobMaster | None = None
@@ -192,6 +195,9 @@ class JobSupervisor:
 
     def _clean_up(self, status: str) -> None:
         """Note how the job ended, remove what it leaves, note that; what goes wrong does not change how it ended."""
+        if status == "FAILED" and self._can_be_recovered():
+            log.warning("job has ended with its Spark session, and can be recovered: --recover")
+            return
         if self._results is None:
             self._checkpoints.close(status)
             return
@@ -206,6 +212,10 @@ class JobSupervisor:
                 status,
                 describe_briefly(error),
             )
+
+    def _can_be_recovered(self) -> bool:
+        """Return whether the job ends as if its driver had been killed: what it needs to go on is gone."""
+        return self._results is not None and isinstance(self._last_error, SessionLostError)
 
     def _describe_end(self, status: str) -> EndedJob:
         master = self.master
@@ -270,6 +280,7 @@ class JobSupervisor:
         """Wait as the strategy says; raises `error` if there is to be no further attempt."""
         if self._control.cancel.is_set():
             raise error
+        self._last_error = error
         self._move("FAILING")
         now_ms = self._clock.now_ms()
         hopeless = isinstance(error, _HOPELESS)
