@@ -160,6 +160,9 @@ class SentOnce(WriteAheadSink):
     def staged(self):
         return glob(f"{self._directory}/*.waiting")
 
+    def synced(self):
+        return [self._directory]
+
     def send_values(self, values, checkpoint_id, subtask_index):
         hidden = f"{self.target}/.{subtask_index}"
         Path(hidden).write_text(json.dumps(values))

@@ -23,7 +23,7 @@ import pickle
 import tempfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -271,6 +271,13 @@ class _WriteAheadCommitter(Committer):
         self._outlets: dict[tuple[str, str], _Outlet] = {}
 
     def commit(self, committables: Sequence[Any]) -> None:
+        self._send_all(committables)
+
+    def recover(self, committables: Sequence[Any]) -> None:
+        """Send what an earlier attempt has not; a file that was sent may be back where power has failed."""
+        self._send_all(each for each in committables if not (os.path.exists(each.path) and each.is_noted()))
+
+    def _send_all(self, committables: Iterable[Any]) -> None:
         for waiting in sorted(committables, key=lambda each: (each.checkpoint_id, each.subtask_index)):
             whose = (waiting.job_id, waiting.operator_id)
             if whose not in self._outlets:

@@ -32,6 +32,8 @@ class FaultKind(Enum):
     """Whoever is there, slot or driver, is gone without any clean-up."""
     KILL_DRIVER = "kill driver"
     """The driver is gone while a slot works, and the slot with it."""
+    POWER_LOSS = "power loss"
+    """Driver and slots are gone, and of their files what was not synced."""
     HANG = "hang"
     """A slot does not answer in time and goes on later, when others have taken over; a driver stands still."""
     IO_ERROR = "I/O error"
@@ -57,19 +59,19 @@ def kinds_at(point: str) -> tuple[FaultKind, ...]:
     """Return what can go wrong at a place.
 
     >>> [kind.value for kind in kinds_at("plan")]
-    ['exception', 'I/O error', 'kill', 'hang']
+    ['exception', 'I/O error', 'kill', 'power loss', 'hang']
     """
     if point == "storage.read":
-        return (_K.IO_ERROR, _K.KILL, _K.HANG)
+        return (_K.IO_ERROR, _K.KILL, _K.POWER_LOSS, _K.HANG)
     if point == "storage.write":
-        return (*_GUARDED, _K.TORN, _K.KILL, _K.HANG)
+        return (*_GUARDED, _K.TORN, _K.KILL, _K.POWER_LOSS, _K.HANG)
     if point == "storage.staged":
-        return (_K.IO_ERROR, _K.KILL, _K.HANG)
+        return (_K.IO_ERROR, _K.KILL, _K.POWER_LOSS, _K.HANG)
     if point in GUARDED_POINTS:
-        return (*_GUARDED, _K.KILL, _K.HANG)
+        return (*_GUARDED, _K.KILL, _K.POWER_LOSS, _K.HANG)
     if point in SLOT_POINTS:
-        return (_K.EXCEPTION, _K.IO_ERROR, _K.KILL, _K.KILL_DRIVER, _K.HANG)
-    return (_K.EXCEPTION, _K.IO_ERROR, _K.KILL, _K.HANG)
+        return (_K.EXCEPTION, _K.IO_ERROR, _K.KILL, _K.KILL_DRIVER, _K.POWER_LOSS, _K.HANG)
+    return (_K.EXCEPTION, _K.IO_ERROR, _K.KILL, _K.POWER_LOSS, _K.HANG)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,8 @@ def simulate(
         check: A further check of what readers see, whenever that has changed.
     """
     with tempfile.TemporaryDirectory(prefix="millstream-verify-", dir=scratch_base()) as scratch:
-        world = World(scenario, Path(scratch), program.watches(Path(scratch), expected, check))
+        home = Path(scratch)
+        world = World(scenario, home, program.watches(home, expected, check), program.synced(home))
         with world.installed():
             return _Run(program, world).run()
 
@@ -95,6 +96,7 @@ class _Run:
         for start in range(_MOST_STARTS):
             fired = len(world.fired)
             job, error = self._start(start)
+            world.come_back()
             if error is None:
                 break
             world.note(f"driver ended: {type(error).__name__}")

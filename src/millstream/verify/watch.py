@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 from millstream.spi.sink import Sink
 from millstream.verify.compare import shorten_text
 
-__all__ = ["Check", "FilesWatch", "SinkWatch", "VerifiableSink", "Violation", "Watch"]
+__all__ = ["Check", "FilesWatch", "SinkWatch", "SyncingSink", "VerifiableSink", "Violation", "Watch"]
 
 Check = Callable[[str, Counter[str]], "str | None"]
 """Told of a sink (its label) and what readers see in it, whenever that has changed; returns what is wrong or None."""
@@ -39,6 +39,17 @@ class VerifiableSink(Protocol):
 
     def staged(self) -> Iterable[str]:
         """Return what is staged and not published at present, as text; called when the job has ended."""
+
+
+@runtime_checkable
+class SyncingSink(Protocol):
+    """A `VerifiableSink` that syncs its files, so that power loss may strike them."""
+
+    def at(self, directory: str) -> SyncingSink:
+        """Return the same sink below a directory of the simulation; see `VerifiableSink`."""
+
+    def synced(self) -> Iterable[str]:
+        """Return the directories in which it syncs all files and names that it relies on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +107,10 @@ class Watch(ABC):
             wrong.append(complaint)
         return wrong
 
+    def forget(self) -> None:
+        """Forget what was seen: whoever saw it is gone."""
+        self._signature, self._seen = None, Counter()
+
     def _altered(self) -> list[str]:
         """Return what has changed that never may; called before `records`."""
         return []
@@ -150,6 +165,11 @@ class FilesWatch(Watch):
         super().__init__(label, directory, expected, check)
         self._read: dict[str, tuple[tuple[int, int], Counter[str]]] = {}
         self._found: dict[str, tuple[int, int]] = {}
+
+    def forget(self) -> None:
+        """Forget the files as well."""
+        super().forget()
+        self._read = {}
 
     def _sign(self) -> object:
         self._found = {

@@ -19,6 +19,7 @@ from millstream.common.clock import ManualClock
 from millstream.common.crash_points import set_crash_hook
 from millstream.common.errors import MillstreamError, SinkError, SlotLostError
 from millstream.common.ids import set_id_source
+from millstream.verify.disk import Disk
 from millstream.verify.faults import DriverKilled, Fault, FaultKind, InjectedFault, SlotKilled
 from millstream.verify.scenario import Scenario
 from millstream.verify.stored import broken_checkpoints
@@ -48,8 +49,11 @@ class World:
         scenario: How it goes.
         scratch: A directory of its own, empty.
         watches: What looks at its sinks after every step.
+        synced: Directories in which all is synced that somebody relies on.
 
     Attributes:
+        disk: Loses what is not synced when power fails; None if it does not.
+        power_lost: Whether power has failed, and nobody has come back since.
         scenario: How it goes.
         scratch: The directory.
         clock: Time.
@@ -66,8 +70,17 @@ class World:
         violations: What was wrong in sinks, for a moment at least.
     """
 
-    def __init__(self, scenario: Scenario, scratch: Path, watches: Sequence[Watch] = ()) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        scratch: Path,
+        watches: Sequence[Watch] = (),
+        synced: Sequence[Path] = (),
+    ) -> None:
         self.watches = watches
+        loses = any(fault.kind is FaultKind.POWER_LOSS for fault in scenario.faults)
+        self.disk = Disk(synced, scratch / "synced") if loses else None
+        self.power_lost = False
         self.violations: list[Violation] = []
         self.scenario = scenario
         self.scratch = scratch
@@ -104,7 +117,8 @@ class World:
         level = _LOG.level
         _LOG.setLevel(logging.CRITICAL)
         try:
-            yield
+            with self.disk.installed() if self.disk is not None else contextlib.nullcontext():
+                yield
         finally:
             self._end_zombies()
             _LOG.setLevel(level)
@@ -116,6 +130,20 @@ class World:
     def note(self, line: str) -> None:
         """Add a line to the trace; the scratch directory is left out of it."""
         self.trace.append(f"{self.clock.now_ms() - START_MS} {line.replace(str(self.scratch), '')}")
+
+    def come_back(self) -> None:
+        """Have power again, if it failed: nothing is left but what is on the disk."""
+        if not self.power_lost or self.disk is None:
+            return
+        self._late.clear()
+        for zombie in self._zombies:
+            zombie.kill()
+        self._zombies.clear()
+        self.disk.restart()
+        for watch in self.watches:
+            watch.forget()
+        self.power_lost = False
+        self.note("power is back")
 
     # Crash points
 
@@ -144,7 +172,12 @@ class World:
                 self.violate(watch, what, step)
 
     def check_leftovers(self, foreign: Collection[str]) -> None:
-        """See whether anything staged is left, by others than jobs with given ids: those are lost for good."""
+        """See whether anything staged is left, by others than jobs with given ids: those are lost for good.
+
+        Where power has failed, what was removed may be back, hidden as it was.
+        """
+        if any(fault.kind is FaultKind.POWER_LOSS for fault, _ in self.fired):
+            return
         for watch in self.watches:
             left = [text for text in watch.staged() if not any(job_id in text for job_id in foreign)]
             if left:
@@ -209,6 +242,11 @@ class World:
             raise InjectedFault(f"injected at {fault.point}")
         elif kind is FaultKind.IO_ERROR:
             raise _io_error(fault.point)
+        elif kind is FaultKind.POWER_LOSS:
+            assert self.disk is not None, "power is lost without a disk"
+            self.disk.fail(self.random)
+            self.power_lost = self.driver_dead = True
+            raise DriverKilled
         elif kind in (FaultKind.KILL, FaultKind.KILL_DRIVER):
             if fault.point == "storage.staged":  # the dead do not clean up
                 shutil.copy(detail, detail.removesuffix(".staged") + ".killed.staged")
@@ -316,6 +354,7 @@ class SlotCall:
         self._thread: threading.Thread | None = None
         self._value: Any = None
         self._error: BaseException | None = None
+        self._killed = False
 
     def go_on(self) -> None:
         """Run until it ends or hangs; the other thread calls it."""
@@ -332,6 +371,13 @@ class SlotCall:
         self.hangs = True
         self._others.release()
         self._mine.acquire()
+        if self._killed:
+            raise SlotKilled
+
+    def kill(self) -> None:
+        """End it where it hangs; the other thread calls it."""
+        self._killed = True
+        self.go_on()
 
     def result(self) -> Any:
         """Return what the action gave, or raise what it raised."""

@@ -319,3 +319,13 @@ def test_a_job_that_recovers_without_its_write_ahead_files_ends_and_says_what_is
         start(Logging(tmp_path / "log"), **{"execution.state-recovery.path": str(checkpoint)})
     assert isinstance(caught.value.__cause__, LostOutputError)
     assert not (tmp_path / "log").exists()
+
+
+def test_a_file_that_is_back_after_power_failed_is_not_sent_again(tmp_path):
+    sink = Logging(tmp_path / "log", directory=str(tmp_path / "w"))
+    committables = prepared(sink)
+    data = Path(committables[0].path).read_bytes()
+    sink.build_committer().commit(committables)
+    Path(committables[0].path).write_bytes(data)
+    sink.build_committer().recover(committables)
+    assert len(sent(tmp_path / "log")) == 1

@@ -453,10 +453,10 @@ class CheckpointCoordinator:
             } | self._chains.in_progress
             for name in self.store.names("shared"):
                 if f"shared/{name}" not in wanted:
-                    self.store.delete(f"shared/{name}")
+                    self.store.delete(f"shared/{name}", may_return=True)
             for name in self.store.leftovers("shared"):  # of slots that were killed; but not of a compaction
                 if not any(f"shared/{name}".startswith(path) for path in self._chains.in_progress):
-                    self.store.delete(f"shared/{name}")
+                    self.store.delete(f"shared/{name}", may_return=True)
         except CheckpointStorageError as error:
             log.warning("old checkpoints could not be removed: %s", error.message)
             return

@@ -134,7 +134,7 @@ def discard(saved: Saved) -> None:
     wanted = {ref.path for manifest in kept for ref in manifest.files()}
     for ref in saved.manifest.files():
         if ref.path not in wanted:
-            store.delete(ref.path)
+            store.delete(ref.path, may_return=True)
 
 
 def _newest(store: FileStore, path: str) -> Saved:

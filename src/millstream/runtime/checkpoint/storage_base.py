@@ -176,14 +176,20 @@ class FileStore(ABC):
     @abstractmethod
     def _names(self, directory: str) -> list[str]: ...
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, may_return: bool = False) -> None:
         """Remove a file or directory with all in it; nothing happens if there is none.
+
+        Args:
+            path: The file or directory.
+            may_return: Whether it does no harm if power fails and it is there again: that is cheaper.
 
         Raises:
             CheckpointStorageError: If it cannot be removed.
         """
         try:
             around("storage.delete", self.describe(path), lambda: self._remove(path))
+            if not may_return:
+                self._settle(path)
         except FileNotFoundError:
             return  # somebody else removed it meanwhile
         except OSError as error:
@@ -191,6 +197,9 @@ class FileStore(ABC):
 
     @abstractmethod
     def _remove(self, path: str) -> None: ...
+
+    def _settle(self, path: str) -> None:
+        """Make a removal durable; nothing where it is so at once."""
 
 
 @dataclass(frozen=True, slots=True)
