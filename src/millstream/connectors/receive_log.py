@@ -77,6 +77,7 @@ class ReceiveLog:
             raise self._failed(error) from error
         self._segment = max(_segments(directory), default=0)
         self._offset = _SEGMENT_BYTES
+        self._has_new_names = False
         self._roll()
 
     @property

@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 __all__ = ["Disk"]
 
@@ -71,9 +71,9 @@ class Disk:
         right = os.fsync
         self._scratch.mkdir(exist_ok=True)
 
-        def fsync(descriptor: int) -> None:
-            right(descriptor)
-            self._note(descriptor)
+        def fsync(file: Any) -> None:
+            right(file)
+            self._note(file if isinstance(file, int) else file.fileno())
 
         os.fsync = fsync
         try:

@@ -325,7 +325,7 @@ def _create_session(config: SessionConfig) -> SessionHandle:
         raise
     check_settings(context)
     # What PySpark receives of accumulators ends with the JVM, which it would report with a traceback.
-    context._accumulatorServer.handle_error = _note_error  # type: ignore[attr-defined]
+    context._accumulatorServer.handle_error = _note_error  # type: ignore[method-assign,assignment]
     return SessionHandle(
         context, owned=True, jvm=jvm, interrupt_handler=interrupt_handler, verbose=config.verbose
     )
