@@ -75,7 +75,7 @@ class Disk:
             right(file)
             self._note(file if isinstance(file, int) else file.fileno())
 
-        os.fsync = fsync
+        os.fsync = fsync  # type: ignore[assignment]
         try:
             yield
         finally:
