@@ -119,7 +119,7 @@ class JobSupervisor:
         self._claim_behind = claim_behind
         self._claimed: Saved | None = None
         self._begin_from: Restored | None = None
-        self._last_error: Exception | None = None
+        self._last_error: BaseException | None = None
         self.history: list[tuple[str, int]] = [("CREATED", clock.now_ms())]
         self.failures = FailureHistory() if failures is None else failures
         self.master: JobMaster | None = None
