@@ -70,6 +70,28 @@ def make_java(home: Path, version: str) -> str:
     return str(executable)
 
 
+def test_other_users_of_the_machine_get_nothing_of_a_local_session():
+    out, _ = run(
+        """
+import sys
+secret = {"spark.hadoop.fs.s3a.secret.key": "not-to-be-seen"}
+with open_session(SessionConfig(master="local[2]", conf=secret)) as handle:
+    conf = handle.context.getConf()
+    sockets = conf.get("spark.python.unix.domain.socket.dir")
+    print(run(handle.context), conf.get("spark.authenticate"), oct(os.stat(sockets).st_mode & 0o777))
+    print(sum(name.endswith(".sock") for name in os.listdir(sockets)) > 1)
+    command = open(f"/proc/{handle._jvm.process.pid}/cmdline").read()
+    print("spark.master" in command, "not-to-be-seen" in command)
+    print(conf.get("spark.hadoop.fs.s3a.secret.key"))
+    def has_working_directory(x):
+        import os, sys
+        return "" in sys.path or os.getcwd() in sys.path
+    print(handle.context.parallelize([1], 1).map(has_working_directory).collect())
+"""
+    )
+    assert out == ["10", "true", "0o700", "True", "True", "False", "not-to-be-seen", "[False]"]
+
+
 def test_local_session_runs_a_job_quietly_and_can_be_opened_again_after_close():
     out, err = run(
         """

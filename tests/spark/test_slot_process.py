@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +25,7 @@ from millstream.graph.epoch_plan import build_epoch_plan
 from millstream.graph.job_graph import build_job_graph
 from millstream.graph.stream_graph import build_stream_graph
 from millstream.runtime.slot.process import SlotBoot
-from millstream.runtime.slot.wire import Request, ask, hold
+from millstream.runtime.slot.wire import Request, SlotSilentError, ask, hold
 from millstream.runtime.spark.shuttle import start_slot
 from millstream.runtime.task.deployment import Deployment, dump_deployment
 from millstream.runtime.task.report import EpochHeader
@@ -35,6 +40,16 @@ HEADER = EpochHeader(
 class Hanging(MapFunction):
     def open(self, runtime_context):
         time.sleep(600)
+
+    def map(self, value):
+        return value
+
+
+class Locks(MapFunction):
+    """Holds the interpreter's lock for three seconds."""
+
+    def open(self, runtime_context):
+        ctypes.PyDLL(None).sleep(3)
 
     def map(self, value):
         return value
@@ -81,7 +96,7 @@ def test_slot_answers_on_unix_socket_and_tcp_and_ends_when_closed(start, process
     there = slot.ask("level", HEADER, here="another host").output
     assert there.report is not None
     assert slot.ask("level", HEADER).output == there
-    assert "run" in slot.ask("stack").text
+    assert slot.ask("stack").text == ""
     assert slot.ask("close").error is None
     processes.wait_until_no_slot()
     with pytest.raises(SlotLostError, match=f"slot 0 .process {slot.address.pid} on localhost. is lost"):
@@ -90,12 +105,74 @@ def test_slot_answers_on_unix_socket_and_tcp_and_ends_when_closed(start, process
 
 @pytest.mark.parametrize("here", ["localhost", "another host"])
 def test_whoever_does_not_know_the_secret_is_turned_away_and_the_slot_lives_on(start, here):
-    from multiprocessing import AuthenticationError
-
     slot = start()
-    with pytest.raises((SlotLostError, AuthenticationError)):
+    with pytest.raises(SlotLostError, match="does not prove to know the secret"):
         slot.ask("kill", here=here, secret=b"a guess")
     assert slot.ask("ping", here=here).text == "pong"
+
+
+@pytest.mark.parametrize("here", ["", "another host"])
+def test_connections_that_say_nothing_stop_no_job(start, here):
+    slot = start()
+    with contextlib.ExitStack() as stack:
+        for _ in range(100):
+            stream = stack.enter_context(socket.socket(socket.AF_UNIX if not here else socket.AF_INET))
+            stream.connect(slot.address.tcp if here else slot.address.unix)
+        begun = time.monotonic()
+        assert slot.ask("ping", here=here).text == "pong"
+        assert slot.ask("open", here=here).error is None
+        assert time.monotonic() - begun < 8, "less than the deadline of those who say nothing"
+
+
+def test_no_other_user_can_connect_to_a_slot_or_take_its_place(start, nobody):
+    slot = start()
+    path = Path(slot.address.unix)
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    pid = slot.address.pid
+    assert not [
+        line for line in Path("/proc/net/unix").read_text().splitlines() if f"@millstream-{pid}" in line
+    ]
+    with pytest.raises(SlotLostError, match="PermissionError"):
+        nobody.do(lambda: slot.ask("ping"))
+    os.kill(pid, signal.SIGKILL)
+
+    def take() -> None:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.bind(str(path))
+
+    with pytest.raises(PermissionError):
+        nobody.do(take)
+
+
+def test_slot_imports_nothing_that_others_put_into_the_working_directory(start, nobody, public, monkeypatch):
+    caught = public / "caught"
+    for name in ("queue", "cloudpickle", "zipfile"):
+        path = public / f"{name}.py"
+        nobody.do(lambda path=path: path.write_text(f"open({str(caught)!r}, 'w').close()"))
+    monkeypatch.chdir(public)
+    assert start().ask("open").error is None
+    assert not caught.exists()
+
+
+@pytest.mark.parametrize("here", ["", "another host"])
+def test_slot_does_not_answer_for_another_one_of_its_attempt(start, here):
+    """Somebody who is asked for a slot that is gone hands all that is said on to another one."""
+    slot = start()
+    meant = replace(slot.address, slot=1, name="another slot's process")
+    with pytest.raises(SlotLostError, match="means another process"):
+        ask(meant, slot.secret, Request("ping"), here=here, timeout_s=10)
+    assert slot.ask("ping", here=here).text == "pong"
+
+
+def test_socket_of_a_slot_that_has_ended_is_gone(start, processes):
+    slot = start()
+    slot.ask("open")
+    assert os.path.exists(slot.address.unix)
+    slot.ask("close")
+    processes.wait_until_no_slot()
+    assert not os.path.exists(slot.address.unix)
 
 
 def test_request_of_another_attempt_is_answered_with_an_error(start):
@@ -144,6 +221,35 @@ def test_slot_that_does_not_answer_is_lost_after_the_timeout(start):
     os.kill(slot.address.pid, signal.SIGSTOP)
     with pytest.raises(SlotLostError, match=r"silent for 0\.2 s"):
         slot.ask("open", timeout_s=0.2)
+
+
+@pytest.mark.parametrize("here", ["", "another host"])
+def test_slot_whose_function_holds_the_interpreters_lock_is_busy_and_not_lost(start, here):
+    slot = start(Locks(), lease_s=1)
+    with hold(slot.address, slot.secret, here=here, timeout_s=10) as held, ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(slot.ask, "open", here=here, timeout_s=0.5)
+        time.sleep(1)
+        with pytest.raises(SlotSilentError):
+            slot.ask("ping", timeout_s=0.5)
+        assert opening.result().error is None
+        assert not held.poll(0.5), "its lease ran out although it was busy"
+    assert slot.ask("ping").text == "pong"
+
+
+def test_the_stack_of_a_function_that_never_returns_is_its_users(start):
+    slot = start(Hanging())
+    pool = ThreadPoolExecutor(1)
+    opening = pool.submit(slot.ask, "open")
+    deadline = time.monotonic() + 30
+    while not (stack := slot.ask("stack").text):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert "in open" in stack and "time.sleep(600)" in stack
+    assert "millstream/runtime" not in stack
+    os.kill(slot.address.pid, signal.SIGKILL)
+    with pytest.raises(SlotLostError):
+        opening.result()
+    pool.shutdown()
 
 
 def test_abort_does_not_wait_for_a_function_that_never_ends(start):

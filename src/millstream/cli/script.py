@@ -22,17 +22,20 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType, TracebackType
 
 import click
 
+from millstream.common.clock import SystemClock
 from millstream.common.errors import (
     JobDefinitionError,
     JobExecutionError,
     MillstreamError,
     SessionLostError,
 )
+from millstream.common.signals import handle_once
+from millstream.graph.ending import end_jobs
 from millstream.graph.launcher import (
     JobLauncher,
     JobSubmission,
@@ -47,7 +50,6 @@ EXIT_FAILED = 1
 EXIT_SESSION_LOST = 75
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
-CANCEL_TIMEOUT_S = 20.0
 ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
 
 
@@ -75,13 +77,12 @@ class JobRecorder(JobLauncher):
         return job
 
     def cancel(self) -> None:
-        """Cancel what runs and wait until it has ended, a while at most."""
-        running = [job for job in self.jobs if job.status() not in ENDED]
-        for job in running:
-            job.cancel()
-        for job in running:
-            with suppress(MillstreamError, TimeoutError, KeyboardInterrupt):
-                job.wait(CANCEL_TIMEOUT_S)
+        """Cancel what runs and wait until it has ended, a while at most.
+
+        Raises:
+            KeyboardInterrupt: If the wait was interrupted.
+        """
+        end_jobs([job for job in self.jobs if job.status() not in ENDED], SystemClock())
 
 
 @contextmanager
@@ -122,9 +123,13 @@ def run_program(
             run_as_main(path, arguments)
             _check_submitted(path, recorder)
     except KeyboardInterrupt as interrupt:
-        recorder.cancel()
+        code = EXIT_TERMINATED if isinstance(interrupt, Terminated) else EXIT_INTERRUPTED
+        try:
+            recorder.cancel()
+        except KeyboardInterrupt:
+            os._exit(code)  # the second; SIGTERM has its default again and ends the process anyway
         click.echo("cancelled", err=True)
-        return EXIT_TERMINATED if isinstance(interrupt, Terminated) else EXIT_INTERRUPTED
+        return code
     except SystemExit as end:
         return _exit_code(end)
     except Exception as error:  # noqa: BLE001 - a program may raise anything
@@ -223,7 +228,7 @@ def _sigterm_raises() -> Iterator[None]:
     def raise_terminated(_number: int, _frame: FrameType | None) -> None:
         raise Terminated
 
-    before = signal.signal(signal.SIGTERM, raise_terminated)
+    before = handle_once(signal.SIGTERM, raise_terminated)
     try:
         yield
     finally:

@@ -24,6 +24,7 @@ from millstream.common import options_checkpointing, options_file_systems
 from millstream.common.configuration import Configuration
 from millstream.common.errors import ConfigurationError
 from millstream.common.option_types import ConfigOption, OptionType
+from millstream.common.private_files import Trust
 
 __all__ = [
     "LOCATION_OPTIONS",
@@ -142,12 +143,14 @@ class FileSystemSettings:
         buckets: What URIs among the options say, by bucket.
         hadoop: Keys of Hadoop's configuration.
         hdfs_timeout_ms: For one call.
+        trust: Whose local files are read.
     """
 
     s3: S3Settings = field(default_factory=S3Settings)
     buckets: Mapping[str, S3Settings] = field(default_factory=dict)
     hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)
     hdfs_timeout_ms: int = options_file_systems.HDFS_TIMEOUT.default
+    trust: Trust = field(default_factory=Trust)
 
     @staticmethod
     def of(configuration: Configuration, environment: Mapping[str, str]) -> FileSystemSettings:
@@ -176,6 +179,7 @@ class FileSystemSettings:
                 if key.startswith(prefix)
             },
             hdfs_timeout_ms=configuration.get(options_file_systems.HDFS_TIMEOUT),
+            trust=Trust.of(configuration.get(options_file_systems.TRUSTED_OWNERS)),
         )
 
     def s3_for(self, bucket: str) -> S3Settings:

@@ -142,7 +142,7 @@ SLOT_TIMEOUT: Final = ConfigOption(
     "millstream.slot.timeout",
     OptionType.DURATION,
     60_000,
-    "A slot that does not answer for so long is taken for lost.",
+    "A slot that does not answer for so long is taken for lost, unless its process runs.",
 )
 SLOT_LEASE: Final = ConfigOption(
     "millstream.slot.lease",

@@ -24,6 +24,7 @@ __all__ = [
     "S3_SESSION_TOKEN",
     "S3_SOCKET_TIMEOUT",
     "SPELLINGS",
+    "TRUSTED_OWNERS",
     "is_secret",
 ]
 
@@ -87,6 +88,14 @@ S3_MAX_RETRIES: Final = ConfigOption(
     2,
     "How often a request to S3 is made again before it has failed.",
 )
+TRUSTED_OWNERS: Final = ConfigOption(
+    "millstream.storage.trusted-owners",
+    OptionType.STRING,
+    None,
+    "Users, by name or number and with commas between, whose files in local directories of checkpoints are read beside "
+    "this user's own and root's: what is read runs as code. * for everybody's, also those that others can write, on "
+    "file systems that know no owners.",
+)
 HDFS_TIMEOUT: Final = ConfigOption(
     "millstream.hdfs.timeout",
     OptionType.DURATION,
@@ -113,6 +122,7 @@ FILE_SYSTEM_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     S3_SOCKET_TIMEOUT,
     S3_MAX_RETRIES,
     HDFS_TIMEOUT,
+    TRUSTED_OWNERS,
 )
 
 

@@ -17,6 +17,8 @@ from typing import Any, BinaryIO
 import cloudpickle
 
 from millstream.common.errors import NotSerializableError, SinkError, SourceError
+from millstream.common.file_systems import current
+from millstream.common.private_files import create_own, open_own
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.spi.source import (
     Boundedness,
@@ -44,7 +46,7 @@ class CacheSink(Sink):
     def check(self) -> None:
         """Make the directory."""
         try:
-            os.makedirs(self.directory, exist_ok=True)
+            os.makedirs(self.directory, mode=0o700, exist_ok=True)
         except OSError as error:
             raise SinkError(
                 f'the cache directory "{self.directory}" cannot be made: {error.strerror}',
@@ -71,7 +73,7 @@ class _CacheWriter(SinkWriter):
     ) -> None:
         """Append a batch."""
         if self._file is None:
-            self._file = open(self._path, "wb")  # noqa: SIM115 - open until the job ends
+            self._file = create_own(self._path)
         self._file.write(_pickle((values, timestamps)))
 
     def prepare_commit(self, *, now_ms: int, checkpoint: bool, end_of_input: bool) -> list[Any]:
@@ -177,10 +179,12 @@ class _CacheEnumerator(SplitEnumerator):
 
 
 class _CacheReader(SourceReader):
+    gives_away = True
+
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         """Read batches from a position on."""
         records = 0
-        with open(split_range.split, "rb") as file:
+        with open_own(split_range.split, current().trust) as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(split_range.start or 0)
             while file.tell() < size and records < split_range.max_records:

@@ -204,6 +204,7 @@ class IndexReader(SourceReader):
 
     def __init__(self, values: Callable[[range], list[Any]] = list) -> None:
         self._values = values
+        self.gives_away = values is list
 
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         """Emit the records of a range, or as many as are wanted."""

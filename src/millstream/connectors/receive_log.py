@@ -27,11 +27,14 @@ import cloudpickle
 
 from millstream.common.durable import make_directories, sync_directory
 from millstream.common.errors import LostInputError, NotSerializableError, SourceError
+from millstream.common.file_systems import current
+from millstream.common.private_files import open_own, private_directory, user_directory
 
 __all__ = ["LogPosition", "ReceiveLog", "check_log", "read_log"]
 
 _HEAD = struct.Struct(">II")
 _SEGMENT_BYTES = 64 << 20
+_PRIVATE = "received"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -63,10 +66,11 @@ class ReceiveLog:
         self._directory = directory
         self._descriptor = -1
         try:
+            if Path(directory).is_relative_to(user_directory(_PRIVATE)):
+                private_directory(_PRIVATE)
             make_directories(directory)
-            for former in _segments(
-                directory
-            ):  # of attempts that were killed: read again, and referred to from now on
+            # Of attempts that were killed: they are read again, and referred to from now on.
+            for former in _segments(directory):
                 with open(_segment_path(directory, former), "rb") as file:
                     os.fsync(file.fileno())
         except OSError as error:
@@ -206,7 +210,7 @@ def read_log(
         if segment < first or (before is not None and segment >= before):
             continue
         offset = behind.offset if behind is not None and segment == first else 0
-        with open(_segment_path(directory, segment), "rb") as file:
+        with open_own(_segment_path(directory, segment), current().trust) as file:
             file.seek(offset)
             while len(head := file.read(_HEAD.size)) == _HEAD.size:
                 length, crc = _HEAD.unpack(head)

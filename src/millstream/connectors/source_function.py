@@ -21,7 +21,6 @@ and a reader starts its function with the first range that it is given.
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -38,6 +37,7 @@ from millstream.common.functions import (
     FunctionInitializationContext,
     FunctionSnapshotContext,
 )
+from millstream.common.private_files import user_directory
 from millstream.common.source_functions import ParallelSourceFunction, SourceContext, SourceFunction
 from millstream.connectors.files.paths import local_path
 from millstream.connectors.receive_log import LogPosition, ReceiveLog, check_log, read_log
@@ -45,6 +45,7 @@ from millstream.operators.base import OperatorContext
 from millstream.operators.checkpointed import initialize_checkpointed
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.source_function import SourceEvents
+from millstream.operators.values import copy_of
 from millstream.spi.source import (
     Boundedness,
     EmitBatch,
@@ -63,6 +64,8 @@ _BUFFER_ENTRIES = 10_000
 _POLL_MS = 50
 _STOP_S = 10.0
 _SETTLE_S = 60.0
+_BESIDE = ""
+"""For logs: the temporary directory of the user whose process reads, who need not be the driver's."""
 
 _RECORD, _WATERMARK, _IDLE = range(3)
 Entry = tuple[int, Any, "int | None"]
@@ -100,7 +103,7 @@ class SourceFunctionSource(Source):
         )
         local = None if directory is None else local_path(directory)
         if local is None:
-            return os.path.join(tempfile.gettempdir(), f"millstream-received-{os.getuid()}")
+            return _BESIDE
         return os.path.join(os.path.abspath(os.path.expanduser(local)), "received")
 
     def get_boundedness(self) -> Boundedness:
@@ -118,6 +121,8 @@ class SourceFunctionSource(Source):
     def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
         """Make the reader of one subtask."""
         log_root = self._log_directory if self._configuration is None else self._log_root()
+        if log_root == _BESIDE:
+            log_root = str(user_directory("received"))
         return SourceFunctionReader(self._function, log_root, subtask_index)
 
 
@@ -161,6 +166,8 @@ class _FunctionEnumerator(SplitEnumerator):
 
 class SourceFunctionReader(SourceReader):
     """Runs the function on a thread and reads what it has received; the subtask's thread calls it."""
+
+    gives_away = True  # what a function collects is copied
 
     def __init__(self, function: SourceFunction, log_root: str | None, subtask_index: int) -> None:
         self._function = function
@@ -304,8 +311,6 @@ class SourceFunctionReader(SourceReader):
     def _run(self) -> None:
         try:
             self._function.run(self._receiver)
-        except SystemExit:
-            self._receiver.end(None)
         except BaseException as error:  # noqa: BLE001 - raised again on the subtask's thread
             self._receiver.end(error)
         else:
@@ -368,10 +373,10 @@ class _Receiver(SourceContext):
         self._error: BaseException | None = None
 
     def collect(self, value: Any) -> None:
-        self._put((_RECORD, value, None))
+        self._put((_RECORD, copy_of(value), None))
 
     def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
-        self._put((_RECORD, value, timestamp))
+        self._put((_RECORD, copy_of(value), timestamp))
 
     def emit_watermark(self, timestamp: int) -> None:
         self._put((_WATERMARK, timestamp, None))

@@ -40,11 +40,14 @@ from millstream.common.errors import (
     NotSerializableError,
     SinkError,
 )
+from millstream.common.file_systems import current
+from millstream.common.private_files import create_own, open_own, private_directory, user_directory
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
 __all__ = ["CheckpointCommitter", "WriteAheadSink"]
 
 _HEAD_BYTES = 12
+_PRIVATE = "write-ahead"
 
 
 class CheckpointCommitter(ABC):
@@ -217,7 +220,7 @@ class _WriteAheadWriter(SinkWriter):
         try:
             if self._file is None:
                 self._path = os.path.join(self._directory, f"{self._context.new_name()}.waiting")
-                self._file = open(self._path, "xb")  # noqa: SIM115 - open until the checkpoint
+                self._file = create_own(self._path)
             self._file.write(len(data).to_bytes(8, "big") + zlib.crc32(data).to_bytes(4, "big") + data)
         except OSError as error:
             raise self._failed(error) from error
@@ -369,7 +372,7 @@ def _default_directory(context: WriterContext) -> str:
     """
     checkpoints = context.checkpoint_directory
     if checkpoints is None:
-        return os.path.join(tempfile.gettempdir(), f"millstream-write-ahead-{os.getuid()}")
+        return str(user_directory(_PRIVATE))
     if "://" in checkpoints:
         raise ConfigurationError(
             f"a write-ahead sink has no directory, and checkpoints are kept in {checkpoints}",
@@ -381,6 +384,8 @@ def _default_directory(context: WriterContext) -> str:
 
 def _make_writable(directory: str) -> None:
     try:
+        if directory == str(user_directory(_PRIVATE)):
+            private_directory(_PRIVATE)
         make_directories(directory)
         with tempfile.TemporaryFile(dir=directory):
             pass
@@ -391,7 +396,7 @@ def _make_writable(directory: str) -> None:
 
 
 def _read(path: str) -> Iterator[list[Any]]:
-    with open(path, "rb") as file:
+    with open_own(path, current().trust) as file:
         while head := file.read(_HEAD_BYTES):
             data = file.read(int.from_bytes(head[:8], "big"))
             if len(head) < _HEAD_BYTES or zlib.crc32(data) != int.from_bytes(head[8:], "big"):

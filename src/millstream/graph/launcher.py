@@ -135,6 +135,16 @@ class RunningJob(ABC):
     def cancel(self) -> None:
         """Ask the job to stop at once; output that was not committed is removed. Returns at once."""
 
+    def abandon(self) -> bool:
+        """Clean up as the process ends and the job does not: from now on nobody waits for its functions.
+
+        Called once, after `cancel`.
+
+        Returns:
+            Whether there is nothing more to wait for.
+        """
+        return False
+
     @abstractmethod
     def stop(self) -> None:
         """Ask the job to read no more, finish what it has (final watermark) and end well. Returns at once."""

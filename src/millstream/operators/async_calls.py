@@ -21,6 +21,7 @@ from millstream.common.async_functions import AsyncRetryStrategy
 from millstream.common.errors import TypeMismatchError, shorten
 from millstream.operators.async_loop import EventLoopThread
 from millstream.operators.user_code import attach_element
+from millstream.operators.values import copies
 
 __all__ = ["AsyncCalls", "CallLimits", "Element"]
 
@@ -47,7 +48,7 @@ class Element:
 
     def finish(self, results: list[Any]) -> None:
         """Take the results; on the event loop, once. Both steps are atomic, the operator looks at any time."""
-        self.results = results
+        self.results = copies(results)
         if self.arrivals is not None:
             self.arrivals.append(self)
 
@@ -235,7 +236,7 @@ class AsyncCalls:
     def _complete(self, call: _Call, results: Any) -> None:
         try:
             produced = self._per_element(call, results)
-        except Exception as error:  # noqa: BLE001 - an iterable of the user's may raise anything
+        except BaseException as error:  # noqa: BLE001 - an iterable of the user's may raise anything
             self._fail(call, error)
             return
         self._close(call)

@@ -25,7 +25,7 @@ from millstream.common.state import (
 )
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import BatchHandler, Operator, OperatorSpec
-from millstream.operators.calls import call_each, emit_results
+from millstream.operators.calls import call_each, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
 from millstream.operators.runtime_context import OperatorRuntimeContext
@@ -247,14 +247,14 @@ class BroadcastProcessOperator(Operator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each record that is not broadcast."""
-        results, stamps = call_each(self._function.process_element, self._read_only, values, timestamps)
-        emit_results(self, results, stamps, self._output_type)
+        produced = call_each(self._function.process_element, self._read_only, values, timestamps)
+        emit_produced(self, produced, self._output_type)
 
     def process_broadcast_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each broadcast record."""
         process = self._function.process_broadcast_element
-        results, stamps = call_each(process, self._writable, values, timestamps)
-        emit_results(self, results, stamps, self._output_type)
+        produced = call_each(process, self._writable, values, timestamps)
+        emit_produced(self, produced, self._output_type)
 
     def close(self) -> None:
         """Close the function."""
@@ -286,5 +286,5 @@ class KeyedBroadcastProcessOperator(KeyedFunctionOperator):
     def process_broadcast_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each broadcast record; there is no current key."""
         process = self._function.process_broadcast_element
-        results, stamps = call_each(process, self._writable, values, timestamps)
-        emit_results(self, results, stamps, self._output_type)
+        produced = call_each(process, self._writable, values, timestamps)
+        emit_produced(self, produced, self._output_type)

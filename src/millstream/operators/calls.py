@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 from millstream.common.output_tag import OutputTag
 from millstream.common.time import MIN_TIMESTAMP
@@ -12,9 +12,10 @@ from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator
 from millstream.operators.timer_service import KeyedContext, ProcessContext
 from millstream.operators.user_code import attach_element, check_results, fit
+from millstream.operators.values import ATOMIC, protect_produced
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 
-__all__ = ["Process", "call_each", "call_each_keyed", "emit_results", "extend_stamped", "noted"]
+__all__ = ["Process", "Produced", "call_each", "call_each_keyed", "emit_produced", "emit_results", "noted"]
 
 _PORTION = 1_024
 
@@ -22,23 +23,53 @@ Process = Callable[[Any, Any], Iterable[Any] | None]
 """A function of record (or timestamp) and context."""
 
 
+class Produced(NamedTuple):
+    """What a function yielded for the records of a batch.
+
+    Attributes:
+        results: Each protected.
+        timestamps: Of the records that they were made of; None if those have none.
+        tagged: Not empty if `(OutputTag, value)` is among the results.
+    """
+
+    results: list[Any]
+    timestamps: list[int] | None
+    tagged: list[bool]
+
+
 def call_each(
     process: Process, context: ProcessContext, values: list[Any], timestamps: list[int] | None
-) -> tuple[list[Any], list[int] | None]:
+) -> Produced:
     """Call `process` for each record; returns what it yielded, with the timestamps of the records."""
     results: list[Any] = []
+    append, atomic = results.append, ATOMIC
+    tagged: list[bool] = []
     stamps: list[int] | None = None if timestamps is None else []
     value = produced = None
     try:
         for value, context.stamp in zip(values, timestamps or repeat(MIN_TIMESTAMP), strict=False):
             produced = process(value, context)
             if produced is not None:
-                extend_stamped(results, produced, stamps, context.stamp)
+                for result in produced:
+                    if type(result) is tuple:
+                        for item in result:
+                            if type(item) not in atomic:
+                                break
+                        else:
+                            append(result)
+                            continue
+                        item = None  # it counts as a reference
+                    elif type(result) in atomic:
+                        append(result)
+                        continue
+                    append(protect_produced(result, produced, tagged))
+                if stamps is not None:
+                    stamps.extend(repeat(context.stamp, len(results) - len(stamps)))
     except BaseException as error:
         attach_element(error, value)
         check_results(_name_of(process), produced, value)
         raise
-    return results, stamps
+    return Produced(results, stamps, tagged)
 
 
 def call_each_keyed(
@@ -48,7 +79,7 @@ def call_each_keyed(
     keys: Iterable[Any],
     values: list[Any],
     timestamps: list[int] | None,
-) -> tuple[list[Any], list[int] | None]:
+) -> Produced:
     """Call `process` for each record under its key; there is no current key afterwards."""
     if state.touched is not None:
         keys = noted(keys, state.touched)
@@ -75,63 +106,90 @@ def _portions(remaining: Iterator[Any], touched: set[Any]) -> Iterator[list[Any]
 # The two loops differ in the stamps only; one loop would cost the unstamped one a third of its speed.
 def _call_unstamped(
     process: Process, context: Any, state: Any, keys: Iterable[Any], values: list[Any], timestamps: Any
-) -> tuple[list[Any], list[int] | None]:
+) -> Produced:
     results: list[Any] = []
-    extend = results.extend
+    append, atomic = results.append, ATOMIC
+    tagged: list[bool] = []
     context.stamp = MIN_TIMESTAMP
     value = produced = None
     try:
         for value, state.current_key in zip(values, keys, strict=False):
             produced = process(value, context)
             if produced is not None:
-                extend(produced)
+                for result in produced:
+                    if type(result) is tuple:
+                        for item in result:
+                            if type(item) not in atomic:
+                                break
+                        else:
+                            append(result)
+                            continue
+                        item = None  # it counts as a reference
+                    elif type(result) in atomic:
+                        append(result)
+                        continue
+                    append(protect_produced(result, produced, tagged))
     except BaseException as error:
         attach_element(error, value)
         check_results(_name_of(process), produced, value)
         raise
-    return results, None
+    return Produced(results, None, tagged)
 
 
 def _call_stamped(
     process: Process, context: Any, state: Any, keys: Iterable[Any], values: list[Any], timestamps: Any
-) -> tuple[list[Any], list[int] | None]:
+) -> Produced:
     results: list[Any] = []
+    append, atomic = results.append, ATOMIC
+    tagged: list[bool] = []
     stamps: list[int] = []
     value = produced = None
     try:
         for value, state.current_key, context.stamp in zip(values, keys, timestamps, strict=False):
             produced = process(value, context)
             if produced is not None:
-                extend_stamped(results, produced, stamps, context.stamp)
+                for result in produced:
+                    if type(result) is tuple:
+                        for item in result:
+                            if type(item) not in atomic:
+                                break
+                        else:
+                            append(result)
+                            continue
+                        item = None  # it counts as a reference
+                    elif type(result) in atomic:
+                        append(result)
+                        continue
+                    append(protect_produced(result, produced, tagged))
+                stamps.extend(repeat(context.stamp, len(results) - len(stamps)))
     except BaseException as error:
         attach_element(error, value)
         check_results(_name_of(process), produced, value)
         raise
-    return results, stamps
+    return Produced(results, stamps, tagged)
 
 
 def _name_of(process: Process) -> str:
     return str(getattr(process, "__name__", "the function"))
 
 
-def extend_stamped(results: list[Any], produced: Iterable[Any], stamps: list[int] | None, stamp: int) -> None:
-    """Add what was yielded for one record or timer, each with its timestamp; `stamps` is None if there are none."""
-    before = len(results)
-    results.extend(produced)
-    if stamps is not None:
-        stamps.extend(repeat(stamp, len(results) - before))
+def emit_produced(operator: Operator, produced: Produced, output_type: TypeInformation | None) -> None:
+    """Emit what a process function yielded: `(OutputTag, value)` to side outputs, the rest to the main output."""
+    results, timestamps, tagged = produced
+    if tagged:
+        results, timestamps = _emit_sides(operator, results, timestamps)
+    if results:
+        operator.output.emit(fit(results, output_type), timestamps)
 
 
 def emit_results(
     operator: Operator, results: list[Any], timestamps: list[int] | None, output_type: TypeInformation | None
 ) -> None:
-    """Emit what a process function yielded: `(OutputTag, value)` to side outputs, the rest to the main output."""
-    if not results:
-        return
-    if any(type(result) is tuple and len(result) == 2 and type(result[0]) is OutputTag for result in results):
-        results, timestamps = _emit_sides(operator, results, timestamps)
-    if results:
-        operator.output.emit(fit(results, output_type), timestamps)
+    """Emit results of which it is not known whether `(OutputTag, value)` is among them."""
+    tagged = any(
+        type(result) is tuple and len(result) == 2 and type(result[0]) is OutputTag for result in results
+    )
+    emit_produced(operator, Produced(results, timestamps, [True] if tagged else []), output_type)
 
 
 def _emit_sides(

@@ -19,7 +19,7 @@ from millstream.common.co_functions import (
 from millstream.common.functions import RuntimeContext
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import BatchHandler, Operator, OperatorSpec
-from millstream.operators.calls import Process, call_each, emit_results
+from millstream.operators.calls import Process, call_each, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
 from millstream.operators.runtime_context import OperatorRuntimeContext
@@ -87,8 +87,8 @@ class CoProcessOperator(Operator):
         self._call(self._function.process_element2, values, timestamps)
 
     def _call(self, process: Process, values: list[Any], timestamps: list[int] | None) -> None:
-        results, stamps = call_each(process, self._context, values, timestamps)
-        emit_results(self, results, stamps, self._output_type)
+        produced = call_each(process, self._context, values, timestamps)
+        emit_produced(self, produced, self._output_type)
 
     def close(self) -> None:
         """Close the function."""

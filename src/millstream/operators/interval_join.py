@@ -42,6 +42,7 @@ from millstream.operators.functions_adapter import open_function
 from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
+from millstream.operators.values import all_immutable, copy_of, take_all
 from millstream.state.keyed import NO_KEY
 from millstream.state.snapshots import Entries, StateChanges
 from millstream.state.touched import TouchedKeys
@@ -191,6 +192,7 @@ class IntervalJoinOperator(Operator):
         self._context = _Context()
         self._late_dropped = 0
         self._restored = False
+        self._changeable = False  # whether any record so far could be changed
         self._touched: TouchedKeys | None = None
 
     def setup(self, context: OperatorContext, output: Output) -> None:
@@ -267,6 +269,7 @@ class IntervalJoinOperator(Operator):
             time_ms = self.watermark_ms
             if time_ms > MIN_TIMESTAMP and min(timestamps) < time_ms:
                 values, timestamps = self._take_out_late(side, values, timestamps)
+        self._changeable = self._changeable or not all_immutable(values)
         results: list[Any] = []
         stamps: list[int] = []
         self._join_batch(side, values, timestamps, time_ms, results, stamps)
@@ -331,17 +334,21 @@ class IntervalJoinOperator(Operator):
     ) -> None:
         process, context = self._function.process_element, self._context
         other_stamps, other_values = other.stamps, other.values
+        kept, changeable = value, self._changeable
         for place in places:
-            other_ms = other_stamps[place]
+            other_ms, match = other_stamps[place], other_values[place]
             produced: Iterable[Any] | None
+            # The function may change its arguments, which have other pairs.
+            if changeable:
+                value, match = copy_of(kept), copy_of(match)
             if own_index == 0:
                 context.left_ms, context.right_ms = stamp, other_ms
-                produced = process(value, other_values[place], context)
+                produced = process(value, match, context)
             else:
                 context.left_ms, context.right_ms = other_ms, stamp
-                produced = process(other_values[place], value, context)
+                produced = process(match, value, context)
             if produced is not None:
-                results.extend(produced)
+                take_all(produced, results)
                 stamps.extend([max(stamp, other_ms)] * (len(results) - len(stamps)))
 
     def _take_out_late(
@@ -424,6 +431,7 @@ class IntervalJoinOperator(Operator):
             buffers = self._keys[key] = _KeyBuffers(cleaned_ms)
             for buffer, (stamps, values) in zip(buffers.sides, sides, strict=True):
                 buffer.stamps, buffer.values = list(stamps), list(values)
+                self._changeable = self._changeable or not all_immutable(values)
             last_use = self._last_use(buffers)
             self._sweeps.add(cleaned_ms if last_use is None else last_use, key)
 

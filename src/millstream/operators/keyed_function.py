@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import repeat
 from typing import Any
 
 from millstream.common.functions import TimeDomain
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator
-from millstream.operators.calls import Process, call_each_keyed, emit_results, extend_stamped
+from millstream.operators.calls import Process, Produced, call_each_keyed, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import KeyedContext, KeyedTimers
 from millstream.operators.user_code import attach_element
+from millstream.operators.values import take_all
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 from millstream.state.timers import TimerQueue
 
@@ -46,8 +48,8 @@ class KeyedFunctionOperator(Operator):
     def _call_keyed(
         self, process: Process, keys: Iterable[Any], values: list[Any], timestamps: list[int] | None
     ) -> None:
-        results, stamps = call_each_keyed(process, self._context, self._state, keys, values, timestamps)
-        emit_results(self, results, stamps, self._output_type)
+        produced = call_each_keyed(process, self._context, self._state, keys, values, timestamps)
+        emit_produced(self, produced, self._output_type)
 
     def process_watermark(self, timestamp_ms: int) -> None:
         """Fire the event-time timers that are due, then hand the watermark on."""
@@ -70,6 +72,7 @@ class KeyedFunctionOperator(Operator):
         context, state, on_timer = self._context, self._state, self._function.on_timer
         results: list[Any] = []
         stamps: list[int] = []
+        tagged: list[bool] = []
         touched = state.touched
 
         def fire(timestamp_ms: int, key: Any) -> None:
@@ -80,7 +83,8 @@ class KeyedFunctionOperator(Operator):
             context.domain = domain
             produced = on_timer(timestamp_ms, context)
             if produced is not None:
-                extend_stamped(results, produced, stamps, timestamp_ms)
+                take_all(produced, results, tagged)
+                stamps.extend(repeat(timestamp_ms, len(results) - len(stamps)))
 
         try:
             timers.fire_until(time_ms, fire)
@@ -89,7 +93,7 @@ class KeyedFunctionOperator(Operator):
             raise
         state.current_key = NO_KEY
         event_time = domain is TimeDomain.EVENT_TIME
-        emit_results(self, results, stamps if event_time else None, self._output_type)
+        emit_produced(self, Produced(results, stamps if event_time else None, tagged), self._output_type)
 
     def close(self) -> None:
         """Close the function."""

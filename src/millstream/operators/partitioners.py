@@ -15,6 +15,8 @@ from typing import Any
 from millstream.common.errors import ConfigurationError
 from millstream.common.functions import Partitioner
 from millstream.common.typeinfo import TypeInformation
+from millstream.operators.plain_functions import is_plain
+from millstream.operators.values import claim
 from millstream.state.key_groups import KeyGroupMemo
 
 __all__ = [
@@ -233,11 +235,14 @@ class KeyGroups(Partitioning):
 class _Keyed(ChannelSelector):
     def __init__(self, key_selector: Callable[[Any], Any], memo: KeyGroupMemo, receivers: int) -> None:
         self._key_selector = key_selector
+        self._plain = is_plain(key_selector)
         self._memo = memo
         self._receivers = receivers
 
     def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
         targets = self._memo.subtasks(map(self._key_selector, values))
+        if not self._plain:
+            claim(values)
         return _deal(values, timestamps, targets, self._receivers)
 
 
@@ -278,6 +283,7 @@ class _Custom(ChannelSelector):
 
     def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
         targets = [self._choose(self._key_selector(value), self._receivers) for value in values]
+        claim(values)
         for target, value in zip(targets, values, strict=True):
             if not 0 <= target < self._receivers:
                 raise ConfigurationError(

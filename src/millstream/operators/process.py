@@ -9,13 +9,13 @@ from typing import Any
 from millstream.common.functions import KeyedProcessFunction, ProcessFunction
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator, OperatorSpec
-from millstream.operators.calls import call_each, emit_results
+from millstream.operators.calls import call_each, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import NoTimers, ProcessContext
 
-__all__ = ["KeyedProcessSpec", "ProcessSpec", "emit_results"]
+__all__ = ["KeyedProcessSpec", "ProcessSpec"]
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class ProcessOperator(Operator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each record."""
-        results, stamps = call_each(self._function.process_element, self._context, values, timestamps)
-        emit_results(self, results, stamps, self._output_type)
+        produced = call_each(self._function.process_element, self._context, values, timestamps)
+        emit_produced(self, produced, self._output_type)
 
     def close(self) -> None:
         """Close the function."""

@@ -6,14 +6,10 @@ record (Flink gives it the largest there is, which no window holds).
 
 from __future__ import annotations
 
-import datetime
-import decimal
 from collections.abc import Callable, Iterable
-from copy import copy
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
-from types import NoneType
 from typing import Any
 
 from millstream.common.errors import TypeMismatchError, shorten
@@ -26,12 +22,14 @@ from millstream.operators.calls import noted
 from millstream.operators.functions_adapter import as_reduce, close_function, open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element, fit
+from millstream.operators.values import ATOMIC, copies, copy_of
 
 __all__ = ["Aggregation", "ReduceSpec", "RollingAggregate"]
 
 _STATE = "reduced"
 _STAMPS = "reduced-at"
 _BATCH_RECORDS = 50_000
+_MISSING: Any = object()
 
 
 @dataclass(frozen=True)
@@ -54,36 +52,6 @@ class ReduceSpec(OperatorSpec):
         return ReduceOperator(self)
 
 
-_IMMUTABLE = frozenset(
-    {
-        bool,
-        bytes,
-        complex,
-        datetime.date,
-        datetime.datetime,
-        datetime.time,
-        datetime.timedelta,
-        decimal.Decimal,
-        float,
-        frozenset,
-        int,
-        NoneType,
-        str,
-        tuple,
-    }
-)
-
-
-def _detach(result: Any) -> Any:
-    """Return a shallow copy of what a function could change in place, the rest itself."""
-    kind = type(result)
-    if kind in _IMMUTABLE:
-        return result
-    if kind is Row:
-        return Row.of(result._fields, list(result._values), result._row_kind)
-    return copy(result)
-
-
 class ReduceOperator(Operator):
     """Runs a rolling reduce; state is one value for each key."""
 
@@ -92,8 +60,6 @@ class ReduceOperator(Operator):
         self._reduce = as_reduce(spec.function)
         self._key_selector = spec.key_selector
         self._output_type = spec.output_type
-        # Ours never change their arguments, so what is emitted may be the state's own object.
-        self._in_place = not isinstance(spec.function, RollingAggregate)
 
     def open(self) -> None:
         """Open the function."""
@@ -116,18 +82,27 @@ class ReduceOperator(Operator):
     def _reduce_batch(self, values: list[Any]) -> list[Any]:
         reduce, table = self._reduce, self._table
         results: list[Any] = []
-        append = results.append
-        in_place = self._in_place
+        append, find = results.append, table.get
         keys: Iterable[Any] = map(self._key_selector, values)
         if self._state.touched is not None:
             keys = noted(keys, self._state.touched)
         value = None
         try:
             for value, key in zip(values, keys, strict=True):
-                result = reduce(table[key], value) if key in table else value
-                # A function may change and return its first argument: what was emitted must not change later.
-                table[key] = _detach(result) if in_place else result
-                append(result)
+                so_far = find(key, _MISSING)
+                result = value if so_far is _MISSING else reduce(so_far, value)
+                table[key] = result
+                if type(result) is tuple:
+                    for item in result:
+                        if type(item) not in ATOMIC:
+                            break
+                    else:
+                        append(result)
+                        continue
+                elif type(result) in ATOMIC:
+                    append(result)
+                    continue
+                append(copy_of(result))
         except BaseException as error:
             attach_element(error, value)
             raise
@@ -143,11 +118,11 @@ class ReduceOperator(Operator):
         stamps = self._stamps
         unstamped = (result for key, result in self._table.items() if key not in stamps)
         while results := list(islice(unstamped, _BATCH_RECORDS)):
-            self.output.emit(fit(results, self._output_type), None)
+            self.output.emit(fit(copies(results), self._output_type), None)
         stamped = ((result, stamps[key]) for key, result in self._table.items() if key in stamps)
         while pairs := list(islice(stamped, _BATCH_RECORDS)):
             values, timestamps = map(list, zip(*pairs, strict=True))
-            self.output.emit(fit(values, self._output_type), timestamps)
+            self.output.emit(fit(copies(values), self._output_type), timestamps)
 
     def close(self) -> None:
         """Close the function."""

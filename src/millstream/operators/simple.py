@@ -17,8 +17,11 @@ from millstream.operators.functions_adapter import (
     close_function,
     open_function,
 )
+from millstream.operators.map_loops import map_protected
+from millstream.operators.plain_functions import gives_atoms, is_plain
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element, check_results, fit
+from millstream.operators.values import ATOMIC, all_immutable, protect, protect_produced
 
 __all__ = ["FilterSpec", "FlatMapSpec", "IdentitySpec", "MapSpec"]
 
@@ -79,7 +82,10 @@ def _apply(function: Callable[[Any], Any], values: list[Any]) -> list[Any]:
 
     `map` takes a StopIteration of the function for the end of the batch, and would drop the rest of it.
     """
-    remaining = iter(values)
+    return _apply_to(function, iter(values), values)
+
+
+def _apply_to(function: Callable[[Any], Any], remaining: Iterator[Any], values: list[Any]) -> list[Any]:
     try:
         results = list(map(function, remaining))
     except BaseException as error:
@@ -95,6 +101,20 @@ def _apply(function: Callable[[Any], Any], values: list[Any]) -> list[Any]:
 def _last_taken(values: list[Any], remaining: Iterator[Any]) -> Any:
     # An exhausted list iterator gives 0 whichever way it ended, so the index is right for the last value too.
     return values[len(values) - remaining.__length_hint__() - 1]  # type: ignore[attr-defined]
+
+
+def _filter_protected(function: Callable[[Any], bool], values: list[Any]) -> list[Any]:
+    """Return `function` of each value; values that it wants are protected, in their list, before the next call."""
+    remaining = iter(values)
+
+    def keep(value: Any) -> Any:
+        kept = function(value)
+        if kept and type(value) not in ATOMIC:
+            # Held by the list and by the caller of this function.
+            values[~remaining.__length_hint__()] = protect(value, 2)  # type: ignore[attr-defined]
+        return kept
+
+    return _apply_to(keep, remaining, values)
 
 
 class _UserFunctionOperator(Operator):
@@ -120,11 +140,13 @@ class MapOperator(_UserFunctionOperator):
     ) -> None:
         super().__init__(function)
         self._map = as_map(function)
+        self._apply = _apply if is_plain(self._map) else map_protected
         self._output_type = output_type
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Map a batch."""
-        self.output.emit(fit(_apply(self._map, values), self._output_type), timestamps)
+        results = self._apply(self._map, values)
+        self.output.emit(fit(results, self._output_type), timestamps)
 
 
 class FilterOperator(_UserFunctionOperator):
@@ -133,10 +155,12 @@ class FilterOperator(_UserFunctionOperator):
     def __init__(self, function: FilterFunction | Callable[[Any], bool]) -> None:
         super().__init__(function)
         self._filter = as_filter(function)
+        self._plain = is_plain(self._filter)
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Keep those records of a batch that the function wants."""
-        kept = _apply(self._filter, values)
+        apply = _apply if self._plain or all_immutable(values) else _filter_protected
+        kept = apply(self._filter, values)
         stamps = None if timestamps is None else list(compress(timestamps, kept))
         self.output.emit(list(compress(values, kept)), stamps)
 
@@ -151,26 +175,38 @@ class FlatMapOperator(_UserFunctionOperator):
     ) -> None:
         super().__init__(function)
         self._flat_map = as_flat_map(function)
+        self._gives_atoms = gives_atoms(self._flat_map)
         self._output_type = output_type
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Turn a batch into the results of all its records."""
         flat_map = self._flat_map
         results: list[Any] = []
+        append = results.append
         counts: list[int] = []
+        count = counts.append if timestamps is not None else None
         value = produced = None
         try:
-            if timestamps is None:
-                for value in values:
-                    produced = flat_map(value)
-                    if produced is not None:
-                        results.extend(produced)
-            else:
-                for value in values:
-                    produced = flat_map(value)
-                    if produced is not None:
-                        results.extend(produced)
-                    counts.append(len(results))
+            for value in values:
+                produced = flat_map(value)
+                if self._gives_atoms and produced is not None:
+                    results.extend(produced)
+                elif produced is not None:
+                    for result in produced:
+                        if type(result) is tuple:
+                            for item in result:
+                                if type(item) not in ATOMIC:
+                                    break
+                            else:
+                                append(result)
+                                continue
+                            item = None  # it counts as a reference
+                        elif type(result) in ATOMIC:
+                            append(result)
+                            continue
+                        append(protect_produced(result, produced, []))
+                if count is not None:
+                    count(len(results))
         except BaseException as error:
             attach_element(error, value)
             check_results("flat_map", produced, value)

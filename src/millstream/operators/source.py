@@ -24,6 +24,7 @@ from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope, connector_name
 from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import fit
+from millstream.operators.values import claim
 from millstream.operators.watermarks import SplitWatermarks
 from millstream.spi.source import RangeEnd, Source, SplitRange
 
@@ -226,7 +227,7 @@ class SourceOperator(Operator):
                 _Held(
                     split_range.split_id,
                     split_range.sequential,
-                    fit(values, self._spec.output_type),
+                    fit(values if self._reader.gives_away else claim(values), self._spec.output_type),
                     timestamps,
                 )
             )

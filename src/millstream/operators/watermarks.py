@@ -28,8 +28,10 @@ from millstream.common.watermark_strategy import (
     WatermarkStrategy,
 )
 from millstream.operators.base import EpochTime, Operator, OperatorReport, OperatorSpec, RestoreScope
+from millstream.operators.plain_functions import is_plain
 from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import attach_element
+from millstream.operators.values import claim
 
 __all__ = ["SplitWatermarks", "WatermarksSpec"]
 
@@ -80,6 +82,7 @@ class SplitWatermarks(WatermarkOutput):
         self.max_timestamp_ms = MIN_TIMESTAMP
         self.idle = False
         self._assigner = strategy.timestamp_assigner
+        self._plain = self._assigner is None or is_plain(self._assigner.extract_timestamp)
         self._generator = _build_generator(strategy)
         self._begun_as = _settings_of(self._generator)
         self._idle_timeout_ms = strategy.idle_timeout_ms
@@ -133,6 +136,8 @@ class SplitWatermarks(WatermarkOutput):
         self._stamped = stamps is not None
         if stamps is not None:
             self.max_timestamp_ms = max(self.max_timestamp_ms, max(stamps))
+        if not self._plain:
+            claim(values)
         if self._generator is None or isinstance(self._generator, _Bounded):
             if self._generator is not None:
                 self._generator.see(self.max_timestamp_ms)
@@ -160,11 +165,11 @@ class SplitWatermarks(WatermarkOutput):
                 raise
             if self.watermark_ms != before:
                 before = self.watermark_ms
-                emit(values[start:index], stamps and stamps[start:index])
+                emit(claim(values[start:index], 1), stamps and stamps[start:index])
                 advanced()
                 start = index
         if start < len(values):
-            emit(values[start:], stamps and stamps[start:])
+            emit(claim(values[start:], 1), stamps and stamps[start:])
 
     def end_range(self) -> None:
         """Let a periodic generator emit."""

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from millstream.common.types import Row
+
 __all__ = ["estimate_bytes", "weigh"]
 
 _SAMPLES = 5
@@ -50,10 +52,19 @@ def weigh(value: Any, depth: int = _DEPTH) -> int:
             )
         if isinstance(value, (list, tuple, set, frozenset)):
             return 4 + _sampled(_some(value), len(value), depth)
-        inside = getattr(value, "__dict__", None)
+        inside = _attributes(value)
         if inside:
-            return 20 + _sampled(_some(inside.values()), len(inside), depth)
+            return 20 + _sampled(inside, len(inside), depth)
     return sys.getsizeof(value, 64)
+
+
+def _attributes(value: Any) -> list[Any]:
+    """Return what a Row or an object of a user's class holds."""
+    if isinstance(value, Row):
+        return list(value)
+    slots = getattr(type(value), "__slots__", ())
+    names = (slots,) if isinstance(slots, str) else slots
+    return [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in names)]
 
 
 def _some(values: Any) -> list[Any]:

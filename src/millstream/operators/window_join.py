@@ -6,8 +6,9 @@ for the first stream and 1 for the second; custom triggers and evictors of such 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -17,7 +18,9 @@ from millstream.common.functions import Function, RuntimeContext, WindowFunction
 from millstream.common.windows import Window
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.functions_adapter import close_function, open_function
+from millstream.operators.plain_functions import is_plain
 from millstream.operators.user_code import attach_element
+from millstream.operators.values import ATOMIC, all_immutable, claim, copy_of, protect, take_all
 
 __all__ = ["TAGGED_KEY", "TagSpec", "co_group_windows", "join_windows"]
 
@@ -48,19 +51,23 @@ class TagOperator(Operator):
     def __init__(self, side: int, key_selector: Callable[[Any], Any]) -> None:
         self._side = side
         self._key_selector = key_selector
+        self._plain = is_plain(key_selector)
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Tag a batch."""
-        select, side = self._key_selector, self._side
-        tagged: list[tuple[Any, int, Any]] = []
+        select = self._key_selector
+        keys: list[Any] = []
         value = None
         try:
             for value in values:
-                tagged.append((select(value), side, value))
+                keys.append(select(value))
         except BaseException as error:
             attach_element(error, value)
             raise
-        self.output.emit(tagged, timestamps)
+        value = None
+        if not self._plain:
+            claim(values)
+        self.output.emit(list(zip(keys, repeat(self._side), values, strict=False)), timestamps)
 
 
 def _split(tagged: Iterable[tuple[Any, int, Any]]) -> tuple[list[Any], list[Any]]:
@@ -69,6 +76,14 @@ def _split(tagged: Iterable[tuple[Any, int, Any]]) -> tuple[list[Any], list[Any]
     for _, side, value in tagged:
         (second if side else first).append(value)
     return first, second
+
+
+def _pairs(tagged: Iterable[tuple[Any, int, Any]]) -> Iterator[tuple[Any, Any]]:
+    """Return every pair, of records of its own: the function may change them, and they have other pairs."""
+    first, second = _split(tagged)
+    if all_immutable(first) and all_immutable(second):
+        return product(first, second)
+    return ((copy_of(left), copy_of(right)) for left in first for right in second)
 
 
 class _TwoSided(WindowFunction):
@@ -95,11 +110,12 @@ class JoinWindows(_TwoSided):
 
     def apply(self, key: Any, window: Window, inputs: Iterable[Any]) -> Iterable[Any] | None:
         """Return one record for each pair."""
-        first, second = _split(inputs)
-        if not first or not second:
-            return None
         join = self.function.join if isinstance(self.function, JoinFunction) else self.function
-        return [join(left, right) for left in first for right in second]
+        results: list[Any] = []
+        for left, right in _pairs(inputs):
+            result = join(left, right)
+            results.append(result if type(result) in ATOMIC else protect(result))
+        return results
 
 
 class FlatJoinWindows(_TwoSided):
@@ -107,14 +123,12 @@ class FlatJoinWindows(_TwoSided):
 
     def apply(self, key: Any, window: Window, inputs: Iterable[Any]) -> Iterable[Any] | None:
         """Return what the function yields for each pair."""
-        first, second = _split(inputs)
         join = self.function.join
         results: list[Any] = []
-        for left in first:
-            for right in second:
-                produced = join(left, right)
-                if produced is not None:
-                    results.extend(produced)
+        for left, right in _pairs(inputs):
+            produced = join(left, right)
+            if produced is not None:
+                take_all(produced, results)
         return results
 
 

@@ -140,7 +140,14 @@ class SplitEnumerator(ABC):
 
 
 class SourceReader(ABC):
-    """Reads ranges. Lives in the slot for the whole attempt; one thread calls it."""
+    """Reads ranges. Lives in the slot for the whole attempt; one thread calls it.
+
+    Attributes:
+        gives_away: Whether records that can be changed are referred to by nothing but the lists they are emitted in;
+            if not, they are looked at, and copied where they are not.
+    """
+
+    gives_away: bool = False
 
     def open(self) -> None:
         """Called once, before the first range."""

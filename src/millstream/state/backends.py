@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from millstream.common import options, options_checkpointing, options_state
 from millstream.common.configuration import Configuration
+from millstream.common.scratch import scratch_directory
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.ttl import ProcessingTime
@@ -48,6 +48,7 @@ class KeyedStateSettings:
         """Make the backend of one operator in one subtask.
 
         Raises:
+            NotPrivateError: If this user's directory there is not for this user only.
             OSError: If the directory on disk cannot be made.
         """
         if not self.on_disk:
@@ -59,9 +60,7 @@ class KeyedStateSettings:
 
         if self.local_directory is not None:
             Path(self.local_directory).mkdir(parents=True, exist_ok=True)
-        directory = tempfile.mkdtemp(
-            prefix=f"millstream-state-{operator_id[:12]}-{subtask}-", dir=self.local_directory
-        )
+        directory = scratch_directory(f"state-{operator_id[:12]}-{subtask}", self.local_directory)
         return DiskKeyedStateBackend(
             directory,
             cache_bytes=self.cache_bytes,

@@ -25,6 +25,7 @@ from millstream.common.batch import StreamStatus
 from millstream.common.clock import Clock, SystemClock
 from millstream.common.errors import ConfigurationError, NotSupportedError, shorten
 from millstream.common.ids import new_id
+from millstream.common.interrupts import Interruption
 from millstream.common.time import MAX_TIMESTAMP
 from millstream.graph.epoch_plan import EpochPlan, build_epoch_plan
 from millstream.graph.job_graph import build_job_graph
@@ -82,7 +83,7 @@ class ReplayRequest:
     debug: bool = False
 
 
-class _Enough(BaseException):
+class _Enough(Interruption):
     """As many records as were wanted have been replayed; not an Exception, so that programs let it pass."""
 
 

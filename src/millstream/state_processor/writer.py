@@ -324,6 +324,7 @@ _WHOLE_KINDS = (
     ChunkKind.OWN,
     ChunkKind.ENTRIES,
     ChunkKind.WATERMARKS,
+    ChunkKind.INPUT,
 )
 """All kinds of parts that a file without changes has; schemas before entries."""
 

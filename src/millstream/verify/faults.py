@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from millstream.common.crash_points import DRIVER_POINTS, GUARDED_POINTS, SLOT_POINTS, STORAGE_POINTS
+from millstream.common.interrupts import Interruption
 
 __all__ = ["POINTS", "DriverKilled", "Fault", "FaultKind", "InjectedFault", "SlotKilled", "kinds_at"]
 
@@ -14,11 +15,11 @@ class InjectedFault(RuntimeError):
     """An exception that a simulation raised on purpose."""
 
 
-class SlotKilled(BaseException):
+class SlotKilled(Interruption):
     """A slot was ended as by SIGKILL: nothing of it runs any more, not even its clean-up."""
 
 
-class DriverKilled(BaseException):
+class DriverKilled(Interruption):
     """The driver was ended as by SIGKILL, and its slots with it."""
 
 

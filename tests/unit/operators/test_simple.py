@@ -36,7 +36,7 @@ def started(spec):
 
 def outcome(spec, values, timestamps=None):
     operator, output = started(spec)
-    operator.process_batch(values, timestamps)
+    operator.process_batch(list(values), timestamps)
     return output.batches
 
 

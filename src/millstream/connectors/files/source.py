@@ -129,6 +129,8 @@ class FileSourceBuilder:
 class _FileReader(SourceReader):
     """Reads the files of one subtask, one after the other; keeps the one it is in open between epochs."""
 
+    gives_away = True
+
     def __init__(self, file_format: FileFormat) -> None:
         self._format = file_format
         self._path: str | None = None

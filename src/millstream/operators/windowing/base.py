@@ -206,10 +206,9 @@ class TimedWindowOperator(WindowOperator):
         """Fire a window; `shared` tells that the accumulators are still in use afterwards."""
         result = self._fold.result
         if shared:
-            copied = self._fold.copy_result
-            contents = [(key, copied(accumulator)) for key, accumulator in accumulators]
-        else:
-            contents = [(key, result(accumulator)) for key, accumulator in accumulators]
+            result = self._fold.copy_result
+        # One by one: what a function makes of a key is emitted before it is asked about the next.
+        contents = ((key, result(accumulator)) for key, accumulator in accumulators)
         self._firing.fire(window, contents, self._results)
         missing = len(self._results) - len(self._result_timestamps)
         self._result_timestamps.extend([window.end - 1] * missing)

@@ -15,6 +15,7 @@ from millstream.operators.base import OperatorContext, Output, OwnEntries, Resto
 from millstream.operators.calls import emit_results
 from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.user_code import attach_element
+from millstream.operators.values import ATOMIC, copy_of
 from millstream.operators.windowing.base import WindowOperator
 from millstream.state.snapshots import Entries, StateChanges
 from millstream.state.touched import TouchedKeys
@@ -119,7 +120,7 @@ class CountWindowOperator(_CountingOperator):
                     entry[1] = 1
                 if entry[1] == size:
                     self._close(key, entry, stamp)
-        except Exception as error:
+        except BaseException as error:
             attach_element(error, value)
             raise
 
@@ -155,7 +156,9 @@ class SlidingCountWindowOperator(_CountingOperator):
             for key, value, stamp in zip(self._touch(values), values, stamps, strict=False):
                 count, accumulators = entries.get(key) or (0, [])
                 for index, accumulator in enumerate(accumulators):
-                    accumulators[index] = add(value, accumulator)
+                    # Each window has a record of its own, if functions can change it.
+                    own = value if type(value) in ATOMIC else copy_of(value)
+                    accumulators[index] = add(own, accumulator)
                 if count % slide == 0:
                     accumulators.append(first(value))
                 count += 1
@@ -164,6 +167,6 @@ class SlidingCountWindowOperator(_CountingOperator):
                 if count >= size and (count - size) % slide == 0:
                     window = CountWindow((count - size) // slide)
                     self._fire_full(window, key, accumulators.pop(0), stamp)
-        except Exception as error:
+        except BaseException as error:
             attach_element(error, value)
             raise

@@ -20,6 +20,7 @@ from millstream.common.windows import Window
 from millstream.operators.base import Operator
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.user_code import check_results
+from millstream.operators.values import ATOMIC, protect, take_all
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.store import NamespacedStore
 
@@ -73,7 +74,8 @@ class PlainFiring(Firing):
 
     def fire(self, window: Window, contents: Iterable[tuple[Any, Any]], results: list[Any]) -> None:
         """Append the contents themselves."""
-        results.extend([content for _, content in contents])
+        for _, content in contents:
+            results.append(content if type(content) in ATOMIC else protect(content))
 
 
 class _FunctionFiring(Firing, ABC):
@@ -102,7 +104,7 @@ class _FunctionFiring(Firing, ABC):
             made = self._call(key, window, [content] if self._folded else content)
             if made is not None:
                 try:
-                    results.extend(made)
+                    take_all(made, results)
                 except BaseException:
                     check_results(self.method, made, (key, window))
                     raise

@@ -6,19 +6,17 @@ a record besides the user's function, so it is written out for each kind.
 
 from __future__ import annotations
 
-import copy
 import functools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 
 from millstream.common.functions import AggregateFunction
 from millstream.operators.user_code import attach_element
+from millstream.operators.values import copies, copy_of
 
-__all__ = ["AggregateFold", "Fold", "ListFold", "Pane", "ReduceFold", "Rows", "copy_value"]
+__all__ = ["AggregateFold", "Fold", "ListFold", "Pane", "ReduceFold", "Rows"]
 
 Pane = dict[Any, Any]
 """Accumulators by key, in order of the keys' first records."""
@@ -27,22 +25,6 @@ Rows = Iterable[tuple[Any, Any, int, int]]
 """Key, value, start of the pane, timestamp."""
 
 _MISSING: Any = object()
-_IMMUTABLE = frozenset({int, float, str, bytes, bool, complex, type(None), date, datetime, Decimal})
-
-
-def copy_value(value: Any) -> Any:
-    """Return a copy that shares nothing that can be changed; immutable values are returned as they are.
-
-    >>> pair = (1, [2])
-    >>> copy_value(pair) == pair, copy_value(pair)[1] is pair[1]
-    (True, False)
-    """
-    kind = type(value)
-    if kind in _IMMUTABLE or (kind is tuple and _IMMUTABLE.issuperset(map(type, value))):
-        return value
-    if kind is list and _IMMUTABLE.issuperset(map(type, value)):
-        return value.copy()
-    return copy.deepcopy(value)
 
 
 class Fold(ABC):
@@ -91,7 +73,7 @@ class Fold(ABC):
 
     def copy_result(self, accumulator: Any) -> Any:
         """Return what an accumulator stands for, as a copy: the accumulator stays in use."""
-        return copy_value(self.result(accumulator))
+        return copy_of(self.result(accumulator))
 
     def of_all(self, values: list[Any]) -> list[Any]:
         """Return what some records come to, in a list; an empty one if no records come to nothing.
@@ -112,7 +94,7 @@ class Fold(ABC):
 
     def combine(self, accumulators: list[Any]) -> Any:
         """Return the accumulator of all given ones, at least one, which are left as they are."""
-        return functools.reduce(self.merge, map(copy_value, accumulators))
+        return functools.reduce(self.merge, map(copy_of, accumulators))
 
 
 class AggregateFold(Fold):
@@ -171,7 +153,7 @@ class AggregateFold(Fold):
                 else:
                     accumulator = pane.get(key, missing)
                     pane[key] = add(value, create() if accumulator is missing else accumulator)
-        except Exception as error:
+        except BaseException as error:
             attach_element(error, value)
             raise
 
@@ -189,7 +171,7 @@ class ReduceFold(Fold):
     def __init__(self, reduce: Callable[[Any, Any], Any], *, associative: bool = False) -> None:
         self._associative = associative
         super().__init__(
-            first=copy_value, add=lambda value, so_far: reduce(so_far, value), merge=reduce, result=_same
+            first=copy_of, add=lambda value, so_far: reduce(so_far, value), merge=reduce, result=_same
         )
 
     def can_merge(self) -> bool:
@@ -219,8 +201,8 @@ class ReduceFold(Fold):
                     add_behind(start, key, value, timestamp)
                 else:
                     so_far = pane.get(key, missing)
-                    pane[key] = copy_value(value) if so_far is missing else reduce(so_far, value)
-        except Exception as error:
+                    pane[key] = copy_of(value) if so_far is missing else reduce(so_far, value)
+        except BaseException as error:
             attach_element(error, value)
             raise
 
@@ -241,7 +223,7 @@ class ListFold(Fold):
 
     def copy_result(self, accumulator: Any) -> Any:
         """Return a list of copies of the records."""
-        return list(map(copy_value, accumulator))
+        return copies(accumulator)
 
     def add_all(
         self,
@@ -270,7 +252,7 @@ class ListFold(Fold):
                         pane[key] = [value]
                     else:
                         records.append(value)
-        except Exception as error:
+        except BaseException as error:
             attach_element(error, value)
             raise
 

@@ -29,6 +29,7 @@ from millstream.operators.calls import emit_results
 from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
+from millstream.operators.values import ATOMIC, copies, copy_of
 from millstream.operators.windowing.assigner import MergingWindowAssigner, WindowAssigner
 from millstream.operators.windowing.base import WindowOperator
 from millstream.operators.windowing.contexts import AssignerContext, EvictingContext, WindowTriggerContext
@@ -153,7 +154,7 @@ class GeneralWindowOperator(WindowOperator):
             ):
                 self._stamp = stamp
                 add(state.current_key, value, MIN_TIMESTAMP if stamp is None else stamp)
-        except Exception as error:
+        except BaseException as error:
             attach_element(error, value)
             raise
         state.current_key = NO_KEY
@@ -167,7 +168,8 @@ class GeneralWindowOperator(WindowOperator):
             if self._event_time and clean_up_ms <= self.watermark_ms:
                 continue
             taken = True
-            self._keep(key, window, value)
+            # Each window has a record of its own, if functions can change it.
+            self._keep(key, window, value if type(value) in ATOMIC else copy_of(value))
             context.window = window
             result = trigger.on_element(value, timestamp, window, context)
             if result is not _CONTINUE:
@@ -188,7 +190,7 @@ class GeneralWindowOperator(WindowOperator):
                 continue
             taken = True
             state_window = windows[window]
-            self._keep(key, state_window, value)
+            self._keep(key, state_window, value if type(value) in ATOMIC else copy_of(value))
             self._trigger_context.window = window
             result = self._trigger.on_element(value, timestamp, window, self._trigger_context)
             if result is not _CONTINUE:
@@ -277,7 +279,7 @@ class GeneralWindowOperator(WindowOperator):
 
         try:
             timers.fire_until(time_ms, fire)
-        except Exception as error:
+        except BaseException as error:
             window = shorten(self._trigger_context.window)
             attach_element(error, f"timer of key {self._state.current_key!r}, window {window}")
             raise
@@ -367,7 +369,7 @@ class GeneralWindowOperator(WindowOperator):
     ) -> None:
         assert self._evictor is not None
         self._evictor.evict_before(elements, len(elements), window, self._evictor_context)
-        contents = self._fold.of_all([element.value for element in elements])
+        contents = self._fold.of_all(copies([element.value for element in elements]))
         self._firing.fire(window, [(key, content) for content in contents], self._results)
         self._evictor.evict_after(elements, len(elements), window, self._evictor_context)
         if not elements:

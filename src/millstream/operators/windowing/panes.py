@@ -8,6 +8,7 @@ from typing import Any
 from millstream.common.windows import TimeWindow
 from millstream.operators.base import OperatorContext, Output, OwnEntries, RestoreScope
 from millstream.operators.own_entries import TouchedPanes, touched_panes
+from millstream.operators.values import ATOMIC, copy_of
 from millstream.operators.windowing.base import DueTimes, TimedWindowOperator
 from millstream.operators.windowing.folds import Pane, Rows
 from millstream.state.snapshots import Entries, StateChanges
@@ -99,8 +100,12 @@ class PaneOperator(TimedWindowOperator):
         size, slide = self._size_ms, self._slide_ms
         for key, value, newest, timestamp in rows:
             starts = range(newest, timestamp - size, -slide)
+            spare = value if type(value) in ATOMIC else copy_of(value)
             for start in starts:
-                yield key, value, start, timestamp
+                # Each window has a record of its own, if functions can change it.
+                yield key, spare, start, timestamp
+                if spare is not value:
+                    spare = copy_of(value)
             if not starts and timestamp + self._lateness_ms <= self._passed_ms:
                 self._add_late(value, timestamp)
 

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from millstream.operators.windowing.folds import Fold, Pane, copy_value
+from millstream.operators.values import copy_of
+from millstream.operators.windowing.folds import Fold, Pane
 
 __all__ = ["RunningWindows"]
 
@@ -61,11 +62,11 @@ class RunningWindows:
             while stack and stack[-1][0] < start:
                 stack.pop()
             if stack:
-                accumulator = copy_value(stack[-1][1])
+                accumulator = copy_of(stack[-1][1])
                 if key in behind:
-                    accumulator = merge(accumulator, copy_value(behind[key]))
+                    accumulator = merge(accumulator, copy_of(behind[key]))
             elif key in behind:
-                accumulator = copy_value(behind[key])
+                accumulator = copy_of(behind[key])
             else:
                 gone.append(key)
                 continue
@@ -108,9 +109,9 @@ class RunningWindows:
     def _push(self, stack: list[tuple[int, Any]], slice_start: int, key: Any) -> None:
         pane = self._slices[slice_start]
         if key in pane:
-            accumulator = copy_value(pane[key])
+            accumulator = copy_of(pane[key])
             if stack:
-                accumulator = self._merge(accumulator, copy_value(stack[-1][1]))
+                accumulator = self._merge(accumulator, copy_of(stack[-1][1]))
             stack.append((slice_start, accumulator))
 
     def _add_behind(self, pane: Pane) -> None:
@@ -120,7 +121,7 @@ class RunningWindows:
 
     def _add_behind_of(self, key: Any, pane: Pane) -> None:
         if key in pane:
-            accumulator = copy_value(pane[key])
+            accumulator = copy_of(pane[key])
             if key in self._behind:
                 accumulator = self._merge(self._behind[key], accumulator)
             self._behind[key] = accumulator

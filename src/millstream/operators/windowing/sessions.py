@@ -135,7 +135,7 @@ class SessionOperator(TimedWindowOperator):
                             last.end = end
                         continue
                 self._place(key, value, timestamp, end)
-        except Exception as error:
+        except BaseException as error:
             attach_element(error, value)
             raise
 
@@ -146,7 +146,7 @@ class SessionOperator(TimedWindowOperator):
         value = None
         try:
             return [timestamp + gap(value) for value, timestamp in zip(values, timestamps, strict=True)]
-        except Exception as error:
+        except BaseException as error:
             attach_element(error, value)
             raise
 

@@ -15,7 +15,7 @@ import logging
 import math
 import os
 import pickle
-import tempfile
+import shutil
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
@@ -23,8 +23,9 @@ from functools import partial
 from millstream.common import options_checkpointing as keys
 from millstream.common.clock import Clock
 from millstream.common.crash_points import reach
-from millstream.common.errors import CheckpointStorageError, ConfigurationError
+from millstream.common.errors import CheckpointStorageError, ConfigurationError, NotSerializableError, shorten
 from millstream.common.ids import new_id
+from millstream.common.scratch import scratch_directory
 from millstream.common.type_forms import form_of
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
@@ -95,7 +96,7 @@ class CheckpointCoordinator:
         self.job_name = self._job_name = job_name
         self._nodes: list[StreamNode] = [node for vertex in job_graph.vertices for node in vertex.nodes]
         self._clock = clock
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._temporary: str | None = None
         self._stores: dict[str, FileStore] = {}
         self._base: str | None = None
         self._completed: list[Manifest] = []
@@ -413,7 +414,7 @@ class CheckpointCoordinator:
     def release(self) -> None:
         """Remove what nobody but this driver can know of: its temporary directory."""
         if self._temporary is not None:
-            self._temporary.cleanup()
+            shutil.rmtree(self._temporary, ignore_errors=True)
             self._temporary = None
 
     def path_of(self, order: CheckpointOrder) -> str:
@@ -445,7 +446,7 @@ class CheckpointCoordinator:
             return None
         name = f"{order.directory}/{order.checkpoint_id}-{node.operator_id}-driver-{new_id()[:8]}"
         reach("state.driver", node.name)
-        content = pickle.dumps(driver_states[node.id], protocol=5)
+        content = _pickle_driver_state(node.name, driver_states[node.id])
         return within(self._clock, deadline, partial(self._store(order.location).write, name, content))
 
     def _entry(
@@ -475,8 +476,7 @@ class CheckpointCoordinator:
         if self._base is None:
             directory = self._settings.directory
             if directory is None:
-                self._temporary = tempfile.TemporaryDirectory(prefix="millstream-checkpoints-")
-                directory = self._temporary.name
+                directory = self._temporary = scratch_directory("checkpoints")
             self._base = f"{directory.rstrip('/')}/{self._job_id}"
             if "://" not in self._base:
                 self._base = os.path.abspath(os.path.expanduser(self._base))
@@ -538,3 +538,14 @@ class CheckpointCoordinator:
 
     def _directory(self, checkpoint_id: int) -> str:
         return self._adopted.get(checkpoint_id) or checkpoint_directory(checkpoint_id, self._generation)
+
+
+def _pickle_driver_state(operator: str, state: object) -> bytes:
+    try:
+        return pickle.dumps(state, protocol=5)
+    except Exception as error:
+        raise NotSerializableError(
+            f'what operator "{operator}" keeps on the driver cannot be pickled: {type(error).__name__}: {error}',
+            detail=f"In: {shorten(state)}",
+            hint="Positions of sources and committables of sinks are plain data: classes that can be imported.",
+        ) from error

@@ -36,7 +36,7 @@ def open_store(location: str) -> FileStore:
     """
     local = re.sub(r"^file:(//)?", "", location)
     if not re.match(r"[a-zA-Z0-9+]+://", local):
-        return LocalStore(local)
+        return LocalStore(local, current().trust)
     place = parse_location(location)
     if place.scheme in ("s3", "s3a"):
         return S3Store(place, current().s3_for(place.authority))

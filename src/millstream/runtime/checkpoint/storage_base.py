@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from millstream.common.crash_points import around
 from millstream.common.errors import CheckpointDamagedError, CheckpointStorageError
+from millstream.common.private_files import NotPrivateError
 
 __all__ = ["STAGED", "FileRef", "FileStore", "StoredFile", "checksum"]
 
@@ -147,6 +148,8 @@ class FileStore(ABC):
         return f"{self.location.rstrip('/')}/{path}"
 
     def _failed(self, what: str, path: str, error: OSError) -> CheckpointStorageError:
+        if isinstance(error, NotPrivateError):
+            return CheckpointStorageError(error.message, detail=error.detail, hint=error.hint)
         return CheckpointStorageError(
             f'file "{self.describe(path)}" cannot be {what}: {error.strerror or error}',
             hint="Check that the directory of checkpoints exists, can be written by every host, and has space.",

@@ -12,6 +12,7 @@ from millstream.common.crash_points import reach
 from millstream.common.durable import make_directories, sync_directory
 from millstream.common.errors import CheckpointStorageError
 from millstream.common.ids import new_id
+from millstream.common.private_files import Trust, create_own, open_own
 from millstream.runtime.checkpoint.storage_base import STAGED, FileRef, FileStore
 
 __all__ = ["LocalStore"]
@@ -22,10 +23,12 @@ class LocalStore(FileStore):
 
     Args:
         location: The directory.
+        trust: Whose files are read beside this user's: what is read is unpickled.
     """
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, trust: Trust | None = None) -> None:
         self.location = os.path.abspath(os.path.expanduser(location))
+        self._trust = trust or Trust()
 
     def _path(self, path: str) -> str:
         return os.path.join(self.location, path)
@@ -46,7 +49,7 @@ class LocalStore(FileStore):
         make_directories(directory)
         staged = f"{target}.{new_id()[:8]}{STAGED}"
         try:
-            with open(staged, "wb") as file:
+            with create_own(staged) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -57,11 +60,11 @@ class LocalStore(FileStore):
             raise
 
     def _get(self, path: str) -> bytes:
-        with open(self._path(path), "rb") as file:
+        with open_own(self._path(path), self._trust) as file:
             return file.read()
 
     def _get_part(self, path: str, offset: int, length: int) -> bytes:
-        with open(self._path(path), "rb") as file:
+        with open_own(self._path(path), self._trust) as file:
             file.seek(offset)
             return file.read(length)
 

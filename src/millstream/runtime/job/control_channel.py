@@ -5,7 +5,7 @@
     <status directory>/<job id>.control    JSON for this user only: process, name, address, secret
                       /<job id>.sock       the socket; below /tmp if that path is too long for one
 
-    ask ── connect, prove the secret by challenge and HMAC ──► job
+    ask ── connect, prove the secret (`runtime/connect`) ────► job
         ── {"command": "savepoint", "directory": ...} ───────►
         ◄─ {"ok": "/savepoints/savepoint-..."} or {"error": "...", "detail": ..., "hint": ...} ──
 
@@ -15,7 +15,6 @@ waits, and removes both files. Files of processes that were killed are removed b
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
@@ -26,16 +25,18 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from pathlib import Path
 from typing import Any
 
+from millstream.common.clock import SystemClock
 from millstream.common.errors import JobExecutionError, MillstreamError
+from millstream.common.private_files import find_private, private_directory, user_directory
+from millstream.runtime.connect.asker import connect
+from millstream.runtime.connect.channel import Channel
+from millstream.runtime.connect.listener import Listener
+from millstream.runtime.connect.sockets import fits
 from millstream.runtime.job.status_files import (
-    StatusDirectoryError,
-    check_private,
     is_alive,
-    make_private,
     process_start,
     status_directory,
 )
@@ -46,8 +47,8 @@ _LOG = logging.getLogger("millstream")
 _CONNECT_S = 5.0
 _LOOK_S = 0.2
 _LAST_ANSWERS_S = 2.0
-_LONGEST_ADDRESS = 100
-"""Of a Unix socket, in bytes: Linux allows 107, macOS 103."""
+_LONGEST_REQUEST = 1_000_000
+"""In bytes."""
 _SHORT_DIRECTORY = Path("/tmp")
 
 
@@ -83,36 +84,43 @@ class ControlChannel:
     def __init__(self, job: ControlledJob) -> None:
         self._job = job
         self._secret = secrets.token_bytes(32)
-        self._listener: socket.socket | None = None
+        self._listener: Listener | None = None
         self._ended = threading.Event()
-        self._conversations: set[threading.Thread] = set()
+        self._conversations: set[threading.Event] = set()
 
     def start(self) -> None:
         """Listen, and let other processes of this user know."""
         directory = status_directory()
         address = _socket_address(self._job.job_id)
         try:
-            make_private(directory)
+            private_directory("jobs")
             if address.parent != directory:
-                make_private(address.parent)
+                private_directory("jobs", base=_SHORT_DIRECTORY)
             if all(job.job_id != self._job.job_id for job in find_jobs()):
                 _remove(self._job.job_id)  # what this very job left behind when its driver was killed
-            self._listener = socket.socket(socket.AF_UNIX)
-            self._listener.bind(str(address))
-            self._listener.listen()
+            stream = socket.socket(socket.AF_UNIX)
+            self._listener = Listener(
+                stream,
+                secret=self._secret,
+                name=self._job.job_id,
+                converse=self._converse,
+                clock=SystemClock(),
+            )
+            stream.bind(str(address))
+            stream.listen()
             self._announce(directory, address)
-        except (OSError, StatusDirectoryError) as error:
+        except OSError as error:
             _LOG.warning("job cannot be steered from another process: %s", error)
             self._withdraw()
             return
-        threading.Thread(target=self._accept, name="control", daemon=True).start()
+        self._listener.start()
 
     def close(self) -> None:
         """Answer whoever waits, then listen no more; the job has ended."""
         self._withdraw()
         self._ended.set()
         for conversation in list(self._conversations):
-            conversation.join(_LAST_ANSWERS_S)
+            conversation.wait(_LAST_ANSWERS_S)
 
     def _announce(self, directory: Path, address: Path) -> None:
         document = {
@@ -136,34 +144,19 @@ class ControlChannel:
         if listener is None:
             return
         _remove(self._job.job_id)
-        with contextlib.suppress(OSError):
-            listener.shutdown(socket.SHUT_RDWR)  # ends accept()
         listener.close()
 
-    def _accept(self) -> None:
-        listener = self._listener
-        while listener is not None and not self._ended.is_set():
-            try:
-                stream, _ = listener.accept()
-            except OSError:
-                return  # closed: the job has ended
-            thread = threading.Thread(target=self._converse, args=(stream,), daemon=True)
-            self._conversations.add(thread)
-            thread.start()
-
-    def _converse(self, stream: socket.socket) -> None:
+    def _converse(self, channel: Channel) -> None:
+        done = threading.Event()
+        self._conversations.add(done)
         try:
-            with Connection(stream.detach()) as connection:
-                deliver_challenge(connection, self._secret)
-                answer_challenge(connection, self._secret)
-                request = json.loads(connection.recv_bytes(1_000_000))
-                connection.send_bytes(json.dumps(self._answer(request)).encode())
+            request = json.loads(channel.recv_bytes(_LONGEST_REQUEST))
+            channel.send_bytes(json.dumps(self._answer(request)).encode())
         except (OSError, EOFError, ValueError) as error:
             _LOG.debug("a request to the job came to nothing: %s", error)
-        except Exception:  # noqa: BLE001 - AuthenticationError is a bare Exception's child; others are shown
-            _LOG.warning("a request to the job was refused", exc_info=True)
         finally:
-            self._conversations.discard(threading.current_thread())
+            self._conversations.discard(done)
+            done.set()
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -229,9 +222,9 @@ class JobHandle:
             JobExecutionError: If the job refuses, or has gone.
         """
         try:
-            with self._connect() as connection:
-                connection.send_bytes(json.dumps({"command": command, **arguments}).encode())
-                answer = json.loads(connection.recv_bytes())
+            with connect(self.address, self.secret, self.job_id, timeout_s=_CONNECT_S) as channel:
+                channel.send_bytes(json.dumps({"command": command, **arguments}).encode())
+                answer = json.loads(channel.recv_bytes())
         except (OSError, EOFError) as error:
             raise JobExecutionError(
                 f'job {self.job_id} "{self.name}" does not answer: {type(error).__name__}: {error}',
@@ -241,31 +234,16 @@ class JobHandle:
             raise JobExecutionError(answer["error"], detail=answer["detail"], hint=answer["hint"])
         return answer["ok"]
 
-    def _connect(self) -> Connection:
-        with socket.socket(socket.AF_UNIX) as stream:
-            stream.settimeout(_CONNECT_S)
-            stream.connect(self.address)
-            stream.settimeout(None)
-            connection = Connection(stream.detach())
-        try:
-            answer_challenge(connection, self.secret)
-            deliver_challenge(connection, self.secret)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
 
 def find_jobs() -> list[JobHandle]:
     """Return the jobs of this user that run on this machine, by start.
 
     Raises:
-        StatusDirectoryError: If the directory belongs to somebody else.
+        NotPrivateError: If the directory belongs to somebody else.
     """
-    directory = status_directory()
-    if not directory.is_dir():
+    directory = find_private("jobs")
+    if directory is None:
         return []
-    check_private(directory)
     found = []
     for path in directory.glob("*.control"):
         try:
@@ -291,6 +269,6 @@ def _remove(job_id: str) -> None:
 def _socket_address(job_id: str) -> Path:
     """Return where a job listens: beside its status file, unless a socket's address cannot be that long."""
     address = status_directory() / f"{job_id}.sock"
-    if len(os.fsencode(address)) <= _LONGEST_ADDRESS:
+    if fits(address):
         return address
-    return _SHORT_DIRECTORY / f"millstream-{os.getuid()}" / "jobs" / address.name
+    return user_directory("jobs", base=_SHORT_DIRECTORY) / address.name

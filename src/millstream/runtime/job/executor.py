@@ -62,6 +62,15 @@ class Executor(ABC):
     def abort(self) -> None:
         """End a failed attempt: remove what was staged, close what can be closed, end the slots."""
 
+    def abandon(self) -> bool:
+        """End an attempt whose epoch does not end, as the process ends; from another thread than the job master's.
+
+        Returns:
+            Whether the attempt has been aborted: else the job master's thread will do that now, or ends with the
+            process.
+        """
+        return False
+
     @abstractmethod
     def keep_alive(self) -> None:
         """Renew the slots' lease; called at least every third of it while no epoch runs."""

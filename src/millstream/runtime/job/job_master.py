@@ -32,6 +32,7 @@ from millstream.common.errors import (
     DriverSupersededError,
     JobExecutionError,
 )
+from millstream.common.interrupts import JobInterrupted, is_interruption
 from millstream.graph.launcher import EpochProgress
 from millstream.operators.base import OperatorReport
 from millstream.operators.budget import UNLIMITED, EpochLimits
@@ -222,7 +223,9 @@ class JobMaster:
             self.runtime_ms = round((self._clock.monotonic() - self._started) * 1000)
         except BaseException as error:
             self._abort()
-            if self._control.cancel.is_set() and isinstance(error, Exception):
+            if self._control.cancel.is_set() and (
+                isinstance(error, JobInterrupted) or not is_interruption(error)
+            ):
                 raise _cancelled() from error
             raise
         finally:
@@ -243,12 +246,25 @@ class JobMaster:
         for undo in (self._executor.abort, self._sinks.abort):
             try:
                 undo()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the failure before it is raised
+            except BaseException as error:
+                if is_interruption(error):
+                    raise
                 log.warning(
                     "another error while the failed attempt was ended: %s",
                     error,
                     extra={"job": self._deployment.job_id},
                 )
+
+    def abandon(self) -> bool:
+        """Abort the attempt from another thread, as the process ends and a function does not return.
+
+        Returns:
+            Whether that is done: else the thread that calls `run` does it now.
+        """
+        if not self._executor.abandon():
+            return False
+        self._sinks.abort()
+        return True
 
     def release(self) -> None:
         """Give back what the executor holds; called once, after `run`."""

@@ -14,7 +14,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from millstream.common import options
+from millstream.common import options, options_state
 from millstream.common import options_checkpointing as keys
 from millstream.common.clock import Clock, SystemClock
 from millstream.common.configuration import Configuration
@@ -25,7 +25,9 @@ from millstream.common.errors import (
 )
 from millstream.common.file_systems import FileSystemSettings, using
 from millstream.common.ids import new_id
+from millstream.common.interrupts import is_interruption
 from millstream.common.job_failure import JobFailureInfo
+from millstream.common.scratch import sweep
 from millstream.graph.epoch_plan import EpochPlan, build_epoch_plan
 from millstream.graph.job_graph import build_job_graph
 from millstream.graph.launcher import (
@@ -41,6 +43,7 @@ from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored
 from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.checkpoint.storage import check_locations, open_store
+from millstream.runtime.job import ending
 from millstream.runtime.job.console import JobOutput
 from millstream.runtime.job.control_channel import ControlChannel, ControlledJob
 from millstream.runtime.job.ended_job import JobEndedBefore, describe_end
@@ -51,8 +54,10 @@ from millstream.runtime.job.job_master import JobControl, JobMaster, SavepointRe
 from millstream.runtime.job.queryable import StateQuery, answer_request, fail_queries
 from millstream.runtime.job.restart import restart_strategy
 from millstream.runtime.job.settings import JobSettings, is_batch
+from millstream.runtime.job.status_files import read_running_jobs
 from millstream.runtime.job.supervisor import JobSupervisor
 from millstream.runtime.local.executor import LocalExecutor
+from millstream.runtime.slot.workspace import sweep_workspaces
 from millstream.runtime.task.dependencies import collect_dependencies
 from millstream.runtime.task.deployment import Deployment
 from millstream.state.backends import KeyedStateSettings
@@ -60,6 +65,8 @@ from millstream.state.backends import KeyedStateSettings
 __all__ = ["DefaultLauncher"]
 
 log = logging.getLogger(__name__)
+
+_ABANDON_S = 2.0
 
 
 class DefaultLauncher(JobLauncher):
@@ -87,6 +94,7 @@ class DefaultLauncher(JobLauncher):
         """Check the job and start it."""
         configuration = submission.configuration
         plan = _build_plan(submission)
+        threading.Thread(target=_sweep, args=(configuration,), name="sweep", daemon=True).start()
         file_systems = FileSystemSettings.of(configuration, os.environ)
         with using(file_systems):
             check_locations(configuration)
@@ -152,6 +160,9 @@ class _Job(RunningJob):
         self._control = JobControl()
         self._failure: BaseException | None = None
         self._ended = threading.Event()
+        self._waiting: list[threading.Thread] = []
+        self._started_by = threading.current_thread()
+        self.name = submission.name
         collectors = {
             node.id: node.spec.collect_id
             for vertex in plan.job_graph.vertices
@@ -262,6 +273,7 @@ class _Job(RunningJob):
 
     def start(self) -> None:
         """Run on the job's own thread; other processes of this user may steer it."""
+        ending.enter(self)
         self._channel.start()
         self._thread.start()
 
@@ -270,21 +282,30 @@ class _Job(RunningJob):
         try:
             with using(self._deployment.file_systems):
                 self._supervisor.run()
-        except BaseException as error:  # noqa: BLE001 - kept, and raised again by wait()
+        except BaseException as error:
             self._failure = error
+            if isinstance(error, KeyboardInterrupt) and is_interruption(error):
+                raise  # with millstream.debug: on the main thread, which is not to wait
         finally:
             try:
+                sweep()  # what slots of this job left that were killed
                 self._output.end()
                 self._fail_queries()
                 self._fail_savepoints()
                 self._channel.close()
             finally:
                 self._ended.set()
+                ending.leave(self)
 
     def wait(self, timeout_s: float | None = None) -> JobResult:
         """Wait for the end."""
         # Not by join(): one that is interrupted by a signal takes the thread for ended, on some Python versions.
-        if not self._ended.wait(timeout_s):
+        self._waiting.append(threading.current_thread())
+        try:
+            ended = self._ended.wait(timeout_s)
+        finally:
+            self._waiting.remove(threading.current_thread())
+        if not ended:
             raise TimeoutError(f"job {self.job_id} still runs after {timeout_s} s")
         if self._failure is not None:
             if isinstance(self._failure, JobExecutionError):
@@ -298,6 +319,25 @@ class _Job(RunningJob):
         """Ask the job to stop at once."""
         self._control.cancel.set()
         self._control.wake.set()
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a thread waits, or may do so, for which Python waits before the process ends."""
+        main = threading.main_thread()
+        threads = {*self._waiting, self._started_by}
+        return any(each.is_alive() and not each.daemon and each is not main for each in threads)
+
+    def abandon(self) -> bool:
+        """Abort the attempt though a function of it does not return; two seconds at most."""
+        ending.leave(self)
+        try:
+            aborted = self._clock.within(_ABANDON_S, self._supervisor.abandon)
+        except (MillstreamError, OSError, TimeoutError) as error:
+            log.warning("the job could not be cleaned up as the process ended: %s", error)
+            return False
+        if aborted:
+            self._channel.close()
+        return aborted
 
     def stop(self) -> None:
         """Ask the job to read no more and end well."""
@@ -359,6 +399,17 @@ class _Job(RunningJob):
     def accumulators(self) -> dict[str, Any]:
         """Return the accumulators as of the last epoch."""
         return self._master.accumulators.results()
+
+
+def _sweep(configuration: Configuration) -> None:
+    """Remove what drivers and slots of this user have left on this host that were killed."""
+    sweep()
+    local = configuration.get(options_state.STATE_LOCAL_DIRECTORY)
+    if local is not None:
+        sweep(local)
+    sweep_workspaces()
+    with suppress(OSError):  # somebody else's directory, of which whoever asks is told
+        read_running_jobs()  # which removes the files of jobs that are gone
 
 
 def _where(directory: str | None) -> str | None:

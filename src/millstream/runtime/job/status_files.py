@@ -10,20 +10,15 @@ from __future__ import annotations
 import json
 import logging
 import os
-import stat
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from millstream.common.clock import Clock
-from millstream.common.errors import MillstreamError
+from millstream.common.private_files import find_private, private_directory, user_directory
 
 __all__ = [
-    "StatusDirectoryError",
     "StatusFile",
-    "check_private",
     "is_alive",
-    "make_private",
     "process_start",
     "read_running_jobs",
     "status_directory",
@@ -33,16 +28,9 @@ _LOG = logging.getLogger("millstream")
 _INTERVAL_S = 1.0
 
 
-class StatusDirectoryError(MillstreamError, PermissionError):
-    """The directory of status files is not this user's own."""
-
-    code = "STATUS_DIRECTORY"
-    domain = "external"
-
-
 def status_directory() -> Path:
     """Return where the files lie; it need not exist."""
-    return Path(tempfile.gettempdir()) / f"millstream-{os.getuid()}" / "jobs"
+    return user_directory("jobs")
 
 
 class StatusFile:
@@ -71,12 +59,12 @@ class StatusFile:
         self._next_s = self._clock.monotonic() + _INTERVAL_S
         partial = self._path.with_suffix(".partial")
         try:
-            make_private(self._path.parent)
+            private_directory("jobs")
             process = {"pid": os.getpid(), "process_start": process_start(os.getpid())}
             partial.write_text(json.dumps({**document, **process}), encoding="utf-8")
             os.replace(partial, self._path)
             self._written = True
-        except (OSError, StatusDirectoryError) as error:
+        except OSError as error:
             self._failed = True
             _LOG.warning("status of the job is not written: %s", error)
 
@@ -90,12 +78,11 @@ def read_running_jobs() -> list[dict[str, Any]]:
     """Return the documents of the jobs that run, by start.
 
     Raises:
-        StatusDirectoryError: If the directory belongs to somebody else.
+        NotPrivateError: If the directory belongs to somebody else.
     """
-    directory = status_directory()
-    if not directory.is_dir():
+    directory = find_private("jobs")
+    if directory is None:
         return []
-    check_private(directory)
     documents = []
     for path in directory.glob("*.json"):
         document = _read(path)
@@ -142,30 +129,3 @@ def process_start(pid: int) -> str | None:
         return None
     state, *rest = fields.split()
     return None if state in "ZX" else rest[18]
-
-
-def make_private(directory: Path) -> None:
-    """Make a directory, and the one it is in, for this user only.
-
-    Raises:
-        StatusDirectoryError: If one is there and is not for this user only.
-    """
-    directory.parent.mkdir(mode=0o700, exist_ok=True)
-    check_private(directory.parent)
-    directory.mkdir(mode=0o700, exist_ok=True)
-    check_private(directory)
-
-
-def check_private(directory: Path) -> None:
-    """Check that a directory is for this user only.
-
-    Raises:
-        StatusDirectoryError: If it is not.
-    """
-    found = directory.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise StatusDirectoryError(
-            f'directory "{directory}" is not for this user only',
-            detail="Anybody could write there what this user reads.",
-            hint="Remove it.",
-        )

@@ -34,6 +34,7 @@ from millstream.common.errors import (
     StateIncompatibleError,
 )
 from millstream.common.functions import CheckpointedFunction
+from millstream.common.interrupts import is_interruption
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.operators.broadcast_process import BroadcastProcessSpec
@@ -121,7 +122,7 @@ class JobSupervisor:
         self._claim_behind = claim_behind
         self._claimed: Saved | None = None
         self._begin_from: Restored | None = None
-        self._last_error: Exception | None = None
+        self._last_error: BaseException | None = None
         self.history: list[tuple[str, int]] = [("CREATED", clock.now_ms())]
         self.failures = FailureHistory() if failures is None else failures
         self.master: JobMaster | None = None
@@ -178,7 +179,9 @@ class JobSupervisor:
                 try:
                     self._run_attempt(attempt)
                     break
-                except Exception as error:  # noqa: BLE001 - whatever made it fail: the strategy decides
+                except BaseException as error:
+                    if is_interruption(error):
+                        raise
                     self._recover(error, attempt)
                 attempt += 1
             succeeded = True
@@ -192,6 +195,17 @@ class JobSupervisor:
                 raise
             finally:
                 self._end(succeeded=succeeded)
+
+    def abandon(self) -> bool:
+        """Clean up in the place of the thread that runs the job, whose functions do not return; the process ends.
+
+        Returns:
+            Whether that is done: else that thread does it now.
+        """
+        if self.master is None or not self.master.abandon():
+            return False
+        self._clean_up("CANCELED")
+        return True
 
     def _clean_up(self, status: str) -> None:
         """Note how the job ended, remove what it leaves, note that; what goes wrong does not change how it ended.
@@ -296,7 +310,7 @@ class JobSupervisor:
         finally:
             self.master.release()
 
-    def _recover(self, error: Exception, attempt: int) -> None:
+    def _recover(self, error: BaseException, attempt: int) -> None:
         """Wait as the strategy says; raises `error` if there is to be no further attempt."""
         if self._control.cancel.is_set():
             raise error

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from millstream.common.errors import NotSupportedError
+from millstream.runtime.job.cancel import GRACE_S, INTERRUPT_AGAIN_S, CancelWatch
 from millstream.runtime.job.executor import Executor
 from millstream.runtime.job.queryable import SlotQuestion
 from millstream.runtime.slot.tasks import SlotTasks
@@ -17,6 +18,7 @@ from millstream.runtime.slot.workspace import Workspace, open_workspace, workspa
 from millstream.runtime.task.blocks import Block
 from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.deployment import Deployment, dump_deployment, load_deployment
+from millstream.runtime.task.interrupting import ThreadInterrupter
 from millstream.runtime.task.report import EpochHeader, SlotReport
 
 __all__ = ["LocalExecutor"]
@@ -29,18 +31,35 @@ class LocalExecutor(Executor):
         self._slots: list[SlotTasks] = []
         self._workspace: Workspace | None = None
         self._came_from: tuple[list[str], str] | None = None
+        self._interrupter = ThreadInterrupter()
+        self._cancel_watch: CancelWatch | None = None
+        self._abandoned = False
 
     def deploy(self, deployment: Deployment) -> None:
         """Build the slots, each from its own copy of the job, and open them."""
         payload = dump_deployment(deployment)
         cached_files = self._enter_workspace(deployment)
-        for slot in range(deployment.plan.slots):
+        self._cancel_watch = CancelWatch(
+            self._is_cancelled,
+            tell=lambda: None,
+            kill=self._interrupter.interrupt,
+            grace_s=GRACE_S,
+            again_s=INTERRUPT_AGAIN_S,
+        )
+        self._cancel_watch.start()
+        self._interrupter.run(partial(self._open, payload, cached_files, deployment.plan.slots))
+
+    def _open(self, payload: bytes, cached_files: dict[str, str], slots: int) -> None:
+        for slot in range(slots):
             self._slots.append(SlotTasks(load_deployment(payload, cached_files), slot, self._is_cancelled))
         for tasks in self._slots:
             tasks.open()
 
     def run_epoch(self, headers: Mapping[int, EpochHeader]) -> Sequence[SlotReport]:
         """Run level after level, in each slot after slot."""
+        return self._interrupter.run(partial(self._run_levels, headers))
+
+    def _run_levels(self, headers: Mapping[int, EpochHeader]) -> Sequence[SlotReport]:
         travelling: dict[int, list[Block]] = defaultdict(list)
         for level in range(self._slots[0].level_count):
             arriving, travelling = travelling, defaultdict(list)
@@ -51,6 +70,8 @@ class LocalExecutor(Executor):
 
     def finish(self, completed_checkpoint: int | None = None) -> None:
         """Close the operators."""
+        if self._cancel_watch is not None:
+            self._cancel_watch.stop()
         slots, self._slots = self._slots, []
         try:
             call_all(partial(tasks.close, completed_checkpoint) for tasks in slots)
@@ -59,7 +80,17 @@ class LocalExecutor(Executor):
 
     def abort(self) -> None:
         """Remove what was staged and close the operators."""
+        if self._abandoned:
+            return  # another thread does
         call_all([*(tasks.abort for tasks in self._slots), self.finish])
+
+    def abandon(self) -> bool:
+        """Abort the slots though a function of theirs has not returned: it may never do."""
+        if not self._interrupter.is_running:
+            return False
+        self._abandoned = True
+        call_all([*(tasks.abort for tasks in self._slots), self.finish])
+        return True
 
     def keep_alive(self) -> None:
         """Nothing to do: the slots live in this process."""

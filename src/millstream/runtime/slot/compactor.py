@@ -52,7 +52,7 @@ class ProcessCompactor:
 
     def _start(self, order: CompactionOrder) -> None:
         process = self._process = subprocess.Popen(
-            [sys.executable, "-m", "millstream.runtime.slot.compaction_process"],
+            [sys.executable, "-P", "-m", "millstream.runtime.slot.compaction_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

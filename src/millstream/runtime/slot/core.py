@@ -12,12 +12,20 @@ A request with another attempt's number is refused. After a failure every reques
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from millstream.common.errors import MillstreamError, StaleAttemptError
+from millstream.common.errors import (
+    JobExecutionError,
+    MillstreamError,
+    NotSerializableError,
+    StaleAttemptError,
+    shorten,
+)
+from millstream.common.interrupts import JobInterrupted
 from millstream.runtime.slot.tasks import SlotTasks
 from millstream.runtime.task.blocks import Block
-from millstream.runtime.task.report import EpochHeader, LogLine
+from millstream.runtime.task.report import EpochHeader, LogLine, SlotReport
 
 __all__ = ["LevelOutput", "SlotCore", "pack_bundle", "unpack_bundle"]
 
@@ -97,6 +105,9 @@ class SlotCore:
         except MillstreamError as error:
             self._failure = error
             raise
+        except JobInterrupted:
+            self._failure = JobExecutionError("the job was cancelled")
+            raise self._failure from None
         self._kept[header.epoch, level] = output
         self._next = (header.epoch + 1, 0) if output.report is not None else (header.epoch, level + 1)
         return output
@@ -111,18 +122,50 @@ class SlotCore:
             return LevelOutput(packed)
         report = self._tasks.report(header)
         report.logs, logs[:] = list(logs), []
-        return LevelOutput(packed, pickle_report(report))
+        return LevelOutput(packed, pickle_report(report, self._tasks.name_of))
 
     def _drop_committed(self, committed: int) -> None:
         for key in [key for key in self._kept if key[0] <= committed]:
             del self._kept[key]
 
 
-def pickle_report(report: object) -> bytes:
-    """Pickle a report; cloudpickle where collected records are of classes of the main module."""
+def pickle_report(report: SlotReport, name_of: Callable[[int], str] = str) -> bytes:
+    """Pickle a report; cloudpickle where collected records are of classes of the main module.
+
+    Args:
+        report: The report.
+        name_of: Gives an operator's name by its node id.
+
+    Raises:
+        NotSerializableError: If a collected record or a committable cannot be pickled; names it and the operator.
+    """
     try:
         return pickle.dumps(report, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError):
         import cloudpickle
-
+    try:
         return bytes(cloudpickle.dumps(report, protocol=5))
+    except Exception as error:
+        raise _not_serializable(report, name_of, error) from error
+
+
+def _not_serializable(
+    report: SlotReport, name_of: Callable[[int], str], error: BaseException
+) -> MillstreamError:
+    import cloudpickle
+
+    for node_id, operator in report.operators:
+        for what, values in (
+            ("collected record", operator.collected),
+            ("committable", operator.committables),
+        ):
+            for value in values:
+                try:
+                    cloudpickle.dumps(value)
+                except Exception as cause:  # noqa: BLE001 - any object may refuse to be pickled in any way
+                    return NotSerializableError(
+                        f"{what} {shorten(value)} of type {type(value).__name__} cannot be pickled: {cause}",
+                        detail="It travels from the slot to the driver.",
+                        hint="Emit plain data: numbers, strings, tuples, Rows, dataclasses.",
+                    ).at(name_of(node_id), report.slot)
+    return NotSerializableError(f"the report of slot {report.slot} cannot be pickled: {error}")

@@ -1,8 +1,8 @@
 """Where a process lives: which others it reaches by a Unix socket and a signal, and under which name of its host.
 
-Two processes share a *place* if they see the same abstract Unix sockets and the same process numbers: the same
-kernel, network namespace and process namespace. Containers on one machine are different places, often under one
-host name; so are hosts that were cloned with their name.
+Two processes share a *place* if they reach the same Unix sockets and see the same process numbers: the same user,
+kernel and namespaces (files, network, processes, users). Containers on one machine are different places, often under
+one host name; so are hosts that were cloned with their name, and two users on one host.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ class ExecutorProcess:
     Attributes:
         id: By which the driver knows it; None in local mode, where the executor is the driver's JVM.
         host: The name or address at which Spark's other processes reach it.
+        bind: The one at which it listens; empty if that is not known.
     """
 
     id: str | None
     host: str
+    bind: str = ""
 
 
 def host_name() -> str:
@@ -38,8 +40,9 @@ def host_name() -> str:
 @functools.cache
 def find_place() -> str:
     """Return what is the same for two processes only if they share a place."""
-    parts = [host_name()]
-    for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/net", "/proc/self/ns/pid"):
+    parts = [host_name(), f"user:{os.geteuid()}"]
+    namespaces = (f"/proc/self/ns/{kind}" for kind in ("net", "pid", "mnt", "user"))
+    for path in ("/proc/sys/kernel/random/boot_id", *namespaces):
         try:
             link = path.startswith("/proc/self")
             parts.append(os.readlink(path) if link else Path(path).read_text().strip())
@@ -66,7 +69,9 @@ def read_executor_command(command: list[str]) -> ExecutorProcess:
     """Return what a command line tells.
 
     >>> read_executor_command(["java", "Backend", "--executor-id", "3", "--hostname", "10.0.0.7", "--cores", "1"])
-    ExecutorProcess(id='3', host='10.0.0.7')
+    ExecutorProcess(id='3', host='10.0.0.7', bind='10.0.0.7')
     """
     given = dict(itertools.pairwise(command))
-    return ExecutorProcess(given.get("--executor-id"), given.get("--hostname") or host_name())
+    named = given.get("--hostname")
+    bind = given.get("--bind-address") or named or ""
+    return ExecutorProcess(given.get("--executor-id"), named or host_name(), bind)

@@ -1,8 +1,9 @@
 """The resident process of a slot: started beside a Spark executor, lives as long as the attempt.
 
-Threads: the main thread runs the operators and nothing else does; one thread accepts connections; one thread for
-each open connection reads a request, has the main thread run it or answers it itself (ping, stack, cancel, kill, hold),
-and sends the answer; the watch thread ends the process when the executor's JVM is gone or the lease has run out.
+Threads: the main thread runs the operators and nothing else does; one thread for each socket accepts connections; one
+thread for each connection has the other end prove itself, reads a request, has the main thread run it or answers it
+itself (ping, stack, cancel, kill, hold), and sends the answer; the watch thread ends the process when the executor's
+JVM is gone or the lease has run out.
 
 The process is started with its `SlotBoot` pickled on standard input and answers with one line on standard output:
 its address, pickled and in hexadecimal digits, or what went wrong.
@@ -14,27 +15,32 @@ import gc
 import os
 import pickle
 import queue
-import secrets
 import select
 import sys
 import threading
 import traceback
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, Listener
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 from millstream.common.clock import SystemClock
-from millstream.common.errors import MillstreamError
+from millstream.common.errors import JobExecutionError, MillstreamError
 from millstream.common.file_systems import install as install_file_systems
+from millstream.common.interrupts import JobInterrupted
 from millstream.common.pyflink_names import install
+from millstream.common.scratch import remove_all, sweep
+from millstream.runtime.connect.channel import Channel
+from millstream.runtime.job.cancel import GRACE_S, INTERRUPT_AGAIN_S, CancelWatch
 from millstream.runtime.slot.capture import capture_output
 from millstream.runtime.slot.core import SlotCore
+from millstream.runtime.slot.doors import Doors, name_slot
 from millstream.runtime.slot.tasks import SlotTasks
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, receive, send
 from millstream.runtime.slot.workspace import Workspace, open_workspace
 from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.deployment import load_dependencies, load_deployment
-from millstream.runtime.task.failures import describe_failure
+from millstream.runtime.task.failures import describe_failure, user_frames
+from millstream.runtime.task.interrupting import MainThreadInterrupter
 from millstream.runtime.task.report import LogLine
 
 __all__ = ["SlotBoot", "main"]
@@ -58,6 +64,7 @@ class SlotBoot:
         python_version: Of the driver, major and minor: pickled functions load in no other.
         place: Who shares it talks through the Unix socket, see `slot.place`.
         executor: Spark's id of the executor beside which it lives; None in local mode.
+        bind: Address of this host at which others may ask; empty for all it has.
     """
 
     slot: int
@@ -73,6 +80,7 @@ class SlotBoot:
     python_version: tuple[int, int] = sys.version_info[:2]
     place: str = ""
     executor: str | None = None
+    bind: str = ""
 
 
 @dataclass(slots=True)
@@ -94,35 +102,38 @@ class _Process:
         self._busy = False
         self._logs: list[LogLine] = []
         self._cancelled = threading.Event()
+        self._interrupter = MainThreadInterrupter()
 
     def start(self) -> SlotAddress:
         """Listen; the operators are built later, by the first request."""
         boot = self._boot
-        unix = f"\0millstream-{os.getpid()}-{secrets.token_hex(8)}"
-        self._listen(Listener(unix, family="AF_UNIX", backlog=64, authkey=boot.secret))
-        tcp = None
-        if boot.tcp:
-            listener = Listener(("", 0), family="AF_INET", backlog=64, authkey=boot.secret)
-            tcp = (boot.host, listener.address[1])
-            self._listen(listener)
+        name = name_slot(boot.workspace, boot.attempt, boot.slot)
+        self._doors = Doors(name, boot.secret, self._converse, self._clock)
+        unix = self._doors.open_unix(boot.place)
+        tcp = (boot.host, self._doors.open_tcp(boot.bind)) if boot.tcp else None
         threading.Thread(target=self._watch, name="watch", daemon=True).start()
-        return SlotAddress(boot.slot, boot.host, os.getpid(), unix, tcp, boot.place, boot.executor)
+        return SlotAddress(boot.slot, boot.host, os.getpid(), unix, tcp, boot.place, boot.executor, name)
 
     def run(self) -> None:
         """Build and open the operators, then serve until the attempt ends."""
         self._logs = capture_output(self._boot.slot)
         work = self._work.get()
+        self._busy = True
         try:
             deployment = load_deployment(self._boot.deployment, self._workspace.cached_files)
             install_file_systems(deployment.file_systems)
+            for base in {None, deployment.keyed_state.local_directory}:
+                threading.Thread(target=sweep, args=(base,), name="sweep", daemon=True).start()
             tasks = SlotTasks(deployment, self._boot.slot, self._cancelled.is_set)
             core = SlotCore(tasks, self._boot.attempt)
-            tasks.open()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the driver is told
+            self._interrupter.run(tasks.open)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the driver is told
             self._workspace.close()
+            self._rest()
             work.done.put(self._failed(error))
             self._serve_end_only()
             return
+        self._rest()
         gc.collect()
         gc.freeze()
         gc.set_threshold(200_000, 20, 50)
@@ -137,7 +148,8 @@ class _Process:
             try:
                 if kind == "level":
                     assert work.request.header is not None
-                    output = core.run_level(work.request.header, work.request.level, work.bundles, self._logs)
+                    level = partial(core.run_level, work.request.header, work.request.level)
+                    output = self._interrupter.run(partial(level, work.bundles, self._logs))
                     answer = Answer(output=output)
                 elif kind == "query":
                     assert work.request.question is not None
@@ -148,15 +160,20 @@ class _Process:
                 else:
                     tasks.close(work.request.completed_checkpoint)
                     answer = Answer(logs=self._take_logs())
-            except Exception as error:  # noqa: BLE001 - whatever it is, the driver is told
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the driver is told
                 answer = self._failed(error)
-            self._busy = False
+            self._rest()
             ends = kind not in ("level", "query")
             if ends:
                 self._workspace.close()
             work.done.put(answer)
             if ends:
                 return
+
+    def _rest(self) -> None:
+        """Be busy no more; the lease begins anew: pings may have found the interpreter's lock taken."""
+        self._last_asked = self._clock.monotonic()
+        self._busy = False
 
     def _serve_end_only(self) -> None:
         while True:
@@ -165,7 +182,9 @@ class _Process:
             if work.request.kind not in ("level", "query"):
                 return
 
-    def _failed(self, error: Exception) -> Answer:
+    def _failed(self, error: BaseException) -> Answer:
+        if isinstance(error, JobInterrupted):
+            error = JobExecutionError("the job was cancelled")
         described = error if isinstance(error, MillstreamError) else describe_failure(error, self._boot.slot)
         return Answer(error=described, logs=self._take_logs())
 
@@ -173,45 +192,55 @@ class _Process:
         taken, self._logs[:] = list(self._logs), []
         return taken
 
-    def _listen(self, listener: Listener) -> None:
-        threading.Thread(target=self._accept, args=(listener,), name="accept", daemon=True).start()
-
-    def _accept(self, listener: Listener) -> None:
-        while True:
-            try:
-                connection = listener.accept()
-            except Exception:  # noqa: BLE001 - a peer that fails the challenge is turned away, no more
-                continue
-            threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
-
-    def _converse(self, connection: Connection) -> None:
-        with connection:
-            try:
-                request, bundles = receive(connection)
-                self._last_asked = self._clock.monotonic()
-                if request.kind == "hold":
-                    connection.poll(None)  # until the one who holds it lets go
-                    return
-                answer = self._answer(request, bundles)
-                send(connection, answer)
-            except (OSError, EOFError):
-                return  # the one who asked has gone; whoever asks again gets the same answer
+    def _converse(self, channel: Channel) -> None:
+        try:
+            request, bundles = receive(channel)
+            self._last_asked = self._clock.monotonic()
+            if request.kind == "hold":
+                channel.poll(None)  # until the one who holds it lets go
+                return
+            answer = self._answer(request, bundles)
+            send(channel, answer)
+        except (OSError, EOFError):
+            return  # the one who asked has gone; whoever asks again gets the same answer
         if request.kind in ("close", "abort"):
-            os._exit(0)
+            channel.close()
+            self.exit(0)
+
+    def exit(self, code: int) -> NoReturn:
+        """End the process; what it leaves, and what processes left that were killed, is removed."""
+        self._doors.close()
+        self._workspace.close()
+        remove_all()
+        sweep()
+        os._exit(code)
 
     def _answer(self, request: Request, bundles: list[bytes]) -> Answer:
         if request.kind == "ping":
             return Answer(text="pong")
         if request.kind == "cancel":
-            self._cancelled.set()
+            self._cancel()
             return Answer()
         if request.kind == "stack":
-            return Answer(text=_stacks())
+            return Answer(text=_user_stack() if self._interrupter.is_running else "")
         if request.kind == "kill":
-            os._exit(1)
+            self.exit(1)
         work = _Work(request, bundles, queue.SimpleQueue())
         self._work.put(work)
         return work.done.get()
+
+    def _cancel(self) -> None:
+        """Have operators that wait give up, and soon interrupt what still runs."""
+        if not self._cancelled.is_set():
+            self._cancelled.set()
+            CancelWatch(
+                self._cancelled.is_set,
+                tell=lambda: None,
+                kill=self._interrupter.interrupt,
+                grace_s=GRACE_S,
+                poll_s=0,
+                again_s=INTERRUPT_AGAIN_S,
+            ).start()
 
     def _watch(self) -> None:
         jvm = _pidfd(self._boot.jvm_pid)
@@ -223,7 +252,7 @@ class _Process:
                 gone = bool(select.select([jvm], [], [], 1.0)[0])
             idle_s = self._clock.monotonic() - self._last_asked
             if gone or (idle_s > self._boot.lease_s and not self._busy):
-                os._exit(3)
+                self.exit(3)
 
 
 def _enter_workspace(boot: SlotBoot) -> Workspace:
@@ -253,14 +282,12 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def _stacks() -> str:
-    frames = sys._current_frames()
-    parts = []
-    for thread in threading.enumerate():
-        frame = frames.get(thread.ident or 0)
-        if frame is not None:
-            parts.append(f"{thread.name}\n{''.join(traceback.format_stack(frame))}")
-    return "\n".join(parts)
+def _user_stack() -> str:
+    """Return where the main thread is, which runs the functions: from the first frame on that is not millstream's."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    return (
+        "" if frame is None else "".join(traceback.format_list(user_frames(traceback.extract_stack(frame))))
+    )
 
 
 def main() -> None:
@@ -273,6 +300,7 @@ def main() -> None:
         sys.exit(f"The program runs on Python {wanted}, the slot's interpreter {sys.executable} is {found}.")
     if os.fork():
         os._exit(0)  # so that the slot is nobody's child and leaves no zombie
+    os.environ.pop("PYTHONSAFEPATH", None)  # of Spark's workers, not for what functions start
     for entry in boot.python_path:
         if entry not in sys.path:
             sys.path.append(entry)
@@ -285,7 +313,7 @@ def main() -> None:
     process.run()
     # The connection's thread sends the last answer and then ends the process; wait for it, but not for ever.
     SystemClock().wait(5.0)
-    os._exit(0)
+    process.exit(0)
 
 
 def unpickle_address(line: bytes) -> Any:

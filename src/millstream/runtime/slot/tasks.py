@@ -95,6 +95,12 @@ class SlotTasks:
         """How many levels an epoch has."""
         return len(self._levels)
 
+    def name_of(self, node_id: int) -> str:
+        """Return the name of one of the slot's operators."""
+        return next(
+            node.name for subtask in self._subtasks() for node, _ in subtask.operators if node.id == node_id
+        )
+
     def open(self) -> None:
         """Restore every subtask's state, if there is any, then open them, the last level first.
 

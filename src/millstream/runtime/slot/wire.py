@@ -1,27 +1,31 @@
-"""How a slot is talked to: messages over an authenticated connection.
+"""How a slot is talked to: messages over a connection whose ends have proved themselves (`runtime/connect`).
 
-`multiprocessing.connection` frames the messages and proves, by challenge and HMAC with the attempt's secret, that
-both sides know it, before anything is unpickled. A request is a pickled `Request` and its bundles; an answer is a
-pickled `Answer` and its bundles.
+The proof is of the attempt's secret and names the slot's process; nothing is unpickled before it. A request is a
+pickled `Request` and its bundles; an answer is a pickled `Answer` and its bundles.
 """
 
 from __future__ import annotations
 
 import pickle
-import socket
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import Any
 
 from millstream.common.errors import MillstreamError, SlotLostError
+from millstream.runtime.connect.asker import connect
+from millstream.runtime.connect.channel import Channel
+from millstream.runtime.connect.handshake import HandshakeError
 from millstream.runtime.job.queryable import SlotQuestion
 from millstream.runtime.slot.core import LevelOutput
+from millstream.runtime.slot.liveness import may_be_busy, probe_host
 from millstream.runtime.task.report import EpochHeader, LogLine
 
-__all__ = ["Answer", "Request", "SlotAddress", "ask", "hold", "receive", "send"]
+__all__ = ["Answer", "Request", "SlotAddress", "SlotSilentError", "ask", "hold", "is_busy", "receive", "send"]
+
+
+class SlotSilentError(SlotLostError):
+    """A slot did not answer in time; its process may be there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class SlotAddress:
         tcp: Host and port for others; None if all are in one place.
         place: Where it lives, see `slot.place`.
         executor: Spark's id of the executor beside it; None in local mode.
+        name: Of its process, which no other one has.
     """
 
     slot: int
@@ -45,6 +50,7 @@ class SlotAddress:
     tcp: tuple[str, int] | None = None
     place: str = ""
     executor: str | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +92,14 @@ class Answer:
     value: bytes = b""
 
 
-def send(connection: Connection, message: Any, bundles: Sequence[bytes] = ()) -> None:
+def send(connection: Channel, message: Any, bundles: Sequence[bytes] = ()) -> None:
     """Send a message and its bundles."""
     connection.send_bytes(pickle.dumps((message, len(bundles)), protocol=5))
     for bundle in bundles:
         connection.send_bytes(bundle)
 
 
-def receive(connection: Connection) -> tuple[Any, list[bytes]]:
+def receive(connection: Channel) -> tuple[Any, list[bytes]]:
     """Receive a message and its bundles."""
     message, count = pickle.loads(connection.recv_bytes())
     return message, [connection.recv_bytes() for _ in range(count)]
@@ -110,8 +116,8 @@ def ask(
 ) -> Answer:
     """Ask a slot and wait for its answer.
 
-    A slow answer is waited for as long as the slot answers pings; a slot that does not is lost. An abort is not
-    waited for longer than `timeout_s`: a function may never return.
+    A slow answer is waited for as long as the slot answers pings, or may be busy (`liveness.py`); any other is lost.
+    An abort is not waited for longer than `timeout_s`: a function may never return.
 
     Args:
         address: The slot.
@@ -122,19 +128,27 @@ def ask(
         timeout_s: How long a slot may be silent.
 
     Raises:
-        SlotLostError: If the slot is gone or silent.
+        SlotSilentError: If it is silent, or a ping is not answered in time.
+        SlotLostError: If the slot is gone.
     """
-    with _telling_loss(address, timeout_s), _connect(address, secret, here, timeout_s) as connection:
-        send(connection, request, bundles)
-        while not connection.poll(timeout_s):
-            if request.kind in ("ping", "abort") or not _answers_ping(address, secret, here, timeout_s):
-                raise _lost(address, f"it was silent for {timeout_s:g} s")
-        answer, _ = receive(connection)
+    limited = request.kind in ("ping", "abort", "kill", "cancel", "stack")
+    with _telling_loss(address, timeout_s):
+        connection = _connect(address, secret, here, timeout_s)
+        while connection is None:
+            if limited or not (_same_place(address, here) and is_busy(address, here)):
+                raise _silent(address, timeout_s)
+            connection = _connect(address, secret, here, timeout_s)
+        with connection:
+            send(connection, request, bundles)
+            while not connection.poll(timeout_s):
+                if limited or not _answers_ping(address, secret, here, timeout_s):
+                    raise _silent(address, timeout_s)
+            answer, _ = receive(connection)
     assert isinstance(answer, Answer)
     return answer
 
 
-def hold(address: SlotAddress, secret: bytes, *, here: str, timeout_s: float) -> Connection:
+def hold(address: SlotAddress, secret: bytes, *, here: str, timeout_s: float) -> Channel:
     """Return a connection on which nothing comes: it ends when the slot's process does, however that ends.
 
     Args:
@@ -148,6 +162,8 @@ def hold(address: SlotAddress, secret: bytes, *, here: str, timeout_s: float) ->
     """
     with _telling_loss(address, timeout_s):
         connection = _connect(address, secret, here, timeout_s)
+        if connection is None:
+            raise _silent(address, timeout_s)
         try:
             send(connection, Request("hold"))
         except OSError:
@@ -161,36 +177,50 @@ def _telling_loss(address: SlotAddress, timeout_s: float) -> Iterator[None]:
     """Turn what goes wrong with a connection into the loss of the slot."""
     try:
         yield
-    except BlockingIOError as error:  # a limit of `_connect`
-        raise _lost(address, f"it was silent for {timeout_s:g} s") from error
+    except SlotLostError:
+        raise
+    except (BlockingIOError, TimeoutError) as error:
+        raise _silent(address, timeout_s) from error
+    except HandshakeError as error:
+        raise _lost(address, error.message) from error
     except (OSError, EOFError) as error:
         raise _lost(address, f"{type(error).__name__}: {error}") from error
 
 
-def _connect(address: SlotAddress, secret: bytes, here: str, timeout_s: float) -> Connection:
-    """Connect and prove the secret; unlike `multiprocessing`'s own client, wait `timeout_s` for a peer at most."""
+def _connect(address: SlotAddress, secret: bytes, here: str, timeout_s: float) -> Channel | None:
+    """Connect; None if the slot, or its host, does not answer in time."""
     target = address.unix if address.place == here or address.tcp is None else address.tcp
-    with socket.socket(socket.AF_UNIX if target == address.unix else socket.AF_INET) as stream:
-        limit = struct.pack("@ll", int(timeout_s), int(timeout_s % 1 * 1_000_000))
-        stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-        stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        stream.connect(target)
-        connection = Connection(stream.detach())
     try:
-        answer_challenge(connection, secret)
-        deliver_challenge(connection, secret)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+        channel = connect(target, secret, address.name, timeout_s=timeout_s, silence_s=timeout_s)
+    except (BlockingIOError, TimeoutError):
+        return None
+    probe_host(channel, timeout_s)
+    return channel
 
 
 def _answers_ping(address: SlotAddress, secret: bytes, here: str, timeout_s: float) -> bool:
+    """Return whether a slot answers, or may be busy."""
     try:
         ask(address, secret, Request("ping"), here=here, timeout_s=timeout_s)
+    except SlotSilentError:
+        return is_busy(address, here)
     except SlotLostError:
         return False
     return True
+
+
+def is_busy(address: SlotAddress, here: str) -> bool:
+    """Return whether a silent slot may answer later, as far as can be seen from `here`."""
+    return may_be_busy(address.pid, same_place=_same_place(address, here))
+
+
+def _same_place(address: SlotAddress, here: str) -> bool:
+    return address.place == here or address.tcp is None
+
+
+def _silent(address: SlotAddress, timeout_s: float) -> SlotLostError:
+    lost = _lost(address, f"it was silent for {timeout_s:g} s")
+    return SlotSilentError(lost.message, hint=lost.hint)
 
 
 def _lost(address: SlotAddress, reason: str) -> SlotLostError:

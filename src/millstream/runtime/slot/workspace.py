@@ -26,7 +26,6 @@ import stat
 import subprocess
 import sys
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -34,9 +33,10 @@ from pathlib import Path
 from typing import IO
 
 from millstream.common.errors import JobDefinitionError
+from millstream.common.private_files import NotPrivateError, check_private, private_directory
 from millstream.runtime.task.dependencies import Dependencies, ShippedFile
 
-__all__ = ["Workspace", "open_workspace", "workspace_name"]
+__all__ = ["Workspace", "open_workspace", "sweep_workspaces", "workspace_name"]
 
 PIP_TIMEOUT_S = 1_800
 _PARTS = ("files", "packages", "archives", "cache", "requirements", "wheels")
@@ -82,17 +82,20 @@ def open_workspace(dependencies: Dependencies, name: str, base: str | None = Non
     Args:
         dependencies: The job's.
         name: Unique for the attempt, the same for all its slots.
-        base: Directory to work in; by default, one of this user in the system's temporary directory.
+        base: Directory for this user only to work in; by default, one in the system's temporary directory.
 
     Raises:
+        NotPrivateError: If this user's directory is not for this user only.
         JobDefinitionError: If an archive does not unpack, pip fails, or the interpreter is not there.
     """
     if not dependencies.has_files:
         return Workspace(dependencies.python_path, executable=dependencies.executable)
-    directory = Path(base or os.path.join(tempfile.gettempdir(), f"millstream-{os.getuid()}", "files"))
-    for level in (directory.parent, directory) if base is None else (directory,):
-        level.mkdir(mode=0o700, exist_ok=True)
-        _check_owner(level)
+    if base is None:
+        directory = private_directory("files")
+    else:
+        directory = Path(base)
+        directory.mkdir(mode=0o700, exist_ok=True)
+        check_private(directory)
     _sweep(directory)
     root = directory / name
     lock = _share(root)
@@ -111,16 +114,6 @@ def open_workspace(dependencies: Dependencies, name: str, base: str | None = Non
 def workspace_name(job_id: str, attempt: int) -> str:
     """Return the name of an attempt's workspace."""
     return f"{job_id}-{attempt}"
-
-
-def _check_owner(directory: Path) -> None:
-    found = directory.stat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise JobDefinitionError(
-            f"directory {str(directory)!r} is not this user's alone",
-            detail="The job's files would be unpacked there, and others could change them.",
-            hint="Remove it, or set TMPDIR.",
-        )
 
 
 def _share(root: Path) -> IO[bytes]:
@@ -144,6 +137,12 @@ def _try_exclusive(lock: IO[bytes]) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def sweep_workspaces() -> None:
+    """Remove what killed slots of this user have left behind on this host."""
+    with contextlib.suppress(NotPrivateError, OSError):  # nothing of ours lies there
+        _sweep(private_directory("files"))
 
 
 def _sweep(directory: Path) -> None:

@@ -13,13 +13,15 @@ told to give up the job, and an executor that cannot be reached.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import pickle
 import secrets
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,15 +31,17 @@ from pyspark import RDD
 from pyspark.serializers import NoOpSerializer
 
 from millstream.common import options, options_checkpointing
+from millstream.common.clock import SystemClock
 from millstream.common.configuration import Configuration
 from millstream.common.errors import ConfigurationError, MillstreamError, SlotLostError
+from millstream.runtime.connect.sockets import remove_private
+from millstream.runtime.job.cancel import CancelWatch
 from millstream.runtime.job.executor import Executor
 from millstream.runtime.job.queryable import SlotQuestion
 from millstream.runtime.slot.place import find_place
-from millstream.runtime.slot.wire import Answer, Request, SlotAddress, ask, hold
+from millstream.runtime.slot.wire import Answer, Request, SlotAddress, SlotSilentError, ask, hold, is_busy
 from millstream.runtime.slot.workspace import workspace_name
-from millstream.runtime.spark.cancel import CancelWatch
-from millstream.runtime.spark.session import SessionConfig, SessionHandle, shared_session
+from millstream.runtime.spark.session import SessionConfig, SessionHandle, acquire_session, release_session
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
 from millstream.runtime.spark.slot_watch import SlotWatch
 from millstream.runtime.spark.vital import session_lost
@@ -48,6 +52,7 @@ __all__ = ["SparkExecutor"]
 
 _log = logging.getLogger(__name__)
 _ABORT_S = 5.0
+_SLOW_EPOCH_S = 30.0
 
 _Result = TypeVar("_Result")
 
@@ -72,13 +77,15 @@ class SparkExecutor(Executor):
         self._cancel_watch: CancelWatch | None = None
         self._slot_watch: SlotWatch | None = None
         self._tag: str | None = None
+        self._clock = SystemClock()
+        self._epoch_began: float | None = None
 
     def deploy(self, deployment: Deployment) -> None:
         """Start the slots by a Spark job, then have all of them open their operators."""
         payload = dump_deployment(deployment)
         self._levels = len(deployment.plan.levels)
         self._slots = deployment.plan.slots
-        self._handle = shared_session(self._session_config())
+        self._handle = acquire_session(self._session_config())
         context = self._handle.context
         self._mark_jobs(f"millstream-{deployment.job_id}-{deployment.attempt}")
         self._broadcast = context.broadcast(payload)
@@ -121,12 +128,14 @@ class SparkExecutor(Executor):
                     self._timeout_s,
                 )
             )
+        self._epoch_began = self._clock.monotonic()
         try:
             frames = self._collect(rdd)
         except SlotLostError:
             self._raise_lost()
             raise
         finally:
+            self._epoch_began = None
             if self._levels > 1:
                 _clean_shuffle(rdd)
         reports = [pickle.loads(frame[1:]) for frame in frames if frame[:1] == b"R"]
@@ -172,15 +181,21 @@ class SparkExecutor(Executor):
             if executor is not None:
                 self._give_up_executor(executor)
 
+    def abandon(self) -> bool:
+        """Kill the slots whose functions have not returned, by which the epoch's job ends."""
+        self._kill_all()
+        return False
+
     def keep_alive(self) -> None:
         """Ping every slot.
 
         Raises:
             SlotLostError: If one is gone.
         """
-        self._raise_lost()
         for address in self._addresses.values():
-            self._ask(address, Request("ping"), timeout_s=self._timeout_s)
+            self._raise_lost()
+            with suppress(SlotSilentError):  # if it is not only busy, the watch tells
+                self._ask(address, Request("ping"), timeout_s=min(self._timeout_s, self._lease_s / 6))
 
     def query(self, slot: int, question: SlotQuestion) -> bytes:
         """Ask a slot."""
@@ -200,13 +215,16 @@ class SparkExecutor(Executor):
             assert self._handle is not None
             try:
                 self._handle.context.removeJobTag(tag)
-            except (OSError, Py4JError):
+            except (AttributeError, OSError, Py4JError):  # Spark's context has been stopped
                 _log.debug("the JVM is gone, and this thread's tags with it")
         if broadcast is not None:
             try:
                 broadcast.destroy()
             except (OSError, Py4JError):
                 _log.debug("the JVM is gone, and the broadcast with it")
+        if self._handle is not None:
+            self._handle = None
+            release_session()
 
     def _session_config(self) -> SessionConfig:
         return SessionConfig(
@@ -262,8 +280,11 @@ class SparkExecutor(Executor):
         asked = list(addresses)
         if not asked:
             return []
-        with ThreadPoolExecutor(len(asked)) as pool:
-            return list(zip(asked, pool.map(act, asked), strict=True))
+        # Not in a pool: those of `concurrent.futures` take no work any more while the interpreter ends.
+        outcomes: list[Future[_Result]] = [Future() for _ in asked]
+        for address, outcome in zip(asked, outcomes, strict=True):
+            threading.Thread(target=_settle, args=(outcome, act, address), daemon=True).start()
+        return [(address, outcome.result()) for address, outcome in zip(asked, outcomes, strict=True)]
 
     def _mark_jobs(self, tag: str) -> None:
         """Have the jobs that this thread submits be known by a tag, and their tasks be interrupted when cancelled.
@@ -298,12 +319,17 @@ class SparkExecutor(Executor):
             self._is_cancelled, tell=self._tell_cancelled, kill=self._kill_all, grace_s=self._timeout_s
         )
         self._cancel_watch.start()
+        # Short: while one slot is busy, the others' leases have to be renewed.
+        ping_s = min(self._timeout_s, self._lease_s / 6)
         self._slot_watch = SlotWatch(
             tuple(self._addresses.values()),
             hold=lambda address: hold(address, self._secret, here=find_place(), timeout_s=self._timeout_s),
-            ping=lambda address: self._ask(address, Request("ping"), timeout_s=self._timeout_s),
+            ping=lambda address: self._ask(address, Request("ping"), timeout_s=ping_s),
             on_lost=self._cancel_spark,
             interval_s=min(self._lease_s / 3, self._timeout_s / 4),
+            is_busy=lambda address: is_busy(address, find_place()),
+            patience=math.ceil(self._timeout_s / ping_s),
+            on_look=self._look_at_epoch,
         )
         self._slot_watch.start()
 
@@ -339,11 +365,37 @@ class SparkExecutor(Executor):
             _log.warning("executor %s could not be given up: %s", executor, error)
 
     def _tell_cancelled(self) -> None:
-        for address in tuple(self._addresses.values()):
-            try:
-                self._ask(address, Request("cancel"), timeout_s=_ABORT_S)
-            except SlotLostError:
-                _log.debug("slot %d is gone and cannot be told that its job is cancelled", address.slot)
+        self._gather(tuple(self._addresses.values()), self._tell_slot_cancelled)
+
+    def _tell_slot_cancelled(self, address: SlotAddress) -> None:
+        try:
+            self._ask(address, Request("cancel"), timeout_s=_ABORT_S)
+        except SlotLostError:
+            _log.debug("slot %d is gone and cannot be told that its job is cancelled", address.slot)
+
+    def _look_at_epoch(self) -> None:
+        """Tell of an epoch that takes long, once, and what its slots are at; on the watch's thread."""
+        began = self._epoch_began
+        if began is None or self._clock.monotonic() - began < _SLOW_EPOCH_S:
+            return
+        self._epoch_began = None
+        for address, stack in self._gather(tuple(self._addresses.values()), self._find_stack):
+            if stack is not None:
+                _log.warning(
+                    "an epoch takes longer than %g s; slot %d is here:\n%s",
+                    _SLOW_EPOCH_S,
+                    address.slot,
+                    stack,
+                )
+
+    def _find_stack(self, address: SlotAddress) -> str | None:
+        """Return what a slot's function is at; None if it is at nothing."""
+        try:
+            return self._ask(address, Request("stack"), timeout_s=_ABORT_S).text or None
+        except SlotSilentError:
+            return "a call that holds the interpreter's lock, so that nothing more can be seen"
+        except SlotLostError:
+            return None
 
     def _kill_all(self) -> None:
         for address in tuple(self._addresses.values()):
@@ -361,6 +413,8 @@ class SparkExecutor(Executor):
         if address.place == find_place():
             with suppress(ProcessLookupError):
                 os.kill(address.pid, signal.SIGKILL)
+            with suppress(OSError):
+                remove_private(Path(address.unix))
             return False
         try:
             self._ask(address, Request("kill"), timeout_s=1.0)
@@ -383,6 +437,13 @@ def _clean_shuffle(rdd: RDD[Any]) -> None:
 def _user_path() -> list[str]:
     """Return where the driver looks for modules that slots need as well: the script's directory and the like."""
     return [str(Path(entry).resolve()) for entry in sys.path if Path(entry or ".").is_dir()]
+
+
+def _settle(outcome: Future[_Result], act: Callable[[SlotAddress], _Result], address: SlotAddress) -> None:
+    try:
+        outcome.set_result(act(address))
+    except BaseException as error:  # noqa: BLE001 - raised again by who waits
+        outcome.set_exception(error)
 
 
 def _first_line(error: BaseException) -> str:

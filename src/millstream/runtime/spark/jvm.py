@@ -23,9 +23,9 @@ import importlib.util
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -38,6 +38,8 @@ from pyspark.serializers import UTF8Deserializer, read_int
 
 from millstream.common.clock import Clock, SystemClock
 from millstream.common.errors import MillstreamError
+from millstream.common.options_file_systems import is_secret
+from millstream.common.scratch import scratch_directory
 from millstream.runtime.spark.java import VECTOR_MODULE, JavaRuntime
 
 __all__ = ["Jvm", "JvmStartError", "needs_launcher", "read_spark_defaults", "start_jvm"]
@@ -143,8 +145,8 @@ def start_jvm(
         JvmStartError: If it ended, or did not answer within two minutes.
     """
     with contextlib.ExitStack() as stack:
-        directory = tempfile.TemporaryDirectory(prefix="millstream-jvm-", ignore_cleanup_errors=True)
-        scratch = stack.enter_context(directory)
+        scratch = scratch_directory("jvm")
+        stack.callback(shutil.rmtree, scratch, ignore_errors=True)
         environment = _jvm_environment(java, conf, scratch)
         if needs_launcher():
             jvm = _start_by_launcher(conf, environment)
@@ -270,7 +272,9 @@ def _compose_command(
     command += _module_options(java.version)
     command.append("org.apache.spark.deploy.SparkSubmit")
     for key, value in conf.items():
-        command += ["--conf", f"{key}={value}"]
+        # Everybody on the host sees a command's arguments; the context gets all settings through the gateway.
+        if not is_secret(key):
+            command += ["--conf", f"{key}={value}"]
     return [*command, "pyspark-shell"]
 
 

@@ -14,6 +14,7 @@ import signal
 import sys
 import sysconfig
 import threading
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from pyspark import SparkConf, SparkContext
 
 from millstream.common.clock import SystemClock
 from millstream.common.errors import ConfigurationError, NotSupportedError
+from millstream.runtime.connect.sockets import find_directory
 from millstream.runtime.spark.java import find_java
 from millstream.runtime.spark.jvm import Jvm, read_spark_defaults, start_jvm
 from millstream.runtime.spark.master import check_master_answers
@@ -33,14 +35,18 @@ __all__ = [
     "SessionConfig",
     "SessionHandle",
     "SparkConnectError",
+    "acquire_session",
     "check_settings",
     "open_session",
+    "release_session",
     "shared_session",
 ]
 
 log = logging.getLogger(__name__)
 
 UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
+UNIX_SOCKET_DIRECTORY = "spark.python.unix.domain.socket.dir"
+SAFE_PATH = "spark.executorEnv.PYTHONSAFEPATH"
 DYNAMIC_ALLOCATION = "spark.dynamicAllocation.enabled"
 WORKER_PATH = "spark.executorEnv.PYTHONPATH"
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
@@ -193,35 +199,97 @@ def open_session(config: SessionConfig) -> SessionHandle:
     return _create_session(config)
 
 
-_shared: tuple[SessionConfig, SessionHandle] | None = None
+class SharedSession:
+    """The one session of this process that jobs share, also jobs that run at once; any thread may call it.
 
-
-def shared_session(config: SessionConfig) -> SessionHandle:
-    """Return the process's session for `config`; it stays open for later jobs, until the process ends.
-
-    Spark allows one context in a process, so a session with other settings that was made here is closed first.
+    It stays open for later jobs, until the process ends. Spark allows one context in a process, so one with other
+    settings is closed first, unless a job runs in it.
     """
-    global _shared
-    if _shared is not None:
-        kept, handle = _shared
-        same = (kept.master, kept.conf) == (config.master, config.conf)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: tuple[SessionConfig, SessionHandle] | None = None
+        self._users = 0
+
+    def acquire(self, config: SessionConfig) -> SessionHandle:
+        """Return the session for `config`; `release` it when the job has ended.
+
+        Raises:
+            ConfigurationError: If a job runs in one with other settings; names those that differ.
+            MillstreamError: What `open_session` raises.
+        """
+        with self._lock:
+            handle = self._find(config)
+            if handle is None:
+                handle = open_session(config)
+                if self._kept is None:
+                    atexit.register(self.close)
+                self._kept = (config, handle)
+            self._users += 1
+            return handle
+
+    def release(self) -> None:
+        """Tell that a job needs the session no more."""
+        with self._lock:
+            self._users -= 1
+
+    def close(self) -> None:
+        """Stop the session, if millstream made it."""
+        if self._kept is not None:
+            self._kept[1].close()
+
+    def _find(self, config: SessionConfig) -> SessionHandle | None:
+        if self._kept is None:
+            return None
+        kept, handle = self._kept
+        if handle.context._jsc is None:
+            self._users = 0  # somebody stopped it: what ran in it fails
+            return None
         if handle.is_lost():
             if not handle.owned:
                 raise session_lost(owned=False)
             log.warning("the JVM of Spark's driver has ended, and another is started")
-        elif same and handle.context._jsc is not None:
+            handle.close()
+            return None
+        differences = _differences(kept, config)
+        if not differences:
             return handle
+        if self._users:
+            raise ConfigurationError(
+                f"a job of this process runs in a Spark session with other settings: {'; '.join(differences)}",
+                detail="Spark allows one session in a process.",
+                hint="Give both jobs the same settings, wait until the other has ended, or start another process.",
+            )
         handle.close()
-    handle = open_session(config)
-    if _shared is None:
-        atexit.register(_close_shared)
-    _shared = (config, handle)
+        return None
+
+
+_session = SharedSession()
+acquire_session = _session.acquire
+release_session = _session.release
+
+
+def shared_session(config: SessionConfig) -> SessionHandle:
+    """Return the process's session for `config`, for who does not mind that a later job may close it.
+
+    Raises:
+        MillstreamError: As `SharedSession.acquire`.
+    """
+    handle = acquire_session(config)
+    release_session()
     return handle
 
 
-def _close_shared() -> None:
-    if _shared is not None:
-        _shared[1].close()
+def _differences(kept: SessionConfig, config: SessionConfig) -> list[str]:
+    """Return which settings differ, and how.
+
+    >>> _differences(SessionConfig("local[2]"), SessionConfig("local[4]", conf={"spark.x": "1"}))
+    ['master is local[2], not local[4]', 'spark.x is not set, not 1']
+    """
+    pairs = {"master": (kept.master, config.master)}
+    for key in sorted({*kept.conf, *config.conf}):
+        pairs[key] = (kept.conf.get(key, "not set"), config.conf.get(key, "not set"))
+    return [f"{key} is {before}, not {now}" for key, (before, now) in pairs.items() if before != now]
 
 
 def check_settings(context: SparkContext) -> list[str]:
@@ -286,11 +354,27 @@ def _compose_settings(config: SessionConfig) -> dict[str, str]:
     """Return Spark's settings: millstream's own, then the installation's defaults, then the user's."""
     given = read_spark_defaults() | {key: str(value) for key, value in config.conf.items()}
     settings = dict(ALWAYS)
-    settings |= ON_ONE_MACHINE if config.on_one_machine else ON_SEVERAL_HOSTS
+    settings |= ON_ONE_MACHINE | _guards(config.master) if config.on_one_machine else ON_SEVERAL_HOSTS
     settings |= given | _python_settings(given)
     settings |= {"spark.master": config.master, "spark.app.name": config.app_name}
     if config.on_one_machine:
         settings[DRIVER_OPTIONS] = _add_collector(given.get(DRIVER_OPTIONS, ""))
+    return settings
+
+
+def _guards(master: str) -> dict[str, str]:
+    """Return settings that keep other users of this machine out.
+
+    Spark's ports on the loopback interface take orders from whoever can reach them; with `local[n]` Spark makes up the
+    secret itself. Its Unix sockets ask nobody for one, so they lie where nobody else gets to them. Its Python workers
+    would import from the working directory first, where others may write.
+    """
+    settings = {SAFE_PATH: "1"}
+    if not master.startswith("local-cluster"):
+        settings["spark.authenticate"] = "true"
+    directory = find_directory("spark", f".{uuid.UUID(int=0)}.sock")
+    if directory is not None:
+        settings[UNIX_SOCKET_DIRECTORY] = str(directory)
     return settings
 
 

@@ -120,6 +120,7 @@ class SlotStarter:
             python_version=self.python_version,
             place=find_place(),
             executor=executor.id,
+            bind=executor.bind,
         )
         yield pickle.dumps(_start_in_workspace(boot))
 
@@ -179,7 +180,8 @@ def start_slot(boot: SlotBoot, executable: str | None = None) -> SlotAddress | S
 
 def _popen(executable: str, environment: dict[str, str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [executable, "-m", "millstream.runtime.slot.process"],
+        # -P: nothing is imported from the working directory, where others may write, unless the driver does so too.
+        [executable, "-P", "-m", "millstream.runtime.slot.process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -7,7 +7,8 @@ nobody, until the slowest has done its own. So the driver watches too, past Spar
 
     a connection to each slot that nobody writes to ──► ends ─► ping ─► gone: the attempt ends
     every `interval_s`: ping each slot ─► answers: its lease is renewed
-                             └──────────► silent for `timeout_s`, or gone: the attempt ends
+                             ├──────────► silent, but its connection is held and its process runs: it is busy
+                             └──────────► silent `patience` times, or gone: the attempt ends
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 
 from millstream.common.errors import SlotLostError
-from millstream.runtime.slot.wire import SlotAddress
+from millstream.runtime.connect.channel import Channel
+from millstream.runtime.slot.wire import SlotAddress, SlotSilentError
 
 __all__ = ["SlotWatch"]
 
@@ -38,6 +40,9 @@ class SlotWatch:
             epoch's job finds the loss itself, which is gentler than to cancel it; and one that is being submitted
             cannot be cancelled yet. On the watch's thread.
         interval_s: Between two pings of a slot.
+        is_busy: Tells whether the process of a silent slot runs: its function holds the interpreter's lock.
+        patience: How many pings one after the other a slot may leave unanswered whose process does not run.
+        on_look: Called after each round of pings, on the watch's thread.
 
     Attributes:
         lost: The first loss; None while there is none.
@@ -47,11 +52,18 @@ class SlotWatch:
         self,
         addresses: Sequence[SlotAddress],
         *,
-        hold: Callable[[SlotAddress], Connection],
+        hold: Callable[[SlotAddress], Channel],
         ping: Callable[[SlotAddress], object],
         on_lost: Callable[[], None],
         interval_s: float,
+        is_busy: Callable[[SlotAddress], bool] = lambda _: False,
+        patience: int = 1,
+        on_look: Callable[[], None] = lambda: None,
     ) -> None:
+        self._is_busy = is_busy
+        self._patience = patience
+        self._on_look = on_look
+        self._silent: dict[int, int] = {}
         self._addresses = addresses
         self._hold = hold
         self._ping = ping
@@ -79,16 +91,31 @@ class SlotWatch:
             if not self._stopped.is_set():
                 self._tell(error)
 
-    def _watch(self, held: dict[Connection, SlotAddress]) -> None:
+    def _watch(self, held: dict[Channel, SlotAddress]) -> None:
         """Return when the watch is stopped; raise `SlotLostError` for the first loss."""
         while not self._stopped.is_set():
-            ended = [each for each in wait([self._wake, *held], self._interval_s) if each in held]
+            ready = wait([self._wake, *(each.fileno() for each in held)], self._interval_s)
+            ended = [each for each in held if each.fileno() in ready]
             # One whose connection ends though it lives (a network may do that) is pinged from then on like the others.
             suspects = [held.pop(each) for each in ended] or self._addresses
             for address in suspects:
                 if self._stopped.is_set():
                     return
-                self._ping(address)
+                self._look_after(address, held=address in held.values())
+            self._on_look()
+
+    def _look_after(self, address: SlotAddress, *, held: bool) -> None:
+        try:
+            self._ping(address)
+        except SlotSilentError:
+            if held and self._is_busy(address):
+                self._silent.pop(address.slot, None)
+                return
+            self._silent[address.slot] = self._silent.get(address.slot, 0) + 1
+            if not held or self._silent[address.slot] >= self._patience:
+                raise
+        else:
+            self._silent.pop(address.slot, None)
 
     def _tell(self, error: SlotLostError) -> None:
         self.lost = error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from millstream.common.interrupts import is_interruption
+
 __all__ = ["call_all"]
 
 
@@ -11,13 +13,15 @@ def call_all(actions: Iterable[Callable[[], object]]) -> None:
     """Call every action, in order, whatever those before raised.
 
     Raises:
-        Exception: The first that was raised, when all have been called.
+        BaseException: The first that was raised, when all have been called; an interruption at once.
     """
-    failure: Exception | None = None
+    failure: BaseException | None = None
     for action in actions:
         try:
             action()
-        except Exception as error:  # noqa: BLE001 - the others have their turn, then it is raised
+        except BaseException as error:
+            if is_interruption(error):
+                raise
             failure = failure or error
     if failure is not None:
         raise failure

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from millstream.common.errors import MillstreamError, UserFunctionError
+from millstream.common.interrupts import is_interruption
 from millstream.operators.user_code import attached_element
 from millstream.runtime.task.origin import ORIGIN
 
-__all__ = ["describe_failure", "describing", "guarded"]
+__all__ = ["describe_failure", "describing", "guarded", "user_frames"]
 
 _OPERATOR = "__millstream_operator__"
 _PACKAGE = str(Path(__file__).parents[2])
@@ -42,10 +43,12 @@ def guarded(handler: Callable[..., Any], operator: str) -> Callable[..., Any]:
 
 @contextmanager
 def describing(subtask: int) -> Iterator[None]:
-    """Turn whatever is raised within into the error to report for it."""
+    """Turn whatever is raised within into the error to report for it, `sys.exit()` too; interruptions pass."""
     try:
         yield
-    except Exception as error:
+    except BaseException as error:
+        if is_interruption(error):
+            raise
         described = describe_failure(error, subtask)
         if described is error:
             raise
@@ -70,11 +73,14 @@ def _user_traceback(error: BaseException) -> str:
     while pending:
         one = pending.pop()
         if one is not None:
-            kept = [frame for frame in one.stack if not _is_ours(frame.filename)]
-            if kept:
-                one.stack = traceback.StackSummary.from_list(kept)
+            one.stack = traceback.StackSummary.from_list(user_frames(one.stack))
             pending += [one.__cause__, one.__context__]
     return "".join(described.format())
+
+
+def user_frames(frames: Sequence[traceback.FrameSummary]) -> Sequence[traceback.FrameSummary]:
+    """Return the frames of a stack that are not millstream's; all of them if there are no others."""
+    return [frame for frame in frames if not _is_ours(frame.filename)] or frames
 
 
 def _is_ours(filename: str) -> bool:

@@ -10,6 +10,7 @@ from millstream.common.time import MAX_TIMESTAMP
 from millstream.graph.job_graph import JobEdge
 from millstream.operators.base import BatchHandler, Operator, Output
 from millstream.operators.budget import WorkBudget
+from millstream.operators.values import copies
 from millstream.operators.weight import estimate_bytes
 from millstream.runtime.task.blocks import Block, encode_elements
 from millstream.runtime.task.failures import guarded
@@ -156,8 +157,8 @@ class ChainOutput(Output):
 
 
 def _fan_out(handlers: list[BatchHandler], values: list[Any], timestamps: list[int] | None) -> None:
-    """Call each handler with lists of its own: the receiver may change them."""
+    """Call each handler with lists and values of its own: the receiver may change them."""
     for handler in handlers[1:]:
-        handler(list(values), None if timestamps is None else list(timestamps))
+        handler(copies(values), None if timestamps is None else list(timestamps))
     if handlers:
         handlers[0](values, timestamps)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from millstream.common.clock import SystemClock
 from millstream.common.crash_points import reach
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.graph.job_graph import JobEdge, JobGraph, JobVertex
@@ -25,10 +26,12 @@ from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.failures import describing, guarded
 from millstream.runtime.task.held_input import Recovered, add_held_input, restore_held_input
+from millstream.runtime.task.load import SubtaskLoad
 from millstream.runtime.task.measures import OperatorMeasures, counted
 from millstream.runtime.task.origin import ORIGIN
 from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
 from millstream.runtime.task.report import EpochHeader, SourceWork
+from millstream.runtime.task.routes import Route
 from millstream.runtime.task.stack import WorkStack
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend
@@ -61,7 +64,9 @@ class Subtask:
         time: EpochTime,
         monotonic: Callable[[], float] | None = None,
     ) -> None:
-        self.budget = WorkBudget(monotonic)
+        self._monotonic = monotonic or SystemClock().monotonic
+        self.budget = WorkBudget(self._monotonic)
+        self._load = SubtaskLoad(self._monotonic)
         self._stack = WorkStack()
         self._notices: list[int] = []
         self._recovered: list[Recovered] = []
@@ -74,6 +79,7 @@ class Subtask:
         self._opened: list[tuple[StreamNode, Operator]] = []
         self._exchanges: list[ExchangeWriter] = []
         self._senders_of_exchanges: list[int] = []
+        self._routes: list[Route] = []
         self._build(deployment.plan.job_graph)
         # In batch mode processing time stands still: timers of keys fire at the end of the input.
         self._timed = [
@@ -103,6 +109,7 @@ class Subtask:
                 writer = ExchangeWriter(exchange, self.index, self.budget)
                 self._exchanges.append(writer)
                 self._senders_of_exchanges.append(exchange.edge.source)
+                self._routes.append(Route.of(exchange, job_graph))
                 outputs[exchange.edge.source].add_exchange(writer, exchange.edge.side_output)
                 if exchange.edge.side_output is not None:
                     sides[exchange.edge.source].add(exchange.edge.side_output)
@@ -291,6 +298,7 @@ class Subtask:
         Raises:
             MillstreamError: What went wrong, with operator and subtask.
         """
+        began = self._monotonic()
         with describing(self.index):
             self.budget.begin(header.limits)
             if self._merger is not None:
@@ -305,6 +313,8 @@ class Subtask:
             finally:
                 self.budget.suspend = None
                 ORIGIN.operator = outer
+        work = header.sources.get(self.operators[0][0].id)
+        self._load.ran(began, pressed=work is not None and work.waits)
 
     def _work(self, header: EpochHeader) -> None:
         operators = {node.id: (node, operator) for node, operator in self.operators}
@@ -340,6 +350,7 @@ class Subtask:
             MillstreamError: What went wrong, with operator and subtask.
         """
         reports: list[tuple[int, OperatorReport]] = []
+        blocks: list[Block] = []
         checkpoint = header.checkpoint and not self.is_suspended
         ends = header.end_of_input and self.has_ended and not self._input_ended
         with describing(self.index):
@@ -350,11 +361,13 @@ class Subtask:
                 guarded(operator.end_epoch, node.name)(report, checkpoint=checkpoint)
                 guarded(self._measures[node.id].fill, node.name)(report, checkpoint=checkpoint)
                 reports.append((node.id, report))
+            self._load.tell(reports[0][1], held=self.held)
             self._input_ended = self._input_ended or ends
             if not self.is_suspended:
                 for node, operator in self.operators:
                     guarded(partial(_end_epoch_of_state, operator.context, header), node.name)()
-            blocks = [block for exchange in self._exchanges for block in exchange.flush()]
+            for route, exchange in zip(self._routes, self._exchanges, strict=True):
+                blocks += route.naming(exchange.flush)
         return blocks, reports
 
     def next_processing_time(self) -> int | None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import socket
 import tempfile
 import uuid
 from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from millstream.common.errors import JobExecutionError
+from millstream.common.private_files import NotPrivateError
 from millstream.runtime.job import control_channel
 from millstream.runtime.job.control_channel import ControlChannel, ControlledJob, find_jobs
+from millstream.runtime.job.status_files import status_directory
 
 
 @pytest.fixture
@@ -42,7 +48,52 @@ def test_job_answers_however_long_the_path_of_the_temporary_directory_is(short, 
         assert Path(job.address).is_relative_to(temporary) is not is_long
         assert Path(job.address).parent.stat().st_mode & 0o077 == 0
         assert job.ask("status") == {"status": "RUNNING"}
+        with pytest.raises(JobExecutionError, match="does not answer"):
+            replace(job, secret=b"a guess").ask("cancel")
     finally:
         channel.close()
     assert find_jobs() == []
     assert [path for path in short.rglob("*") if path.is_socket()] == []
+
+
+@pytest.fixture
+def job(public):
+    """A job that runs, and its channel."""
+    cancelled = []
+    channel = ControlChannel(
+        ControlledJob(
+            job_id=uuid.uuid4().hex,
+            name="orders",
+            started_ms=0,
+            status=lambda: {"cancelled": len(cancelled)},
+            savepoint=lambda directory, stop, drain: Future(),
+            cancel=lambda: cancelled.append(1),
+        )
+    )
+    channel.start()
+    (job,) = find_jobs()
+    yield job
+    channel.close()
+
+
+def test_connections_that_say_nothing_keep_nobody_from_steering_a_job(job):
+    with ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(socket.socket(socket.AF_UNIX)).connect(job.address)
+        assert job.ask("status") == {"cancelled": 0}
+
+
+def test_another_user_neither_finds_nor_reaches_a_job(job, nobody, public):
+    directory = status_directory()
+    with pytest.raises(PermissionError):
+        nobody.do(lambda: list(directory.iterdir()))
+    with pytest.raises(JobExecutionError, match="PermissionError"):
+        nobody.do(lambda: job.ask("cancel"))
+    assert job.ask("status") == {"cancelled": 0}
+
+
+def test_jobs_of_another_users_making_are_not_believed(public, nobody):
+    directory = status_directory()
+    nobody.do(lambda: directory.mkdir(parents=True, mode=0o700))
+    with pytest.raises(NotPrivateError):
+        find_jobs()

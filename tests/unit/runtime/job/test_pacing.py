@@ -34,3 +34,23 @@ def test_fixed_budget_never_changes_and_ignores_the_bounds():
     sizer = EpochSizer(target_ms=200, min_records=100, max_records=50_000, fixed_records=3)
     sizer.observe(took_ms=1, backlog=True)
     assert sizer.budget == 3
+
+
+def test_budget_of_a_slow_job_comes_to_what_is_done_of_it_within_a_quarter_of_the_target():
+    sizer = EpochSizer(target_ms=1000, min_records=1, max_records=500_000)
+    held = 0
+    for _ in range(10):
+        held += 0 if held else sizer.budget
+        begun = min(held, 3)
+        held -= begun
+        sizer.observe(took_ms=300, backlog=True, begun=begun, held=held)
+    assert sizer.budget <= 4
+    assert sizer.limit_ms == 250
+
+
+def test_epochs_of_a_fast_job_may_last_as_long_as_the_target():
+    sizer = EpochSizer(target_ms=1000, min_records=1, max_records=500_000)
+    for _ in range(6):
+        sizer.observe(took_ms=max(sizer.budget / 400, 30), backlog=True, begun=sizer.budget)
+    assert sizer.limit_ms == 1000
+    assert sizer.budget > 300_000

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from millstream.common.clock import ManualClock
+from millstream.common.private_files import NotPrivateError
 from millstream.runtime.job.status_files import (
-    StatusDirectoryError,
     StatusFile,
     read_running_jobs,
     status_directory,
@@ -70,7 +70,7 @@ def test_directory_is_for_its_user_only():
 def test_directory_that_others_may_write_is_not_trusted(caplog):
     status_directory().mkdir(parents=True)
     status_directory().chmod(0o777)
-    with pytest.raises(StatusDirectoryError, match="not for this user only"):
+    with pytest.raises(NotPrivateError, match="not for this user only"):
         read_running_jobs()
     file, clock = written()
     assert "status of the job is not written" in caplog.text
@@ -83,7 +83,7 @@ def test_directory_that_is_a_link_is_not_trusted(tmp_path):
     elsewhere.mkdir(mode=0o700)
     status_directory().parent.mkdir(mode=0o700)
     status_directory().symlink_to(elsewhere)
-    with pytest.raises(StatusDirectoryError):
+    with pytest.raises(NotPrivateError):
         read_running_jobs()
 
 

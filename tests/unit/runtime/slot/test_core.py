@@ -28,6 +28,9 @@ class FakeTasks:
             raise self.failure
         return [Block(0, 0, 1, b"%d" % len(self.ran))] if level == 0 else []
 
+    def name_of(self, node_id: int) -> str:
+        return f"operator {node_id}"
+
     def report(self, header: EpochHeader) -> SlotReport:
         return SlotReport(self.slot, header.epoch)
 

@@ -35,10 +35,14 @@ def test_executor_tells_the_address_that_spark_gave_it():
     command += ["--executor-id", "3", "--hostname", "10.0.0.7", "--cores", "1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as executor:
         executor.stdout.readline()
-        assert inspect_executor(executor.pid) == ExecutorProcess("3", "10.0.0.7")
+        assert inspect_executor(executor.pid) == ExecutorProcess("3", "10.0.0.7", "10.0.0.7")
         executor.communicate(b"\n")
 
 
 def test_what_is_no_executor_or_gone_has_this_hosts_own_name():
     assert inspect_executor(os.getpid()) == ExecutorProcess(None, host_name())
     assert inspect_executor(2**22 + 1) == ExecutorProcess(None, host_name())
+
+
+def test_two_users_of_one_machine_are_different_places(nobody):
+    assert nobody.do(find_place.__wrapped__) != find_place()

@@ -12,6 +12,7 @@ import pytest
 
 from millstream.common.configuration import Configuration
 from millstream.common.errors import ConfigurationError, JobDefinitionError
+from millstream.common.private_files import NotPrivateError
 from millstream.runtime.slot.workspace import open_workspace
 from millstream.runtime.task.dependencies import Dependencies, collect_dependencies
 from millstream.runtime.task.deployment import load_dependencies
@@ -211,7 +212,7 @@ def test_workspace_that_was_not_laid_out_to_the_end_is_laid_out_again(files, bas
 def test_directory_that_others_may_write_to_is_refused(files, tmp_path):
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    with pytest.raises(JobDefinitionError, match="this user's alone"):
+    with pytest.raises(NotPrivateError, match="not for this user only"):
         open_workspace(collect(python__files=str(files / "one.py")), "job-0", str(tmp_path / "open"))
 
 

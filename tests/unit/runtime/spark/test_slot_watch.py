@@ -10,7 +10,7 @@ import pytest
 from millstream.common.configuration import Configuration
 from millstream.common.errors import ConfigurationError, SlotLostError
 from millstream.runtime.slot.place import find_place
-from millstream.runtime.slot.wire import SlotAddress
+from millstream.runtime.slot.wire import SlotAddress, SlotSilentError
 from millstream.runtime.spark.executor import SparkExecutor
 from millstream.runtime.spark.slot_watch import SlotWatch
 
@@ -173,3 +173,46 @@ def test_checkpoints_that_only_the_drivers_host_would_have_are_refused():
 )
 def test_checkpoints_that_the_driver_finds_are_made(place, options):
     executor(place, **options)._check_storage()
+
+
+def test_silent_slots_are_lost_if_they_do_not_run_and_busy_if_they_do():
+    silent = {0: 0, 1: 0, 2: 0}
+    told = threading.Event()
+
+    def ping(address):
+        silent[address.slot] += 1
+        if address.slot:
+            raise SlotSilentError(f"slot {address.slot} is silent")
+
+    watching = SlotWatch(
+        SLOTS,
+        hold=Lines().hold,
+        ping=ping,
+        on_lost=told.set,
+        interval_s=0.001,
+        is_busy=lambda address: address.slot == 1,  # 2 is stopped
+        patience=5,
+    )
+    watching.start()
+    assert told.wait(10)
+    watching.stop()
+    assert "slot 2 is silent" in str(watching.lost)
+    assert silent == {0: 5, 1: 5, 2: 5}
+
+
+def test_a_silent_slot_whose_connection_has_ended_is_lost_although_it_may_be_busy():
+    lines, told = Lines(), threading.Event()
+
+    def ping(address):
+        if address.slot == 1:
+            raise SlotSilentError("slot 1 is silent")
+
+    watching = SlotWatch(
+        SLOTS, hold=lines.hold, ping=ping, on_lost=told.set, interval_s=30, is_busy=lambda _: True, patience=5
+    )
+    watching.start()
+    assert lines.all_held.wait(10)
+    lines.ends[1].close()
+    assert told.wait(10)
+    watching.stop()
+    assert "slot 1 is silent" in str(watching.lost)

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.common.batch import ACTIVE, IDLE, Batch, Watermark
+from millstream.common.time import MAX_TIMESTAMP
+from millstream.operators.budget import EpochLimits, WorkBudget
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
 
 A, B = ChannelId(0, 0), ChannelId(0, 1)
@@ -13,8 +17,9 @@ A, B = ChannelId(0, 0), ChannelId(0, 1)
 class Recorder:
     """Merges and writes down, as one line, all that the subtask is given."""
 
-    def __init__(self, channels: dict[ChannelId, int]) -> None:
+    def __init__(self, channels: dict[ChannelId, int], aligned=()) -> None:
         self.events: list[str] = []
+        self.budget = WorkBudget()
         handlers = [self._handler(f"{number}:") for number in range(1 + max(channels.values()))]
         if len(handlers) == 1:
             handlers = [self._handler("")]
@@ -23,13 +28,16 @@ class Recorder:
             handlers,
             lambda mark: self.events.append(f"W{mark}"),
             lambda status: self.events.append("idle" if status is IDLE else "active"),
+            self.budget,
+            aligned,
         )
 
     def _handler(self, prefix: str):
         return lambda values, timestamps: self.events.extend(f"{prefix}{value}" for value in values)
 
-    def run(self, **lines: str) -> str:
-        """Run one epoch; each channel's input is a line such as `a b W5 idle`."""
+    def run(self, most: int | None = None, **lines: str) -> str:
+        """Run one epoch of at most so many records; each channel's input is a line such as `a b W5 idle`."""
+        self.budget.begin(EpochLimits(records=most))
         self._merger.run({{"a": A, "b": B}[name]: parse(line) for name, line in lines.items()})
         taken, self.events[:] = " ".join(self.events), []
         return taken
@@ -158,3 +166,67 @@ def test_order_depends_on_content_not_on_the_order_in_which_blocks_arrive(epochs
         seen = [int(word[1:]) for word in words if word[0] == "W"]
         assert seen == sorted(set(seen))
     assert runs[0] == runs[1]
+
+
+# What does not fit into an epoch
+
+
+def test_what_is_held_goes_on_before_what_comes_later_and_watermarks_stay_in_their_place(two):
+    assert two.run(2, a="p q r W5", b="W9") == "p q"
+    assert two._merger.held == 1
+    assert two.run(1, a="s W7") == "r W5"
+    assert two.run(5) == "s W7"
+    assert two._merger.held == 0
+
+
+def test_a_batch_is_cut_where_the_budget_ends(two):
+    two.budget.begin(EpochLimits(records=3))
+    two._merger.run({A: [Batch([1, 2, 3, 4, 5], [10, 20, 30, 40, 50])]})
+    assert two.events == ["1", "2", "3"]
+    _, pending = two._merger.snapshot()
+    assert pending == {A: [Batch([4, 5], [40, 50])]}
+
+
+def test_input_has_ended_when_nothing_is_held_and_all_channels_gave_the_final_watermark(two):
+    end = f"W{MAX_TIMESTAMP}"
+    two.run(1, a=f"p q {end}", b="idle")
+    assert not two._merger.has_ended
+    two.run(5)
+    assert not two._merger.has_ended, "an idle channel may come back"
+    two.run(5, b=f"active {end}")
+    assert two._merger.has_ended
+
+
+def test_aligned_channels_are_run_out_for_a_checkpoint():
+    recorder = Recorder({A: 0, B: 1}, aligned=[B])
+    assert recorder.run(1, a="p q r W5", b="x W3 y") == "0:p"
+    recorder._merger.align()
+    assert recorder.events == ["1:x", "1:y"]
+    _, pending = recorder._merger.snapshot()
+    assert pending.keys() == {A}
+
+
+words = st.one_of(
+    st.sampled_from(["p", "q", "r", "s"]),
+    st.sampled_from(["idle", "active"]),
+    st.integers(0, 9).map("W{}".format),
+)
+
+
+@given(
+    st.lists(st.tuples(st.lists(words, max_size=6), st.lists(words, max_size=6)), max_size=4),
+    st.lists(st.integers(1, 5), max_size=10),
+)
+def test_a_merger_that_is_restored_wherever_it_stands_goes_on_as_if_nothing_had_been(epochs, limits):
+    channels = {A: 0, B: 0}
+    through, restored = Recorder(channels), Recorder(channels)
+    seen, again = [], []
+    for number, (a, b) in enumerate([*epochs, *[([], [])] * 30]):
+        most = limits[number % len(limits)] if limits and number < len(epochs) else 40
+        seen += through.run(most, a=" ".join(a), b=" ".join(b)).split()
+        again += restored.run(most, a=" ".join(a), b=" ".join(b)).split()
+        time, pending = pickle.loads(pickle.dumps(restored._merger.snapshot()))
+        restored = Recorder(channels)
+        restored._merger.restore_channels(time, pending)
+    assert again == seen
+    assert through._merger.held == 0

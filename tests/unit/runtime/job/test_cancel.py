@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from millstream.runtime.spark.cancel import CancelWatch
+from millstream.runtime.job.cancel import CancelWatch
 
 NEVER_S = 60.0
 

@@ -1,0 +1,102 @@
+"""Which functions can be seen to do nothing but compute: their results need no look.
+
+A plain function indexes, calculates, compares and builds tuples, lists and dicts, from its arguments and constants. It
+calls nothing but a few builtins, and uses no names from outside but those of numbers and strings, no attributes and no
+members. So it keeps nothing, and what it returns consists of its arguments, which are the pipeline's alone, and of what
+it has just made. Most lambdas are like that::
+
+    lambda n: (n % 10, 1, n)          plain
+    lambda record: record[0]          plain
+    lambda line: line.split()         not plain: whose `split`, and what does it keep?
+    lambda n: cache[n]                not plain, unless `cache` is a string
+
+Such names are expected not to be bound to something else while the job runs, and operators of the user's own classes to
+keep nothing: an `__add__` that keeps its arguments and changes them later goes unseen.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+from collections.abc import Hashable, Iterable
+from operator import itemgetter
+from types import BuiltinFunctionType, CellType, FunctionType, MethodDescriptorType, MethodType
+from typing import Any
+
+from millstream.operators.value_kinds import ATOMIC
+
+__all__ = ["gives_atoms", "is_plain"]
+
+_INSTRUCTIONS = """
+BINARY_OP BINARY_SLICE BINARY_SUBSCR BUILD_CONST_KEY_MAP BUILD_LIST BUILD_MAP BUILD_SET BUILD_SLICE BUILD_STRING
+BUILD_TUPLE CACHE CALL COMPARE_OP CONTAINS_OP CONVERT_VALUE COPY COPY_FREE_VARS FORMAT_SIMPLE FORMAT_VALUE
+FORMAT_WITH_SPEC IS_OP JUMP_BACKWARD JUMP_FORWARD JUMP_IF_FALSE_OR_POP JUMP_IF_TRUE_OR_POP LIST_EXTEND LOAD_CONST
+LOAD_FAST
+LOAD_FAST_BORROW LOAD_FAST_BORROW_LOAD_FAST_BORROW LOAD_FAST_CHECK LOAD_FAST_LOAD_FAST LOAD_SMALL_INT NOP
+NOT_TAKEN POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE
+POP_JUMP_BACKWARD_IF_TRUE POP_JUMP_FORWARD_IF_FALSE POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE
+POP_JUMP_FORWARD_IF_TRUE POP_JUMP_IF_FALSE POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE POP_JUMP_IF_TRUE POP_TOP
+PRECALL RESUME RETURN_CONST RETURN_VALUE STORE_FAST STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST SWAP TO_BOOL
+UNARY_INVERT UNARY_NEGATIVE UNARY_NOT UNARY_POSITIVE UNPACK_SEQUENCE
+"""
+_PLAIN_INSTRUCTIONS = frozenset(_INSTRUCTIONS.split())
+"""Those of all versions of Python; one that is not here makes a function not plain."""
+
+_BUILTINS = frozenset({abs, bool, chr, divmod, float, hash, int, len, max, min, ord, repr, round, str, sum})
+_PLAIN_CALLABLES = _BUILTINS | {bytes, dict, list, set, tuple}
+_NOT_SIMPLE = (
+    0x04 | 0x08 | 0x20 | 0x80 | 0x200
+)  # *args, **kwargs, generators, coroutines, asynchronous generators
+
+
+def is_plain(function: Any) -> bool:
+    """Return whether a callable keeps nothing, and returns nothing but its arguments and what it makes of them.
+
+    >>> is_plain(lambda n: (n % 10, n)), is_plain(lambda n: print(n)), is_plain(str)
+    (True, False, True)
+    """
+    if isinstance(function, MethodType):
+        return _is_plain_code(function.__func__, skipped=1)
+    if isinstance(function, FunctionType):
+        return _is_plain_code(function, skipped=0)
+    if isinstance(function, (type, BuiltinFunctionType)):
+        return function in _PLAIN_CALLABLES
+    return type(function) is itemgetter or gives_atoms(function)
+
+
+def gives_atoms(function: Any) -> bool:
+    """Return whether a callable gives only what cannot change, or new lists of that: methods such as `str.split`."""
+    return type(function) is MethodDescriptorType and function.__objclass__ in (bytes, float, int, str)
+
+
+def _is_plain_code(function: Any, *, skipped: int) -> bool:
+    """Tell it by the instructions; `skipped` first arguments must not be used."""
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_flags & _NOT_SIMPLE or function.__defaults__ or function.__kwdefaults__:
+        return False
+    hidden = set(code.co_varnames[:skipped])
+    names = function.__globals__
+    if code.co_freevars:
+        names = {**names, **_contents(code.co_freevars, function.__closure__)}
+    return all(_is_plain_instruction(each, names, hidden) for each in dis.get_instructions(code))
+
+
+def _contents(names: Iterable[str], cells: Iterable[CellType]) -> dict[str, Any]:
+    """Return what variables of enclosing functions hold; one that is not bound yet counts as something mutable."""
+    contents: dict[str, Any] = {}
+    for name, cell in zip(names, cells, strict=True):
+        try:
+            contents[name] = cell.cell_contents
+        except ValueError:
+            contents[name] = []
+    return contents
+
+
+def _is_plain_instruction(instruction: dis.Instruction, names: dict[str, Any], hidden: set[str]) -> bool:
+    operation, argument = instruction.opname, instruction.argval
+    if operation in ("LOAD_GLOBAL", "LOAD_DEREF"):
+        found = names.get(argument, getattr(builtins, argument, names))
+        return type(found) in ATOMIC or (isinstance(found, Hashable) and found in _BUILTINS)
+    if "LOAD_FAST" in operation and hidden & set(argument if isinstance(argument, tuple) else (argument,)):
+        return False
+    return operation in _PLAIN_INSTRUCTIONS

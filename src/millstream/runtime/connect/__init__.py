@@ -1,0 +1,1 @@
+"""How processes of one job talk: sockets that nobody else reaches, proofs, whole messages."""

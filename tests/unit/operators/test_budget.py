@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.common.clock import ManualClock
+from millstream.operators.budget import EpochLimits, WorkBudget
+
+
+class Worker:
+    """Works off records that cost time and bytes, as a subtask does; remembers its slices."""
+
+    def __init__(self, cost_s: float = 0.0, size_bytes: int = 0) -> None:
+        self.clock = ManualClock(0)
+        self.cost_s, self.size_bytes = cost_s, size_bytes
+        self.gathered = 0
+        self.budget = WorkBudget(self.clock.monotonic)
+        self.budget.scales.append(lambda: self.gathered)
+
+    def epoch(self, limits: EpochLimits, records: int) -> int:
+        """Return how many records were begun."""
+        self.budget.begin(limits)
+        self.gathered = begun = 0
+        self.slices = []
+        while begun < records:
+            granted = self.budget.take(records - begun)
+            if not granted:
+                break
+            begun += granted
+            self.slices.append(granted)
+            self.clock.advance(granted * self.cost_s * 1000)
+            self.gathered += granted * self.size_bytes
+        assert self.budget.begun == begun
+        return begun
+
+
+def test_slow_records_are_begun_one_at_a_time_until_the_time_is_up():
+    worker = Worker(cost_s=0.1)
+    assert worker.epoch(EpochLimits(time_ms=250), 1_000) == 3
+    assert set(worker.slices) == {1}
+
+
+def test_a_record_that_takes_longer_than_the_epoch_is_begun_all_the_same():
+    worker = Worker(cost_s=10.0)
+    assert [worker.epoch(EpochLimits(time_ms=250), 5) for _ in range(3)] == [1, 1, 1]
+
+
+def test_fast_records_are_begun_in_slices_that_grow_and_are_not_held():
+    worker = Worker(cost_s=0.000_001)
+    assert worker.epoch(EpochLimits(time_ms=1_000), 500_000) == 500_000
+    assert len(worker.slices) < 60
+    assert max(worker.slices) > 4_000
+
+
+def test_what_is_large_is_held_when_the_space_is_up():
+    worker = Worker(size_bytes=1 << 20)
+    begun = [worker.epoch(EpochLimits(size_bytes=64 << 20), 2_000) for _ in range(3)]
+    assert all(64 <= each <= 128 for each in begun), begun
+
+
+def test_without_limits_everything_is_begun():
+    worker = Worker(cost_s=1.0, size_bytes=1 << 30)
+    assert worker.epoch(EpochLimits(), 1_000) == 1_000
+
+
+@given(st.lists(st.integers(0, 50), max_size=20), st.integers(1, 30))
+def test_a_limit_of_records_is_kept_whatever_the_batches(batches, most):
+    budget = WorkBudget()
+    budget.begin(EpochLimits(records=most))
+    begun = 0
+    for batch in batches:
+        while batch and (granted := budget.take(batch)):
+            begun += granted
+            batch -= granted
+    assert begun == min(sum(batches), most)
+
+
+def test_safe_points_suspend_only_when_time_or_space_is_up():
+    worker = Worker()
+    left = []
+    worker.budget.suspend = lambda: left.append(worker.clock.monotonic())
+    worker.budget.begin(EpochLimits(time_ms=100, size_bytes=10))
+    worker.gathered = 0
+    worker.budget.reach_safe_point()
+    assert left == []
+    worker.gathered = 10
+    worker.budget.reach_safe_point()
+    assert len(left) == 1
+    assert worker.budget.take(5) == 0
+    worker.budget.begin(EpochLimits(time_ms=100))
+    worker.clock.advance(100)
+    worker.budget.reach_safe_point()
+    assert len(left) == 2
+
+
+def test_time_that_is_left_never_is_less_than_none():
+    worker = Worker()
+    worker.budget.begin(EpochLimits(time_ms=100))
+    assert worker.budget.seconds_left() == pytest.approx(0.1)
+    worker.clock.advance(500)
+    assert worker.budget.seconds_left() == 0.0
