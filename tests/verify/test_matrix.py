@@ -104,7 +104,10 @@ def test_a_job_whose_end_cannot_be_noted_has_ended_all_the_same(program, reached
         fault for fault, _ in outcome.fired
     ]
     check(outcome)
-    assert outcome.restarts == sum(fault.kind is FaultKind.KILL for fault, _ in outcome.fired)
+    next_drivers = {FaultKind.KILL, FaultKind.PAUSE}
+    followed = sum(fault.kind in next_drivers for fault, _ in outcome.fired)
+    # One that follows may fail as it takes the job over, and is followed too.
+    assert followed <= outcome.restarts <= (followed if then is None else len(outcome.fired))
 
 
 @pytest.mark.parametrize("first", [point for point in POINTS if point.startswith("result.")])

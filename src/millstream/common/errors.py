@@ -18,6 +18,7 @@
     |-- StateIncompatibleError (RuntimeError)  a checkpoint's state does not fit the program
     |-- SlotLostError (ConnectionError)      a slot died or did not answer
     |-- StaleAttemptError (RuntimeError)     a request of an attempt that has ended
+    |-- DriverSupersededError (RuntimeError) another driver has taken the job over
     `-- JobExecutionError (RuntimeError)     a job failed; its cause is chained
 
 Errors cross process boundaries, so every class pickles by its attributes.
@@ -31,6 +32,7 @@ __all__ = [
     "CheckpointDamagedError",
     "CheckpointStorageError",
     "ConfigurationError",
+    "DriverSupersededError",
     "JobDefinitionError",
     "JobExecutionError",
     "MalformedRecordError",
@@ -236,6 +238,13 @@ class StaleAttemptError(MillstreamError, RuntimeError):
 
     code = "STALE_ATTEMPT"
     domain = "internal"
+
+
+class DriverSupersededError(MillstreamError, RuntimeError):
+    """Another driver has taken the job over: this one publishes nothing any more, and ends."""
+
+    code = "DRIVER_SUPERSEDED"
+    domain = "external"
 
 
 class JobExecutionError(MillstreamError, RuntimeError):

@@ -146,6 +146,7 @@ class OperatorContext:
         budget: How much of its input the subtask processes in an epoch; without limits where an operator is built
             by hand.
         metrics: The group of the user's metrics.
+        generation: Tells drivers of the same job apart, larger for later ones.
     """
 
     job_id: str
@@ -165,6 +166,7 @@ class OperatorContext:
     accumulators: Accumulators = field(default_factory=Accumulators)
     budget: WorkBudget = field(default_factory=WorkBudget)
     metrics: MetricGroup = field(init=False)
+    generation: int = 0
 
     def __post_init__(self) -> None:
         self.metrics = MetricGroup(lambda: self.time.now_ms)

@@ -108,6 +108,7 @@ class SinkOperator(Operator):
                 self._value_type,
                 context.operator_id,
                 context.time.now_ms,
+                context.generation,
             )
         )
         self._built = True

@@ -277,8 +277,9 @@ def label(transformation: Transformation) -> str:
 
 
 def may_lose_driver(scenario: Scenario) -> bool:
-    """Return whether the driver may be killed."""
-    return any(fault.kind in (FaultKind.KILL, FaultKind.KILL_DRIVER) for fault in scenario.faults)
+    """Return whether another driver may take over."""
+    gone = {FaultKind.KILL, FaultKind.KILL_DRIVER, FaultKind.PAUSE}
+    return any(fault.kind in gone for fault in scenario.faults)
 
 
 def _parallelism(scenario: Scenario, start: int) -> int | None:

@@ -8,7 +8,6 @@ import logging
 import os
 import random
 import shutil
-import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
@@ -20,15 +19,19 @@ from millstream.common.crash_points import set_crash_hook
 from millstream.common.errors import MillstreamError, SinkError, SlotLostError
 from millstream.common.ids import set_id_source
 from millstream.verify.faults import DriverKilled, Fault, FaultKind, InjectedFault, SlotKilled
+from millstream.verify.pausing import DriverView, PausableCall, PausedDriver
 from millstream.verify.scenario import Scenario
 from millstream.verify.watch import Violation, Watch
 
-__all__ = ["SlotCall", "World", "current_world"]
+__all__ = ["World", "current_world"]
 
 START_MS = 1_700_000_000_000
 SLOT_TIMEOUT_MS = 60_000
 DRIVER_STALL_MS = 700_000
 _MOST_EPOCHS = 5_000
+_STEPS = (2, 8, 30, 100, None)
+"""How far a driver goes on that was paused."""
+_SLOTS_LOST = 0.4
 _LOG = logging.getLogger("millstream")
 
 _world: World | None = None
@@ -41,7 +44,8 @@ def current_world() -> World:
 
 
 class World:
-    """One simulated run; one thread at a time runs in it: a slot's that hangs waits until it is let go on.
+    """One simulated run; one thread at a time runs in it: a slot that hangs waits until it is let go on, and so does a
+    driver that is paused.
 
     Args:
         scenario: How it goes.
@@ -56,10 +60,9 @@ class World:
         trace: What happened, one line each.
         reached: How often each place was reached.
         fired: What went wrong, in order.
-        driver_dead: Whether the driver is gone.
-        job_ended: Whether an attempt has come to its end: all is committed.
+        driver: What is known of the driver that runs at present.
         failed_attempts: How many attempts failed under a driver that lived on.
-        slot: The slot that works at present; None for the driver.
+        job_ids: Ids of the jobs that were deployed.
         recorded: What recording sinks published, by label of the sink and id of the committable.
         emitted: What sinks gave at once, by label of the sink.
         violations: What was wrong in sinks, for a moment at least.
@@ -75,17 +78,17 @@ class World:
         self.trace: list[str] = [f"scenario {scenario}"]
         self.reached: Counter[str] = Counter()
         self.fired: list[tuple[Fault, str]] = []
-        self.driver_dead = False
-        self.job_ended = False
+        self.driver = DriverView()
         self.failed_attempts = 0
-        self.slot: int | None = None
+        self.job_ids: list[str] = []
         self.recorded: dict[str, dict[str, list[str]]] = {}
         self.emitted: dict[str, list[str]] = {}
         self.may_hang = any(fault.kind is FaultKind.HANG for fault in scenario.faults)
+        self.may_pause = any(fault.kind is FaultKind.PAUSE for fault in scenario.faults)
         self._pending = {(fault.point, fault.nth): fault for fault in reversed(scenario.faults)}
         self._late: list[tuple[str, Callable[[], Any]]] = []
-        self._zombies: list[SlotCall] = []
-        self._call: SlotCall | None = None
+        self._zombies: list[PausableCall] = []
+        self._paused: list[PausedDriver] = []
         self._quiet = False
         self._epochs = 0
 
@@ -178,13 +181,15 @@ class World:
 
     def _due(self, name: str, detail: str) -> Fault | None:
         if self._quiet:
+            self._step()
             return None
-        if self.driver_dead:  # what Python still unwinds, nobody does
+        if self.driver.dead:  # what Python still unwinds, nobody does
             raise DriverKilled
         self.reached[name] += 1
         fault = self._pending.pop((name, self.reached[name]), None)
         if fault is not None:
-            where = "driver" if self.slot is None else f"slot {self.slot}"
+            slot = self.driver.slot
+            where = "driver" if slot is None else f"slot {slot}"
             self.fired.append((fault, where))
             self.note(f"FAULT {fault} in {where}: {detail}")
         return fault
@@ -193,6 +198,8 @@ class World:
         kind = fault.kind
         if kind is FaultKind.HANG:
             self._hang()
+        elif kind is FaultKind.PAUSE:
+            self._pause_driver()
         elif kind is FaultKind.EXCEPTION:
             raise InjectedFault(f"injected at {fault.point}")
         elif kind is FaultKind.IO_ERROR:
@@ -203,16 +210,70 @@ class World:
             self._kill(kind)
 
     def _kill(self, kind: FaultKind) -> None:
-        if kind is FaultKind.KILL and self.slot is not None:
+        if kind is FaultKind.KILL and self.driver.slot is not None:
             raise SlotKilled
-        self.driver_dead = True
+        self.driver.dead = True
         raise DriverKilled
 
     def _hang(self) -> None:
-        if self.slot is None or self._call is None:
+        if self.driver.slot is None or self.driver.slot_call is None:
             self.clock.advance(DRIVER_STALL_MS)
         else:
-            self._call.hang()
+            self.driver.slot_call.pause()
+
+    # Drivers
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether what runs at present is late: nothing more goes wrong by that."""
+        return self._quiet
+
+    def run_driver(self, start: int, action: Callable[[], Any]) -> tuple[bool, Any]:
+        """Run a driver until it ends or is paused.
+
+        Returns:
+            Whether it was paused, and otherwise what the action gave.
+        """
+        self.driver = DriverView(job_ended=self.driver.job_ended)
+        if not self.may_pause:
+            return False, action()
+        call = self.driver.call = PausableCall(f"driver-{start}", action)
+        call.go_on()
+        if not call.is_paused:
+            return False, call.result()
+        self._paused.append(PausedDriver(call, self.driver))
+        self.clock.advance(DRIVER_STALL_MS)
+        return True, None
+
+    def _pause_driver(self) -> None:
+        assert self.driver.call is not None, "a driver is paused that nobody can let go on"
+        self.driver.call.pause()
+
+    def _step(self) -> None:
+        """Take note that a driver that was paused has got to its next step; it may be paused again there."""
+        steps = self.driver.steps
+        if steps is None:
+            return
+        self.driver.steps = steps - 1
+        if steps == 0:
+            self.driver.steps = None
+            self._pause_driver()
+
+    def _resume(self, paused: PausedDriver, *, steps: int | None) -> None:
+        """Let a driver that was paused go on, for some steps or to its end."""
+        present, self.driver = self.driver, paused.view
+        self.driver.steps = steps
+        self.driver.slots_lost = self.random.random() < _SLOTS_LOST
+        self.note(
+            f"{paused.call.who} goes on, {'its slots are gone' if self.driver.slots_lost else 'and its slots'}"
+        )
+        paused.call.go_on()
+        self.driver = present
+        if paused.call.is_paused:
+            self._paused.append(paused)
+            return
+        _, error = paused.call.result()
+        self.note(f"{paused.call.who} ended{'' if error is None else f' with {type(error).__name__}'}")
 
     # Slots
 
@@ -223,22 +284,25 @@ class World:
             SlotKilled: If it was killed while it did.
             SlotLostError: If it hangs.
         """
-        self.slot = slot
+        if self.driver.slots_lost:
+            self.driver.slots_lost = False
+            raise SlotLostError(f"slot {slot} has ended itself (simulated)")
+        self.driver.slot = slot
         try:
             if not self.may_hang:
                 return action()
-            call = self._call = SlotCall(slot, action)
+            call = self.driver.slot_call = PausableCall(f"slot-{slot}", action)
             try:
                 call.go_on()
             finally:
-                self._call = None
-            if call.hangs:
+                self.driver.slot_call = None
+            if call.is_paused:
                 self._zombies.append(call)
                 self.clock.advance(SLOT_TIMEOUT_MS)
                 raise SlotLostError(f"slot {slot} did not answer within {SLOT_TIMEOUT_MS} ms (simulated)")
             return call.result()
         finally:
-            self.slot = None
+            self.driver.slot = None
 
     def begin_epoch(self) -> None:
         """Let time pass, and now and then what is late arrive."""
@@ -246,13 +310,28 @@ class World:
         if self._epochs > _MOST_EPOCHS:
             raise MillstreamError(f"the job did not end within {_MOST_EPOCHS} epochs")
         self.clock.advance(self.random.randint(1, 40))
+        if self._quiet:
+            return  # it is late itself
         while (self._late or self._zombies) and self.random.random() < 0.4:
             self._let_one_arrive()
+        while self._paused and self.random.random() < 0.3:
+            self._let_driver_go_on()
 
     def let_all_arrive(self) -> None:
         """Have everything happen that is late."""
         while self._late or self._zombies:
             self._let_one_arrive()
+        while self._paused:
+            self._let_driver_go_on()
+
+    def _let_driver_go_on(self) -> None:
+        self._quiet = True
+        try:
+            self.look("some step before a driver goes on")
+            self._resume(self._paused.pop(0), steps=self.random.choice(_STEPS))
+        finally:
+            self.look("a driver that was paused")
+            self._quiet = False
 
     def _let_one_arrive(self) -> None:
         self._quiet = True
@@ -271,69 +350,20 @@ class World:
             self.look("something late")
             self._quiet = False
 
-    def _wake(self, zombie: SlotCall) -> None:
+    def _wake(self, zombie: PausableCall) -> None:
         zombie.go_on()
         try:
             zombie.result()
-            self.note(f"zombie slot {zombie.slot} ended")
+            self.note(f"zombie {zombie.who} ended")
         except Exception as error:  # noqa: BLE001 - nobody waits for it; what it did to files is what counts
-            self.note(f"zombie slot {zombie.slot} ended with {type(error).__name__}")
+            self.note(f"zombie {zombie.who} ended with {type(error).__name__}")
 
     def _end_zombies(self) -> None:
         self._quiet = True
         while self._zombies:
             self._wake(self._zombies.pop())
-
-
-class SlotCall:
-    """Something that a slot does on a thread of its own, so that it can stop in the middle and go on later.
-
-    Only one of the threads runs at any time: they hand over to each other.
-
-    Attributes:
-        slot: The slot.
-        hangs: Whether it stopped in the middle.
-    """
-
-    def __init__(self, slot: int, action: Callable[[], Any]) -> None:
-        self.slot = slot
-        self.hangs = False
-        self._action = action
-        self._mine = threading.Semaphore(0)
-        self._others = threading.Semaphore(0)
-        self._thread: threading.Thread | None = None
-        self._value: Any = None
-        self._error: BaseException | None = None
-
-    def go_on(self) -> None:
-        """Run until it ends or hangs; the other thread calls it."""
-        self.hangs = False
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=f"simulated-slot-{self.slot}", daemon=True)
-            self._thread.start()
-        else:
-            self._mine.release()
-        self._others.acquire()
-
-    def hang(self) -> None:
-        """Stop until `go_on`; the slot's thread calls it."""
-        self.hangs = True
-        self._others.release()
-        self._mine.acquire()
-
-    def result(self) -> Any:
-        """Return what the action gave, or raise what it raised."""
-        if self._error is not None:
-            raise self._error
-        return self._value
-
-    def _run(self) -> None:
-        try:
-            self._value = self._action()
-        except BaseException as error:  # noqa: BLE001 - raised again by result()
-            self._error = error
-        finally:
-            self._others.release()
+        while self._paused:
+            self._resume(self._paused.pop(), steps=None)
 
 
 def _io_error(point: str) -> Exception:

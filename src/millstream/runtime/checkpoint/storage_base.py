@@ -74,6 +74,20 @@ class FileStore(ABC):
             raise self._failed("written", path, error) from error
         return FileRef(path, len(data), checksum(data))
 
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a small file unless there is one; of all who do so at once, one at most succeeds.
+
+        Returns:
+            Whether this call wrote it. If not, there is one, or others tried at the same time.
+
+        Raises:
+            CheckpointStorageError: If it cannot be written; it may be there all the same.
+        """
+        try:
+            return around("storage.write", self.describe(path), lambda: self._put_new(path, data))
+        except OSError as error:
+            raise self._failed("written", path, error) from error
+
     def read(self, ref: FileRef) -> bytes:
         """Read a file and check it.
 
@@ -143,6 +157,9 @@ class FileStore(ABC):
 
     @abstractmethod
     def _put(self, path: str, data: bytes) -> None: ...
+
+    @abstractmethod
+    def _put_new(self, path: str, data: bytes) -> bool: ...
 
     @abstractmethod
     def _get(self, path: str) -> bytes: ...

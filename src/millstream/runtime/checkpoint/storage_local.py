@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from millstream.common.crash_points import reach
@@ -31,6 +32,16 @@ class LocalStore(FileStore):
         return os.path.join(self.location, path)
 
     def _put(self, path: str, data: bytes) -> None:
+        self._stage(path, data, os.replace)
+
+    def _put_new(self, path: str, data: bytes) -> bool:
+        try:
+            self._stage(path, data, _link)
+        except FileExistsError:
+            return False
+        return True
+
+    def _stage(self, path: str, data: bytes, publish: Callable[[str, str], None]) -> None:
         target = self._path(path)
         directory = os.path.dirname(target)
         os.makedirs(directory, exist_ok=True)
@@ -41,7 +52,7 @@ class LocalStore(FileStore):
                 file.flush()
                 os.fsync(file.fileno())
             reach("storage.staged", staged)
-            os.replace(staged, target)
+            publish(staged, target)
         except BaseException:
             Path(staged).unlink(missing_ok=True)
             raise
@@ -87,6 +98,23 @@ class LocalStore(FileStore):
             shutil.rmtree(target)
         else:
             Path(target).unlink(missing_ok=True)
+
+
+def _link(staged: str, target: str) -> None:
+    """Give a file its name unless another one has it.
+
+    Raises:
+        FileExistsError: If another one has.
+    """
+    try:
+        os.link(staged, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: the name first, with nothing in the file
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.replace(staged, target)
+    else:
+        os.unlink(staged)
 
 
 def _sync_directory(directory: str) -> None:

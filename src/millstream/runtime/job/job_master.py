@@ -26,7 +26,12 @@ from typing import Any
 
 from millstream.common.clock import Clock
 from millstream.common.crash_points import reach
-from millstream.common.errors import CheckpointStorageError, ConfigurationError, JobExecutionError
+from millstream.common.errors import (
+    CheckpointStorageError,
+    ConfigurationError,
+    DriverSupersededError,
+    JobExecutionError,
+)
 from millstream.common.interrupts import JobInterrupted, is_interruption
 from millstream.graph.launcher import EpochProgress
 from millstream.operators.base import OperatorReport
@@ -199,6 +204,7 @@ class JobMaster:
         """
         try:
             reach("attempt.start", str(self._deployment.attempt))
+            self._checkpoints.check_owner()
             self._sinks.commit()  # what a checkpoint holds and the attempt before may not have committed
             self._executor.deploy(self._deployment)
             self._started = self._clock.monotonic()
@@ -347,6 +353,8 @@ class JobMaster:
         if recorded or last or not (self._checkpoints.enabled or self._deployment.batch):
             self._hand_on_collected()
             reach("seal")
+            if not recorded:  # otherwise it was looked at behind the record, by which a successor knows of it
+                self._checkpoints.check_owner()
             self._sinks.seal()
             self._sinks.commit()
             reach("commit.done")
@@ -417,10 +425,12 @@ class JobMaster:
         for position, order in enumerate(orders):
             try:
                 manifest = self._publish(order, [report.written[position] for report in reports])
-            except CheckpointStorageError as error:
+            except (CheckpointStorageError, DriverSupersededError) as error:
                 if request is not None and not request.done.done():
                     request.done.set_exception(error)
                     self._checkpoints.give_up(orders[-1])
+                if isinstance(error, DriverSupersededError):
+                    raise
                 if order.is_savepoint:
                     break
                 self._checkpoints.failed(order, error)
@@ -469,12 +479,12 @@ class JobMaster:
         for each in outcomes:
             if isinstance(each, CheckpointStorageError):
                 raise each
-        self._sinks.offer()
         return self._checkpoints.complete(
             order,
             epoch=self._epoch,
             written=written,
             driver_states={**self._sources.positions(), **self._sinks.pending()},
+            offer=self._sinks.offer,
         )
 
     def _record(self, reports: Sequence[SlotReport]) -> None:

@@ -99,7 +99,12 @@ class DefaultLauncher(JobLauncher):
         with using(file_systems):
             check_locations(configuration)
             self._launched[submission.name] += 1
-            traces = find_traces(configuration, submission.name, number=self._launched[submission.name])
+            traces = find_traces(
+                configuration,
+                submission.name,
+                number=self._launched[submission.name],
+                clock=self._clock,
+            )
             if traces.ended is not None and traces.results is not None:
                 log.warning("%s and is not run again", describe_end(traces.ended))
                 return JobEndedBefore(traces.ended, traces.results.where)
@@ -180,6 +185,7 @@ class _Job(RunningJob):
             dependencies=collect_dependencies(configuration),
             keyed_state=KeyedStateSettings.of(configuration),
             file_systems=file_systems,
+            generation=0 if lost is None or traces.ownership is None else traces.ownership.term,
         )
         self._checkpoints = CheckpointCoordinator(
             CheckpointSettings.of(configuration),
@@ -188,6 +194,8 @@ class _Job(RunningJob):
             job_graph=plan.job_graph,
             clock=clock,
             pointer=traces.pointer,
+            ownership=traces.ownership,
+            generation=self._deployment.generation,
         )
         self._supervisor = JobSupervisor(
             self._build_master,

@@ -37,6 +37,7 @@ class Deployment:
         keyed_state: Where keyed state lives.
         restore: The checkpoint to begin from; None begins anew.
         file_systems: How to reach where checkpoints are.
+        generation: Tells drivers of the same job apart, larger for later ones; 0 for the one that began it.
     """
 
     job_id: str
@@ -50,6 +51,7 @@ class Deployment:
     keyed_state: KeyedStateSettings = field(default_factory=KeyedStateSettings)
     restore: RestoreOrder | None = None
     file_systems: FileSystemSettings = field(default_factory=FileSystemSettings)
+    generation: int = 0
 
 
 def dump_deployment(deployment: Deployment) -> bytes:

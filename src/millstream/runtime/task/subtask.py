@@ -138,6 +138,7 @@ class Subtask:
             batch=deployment.batch,
             operator_state=operator_state,
             budget=self.budget,
+            generation=deployment.generation,
         )
 
     def _build_keyed_state(self, node: StreamNode) -> KeyedStateBackend:
