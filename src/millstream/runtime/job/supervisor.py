@@ -334,7 +334,7 @@ class JobSupervisor:
         if self._control.cancel.is_set():
             raise JobExecutionError("the job was cancelled") from error
 
-    def _check_owner(self, error: Exception) -> None:
+    def _check_owner(self, error: BaseException) -> None:
         """See whether an error is one that another driver brought about: it removes what this one needs.
 
         Raises:
