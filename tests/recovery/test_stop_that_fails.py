@@ -156,5 +156,7 @@ def test_driver_that_is_killed_while_it_stops_is_recovered_from_the_savepoint(tm
         commit(self, committable)
 
     monkeypatch.setattr(Lines, "commit", looking)
-    _, future = stop(tmp_path, failing=0, high__availability_storageDir=str(tmp_path / "ha"))
+    _, future = stop(
+        tmp_path, failing=0, pipeline_name="stopping", high__availability_storageDir=str(tmp_path / "ha")
+    )
     assert pointed[-1].checkpoint == future.result(0)
