@@ -20,6 +20,7 @@ from millstream.common.types import Row
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.calls import noted
 from millstream.operators.functions_adapter import as_reduce, close_function, open_function
+from millstream.operators.keys import keys_of
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element, fit
 from millstream.operators.values import ATOMIC, copies, copy_of
@@ -77,13 +78,13 @@ class ReduceOperator(Operator):
         if not self.context.batch:
             self.output.emit(fit(results, self._output_type), timestamps)
         elif timestamps is not None:
-            self._stamps.update(zip(map(self._key_selector, values), timestamps, strict=True))
+            self._stamps.update(zip(keys_of(self._key_selector, values), timestamps, strict=True))
 
     def _reduce_batch(self, values: list[Any]) -> list[Any]:
         reduce, table = self._reduce, self._table
         results: list[Any] = []
         append, find = results.append, table.get
-        keys: Iterable[Any] = map(self._key_selector, values)
+        keys: Iterable[Any] = keys_of(self._key_selector, values)
         if self._state.touched is not None:
             keys = noted(keys, self._state.touched)
         value = None

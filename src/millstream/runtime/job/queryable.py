@@ -33,6 +33,7 @@ from millstream.graph.stream_graph import StreamNode
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.key_groups import key_group, subtask_of
 from millstream.state.keyed import KeyedStateBackend
+from millstream.state.keys import canonical_key
 from millstream.state.kinds import NO_KEY, StateKind, StateSchema
 from millstream.state.ttl import drop_expired
 
@@ -93,7 +94,7 @@ def answer_queries(queries: deque[StateQuery], job_graph: JobGraph, ask_slot: As
         query = queries.popleft()
         try:
             node = _find_operator(query, job_graph)
-            _check_hashable(query)
+            _check_namespace(query)
             group = key_group(query.key, node.max_parallelism)
             slot = subtask_of(group, node.max_parallelism, node.parallelism)
             question = SlotQuestion(node.id, query.state, query.key, query.namespace)
@@ -146,14 +147,13 @@ def _settle(query: StateQuery, value: bytes | None, error: Exception | None) -> 
             query.done.set_result(value)
 
 
-def _check_hashable(query: StateQuery) -> None:
-    for what, value in (("key", query.key), ("namespace", query.namespace)):
-        try:
-            hash(value)
-        except TypeError as error:
-            raise StateAccessError(
-                f"{what} {shorten(value)} is not hashable, so nothing is kept by it"
-            ) from error
+def _check_namespace(query: StateQuery) -> None:
+    try:
+        hash(query.namespace)
+    except TypeError as error:
+        raise StateAccessError(
+            f"namespace {shorten(query.namespace)} is not hashable, so nothing is kept by it"
+        ) from error
 
 
 def _find_operator(query: StateQuery, job_graph: JobGraph) -> StreamNode:
@@ -207,7 +207,11 @@ def _entry(backend: KeyedStateBackend, schema: StateSchema, question: SlotQuesti
     """Return what a key has, as a program sees it; None if it has nothing, or what it has is expired."""
     if isinstance(backend, HeapKeyedStateBackend):
         # Not by a state object: that would make a table for a namespace that is not there.
-        entry = backend._tables.get(question.state, {}).get(question.namespace, {}).get(question.key)
+        entry = (
+            backend._tables.get(question.state, {})
+            .get(question.namespace, {})
+            .get(canonical_key(question.key))
+        )
     else:
         entry = _entry_by_state(backend, schema, question)
     life = backend._lives.get(question.state)
@@ -230,7 +234,7 @@ def _entry_by_state(backend: KeyedStateBackend, schema: StateSchema, question: S
         if schema.kind is StateKind.MAP:
             return dict(backend._map_state(question.state, question.namespace).items()) or None
         if schema.kind is StateKind.TABLE:
-            return backend.table(question.state).get(question.key)
+            return backend.table(question.state).get(backend.current_key)
         return backend._value_state(question.state, question.namespace).value()
     finally:
         backend.set_current_key(NO_KEY)
