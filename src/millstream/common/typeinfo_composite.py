@@ -257,13 +257,17 @@ def _refill(values: list[Any], present: list[Any]) -> list[Any]:
 
 
 class TupleTypeInfo(_FieldsTypeInfo):
-    """Tuples; fields are None only where their type takes it. Subclasses of tuple are taken, rows are not."""
+    """Tuples; fields are None only where their type takes it. Lists and rows of as many fields are taken too."""
 
     _word = "TUPLE"
     _nullable_fields = False
 
     def _has_shape(self, value: Any) -> bool:
-        return isinstance(value, tuple) and len(value) == len(self._field_types)
+        return isinstance(value, (tuple, list, Row)) and len(value) == len(self._field_types)
+
+    def adapts(self) -> bool:
+        """Return True: lists and rows become tuples."""
+        return True
 
     def _uniform_columns(self, values: Sequence[Any]) -> list[Sequence[Any]] | None:
         if set(map(type, values)) != {tuple} or set(map(len, values)) != {len(self._field_types)}:
@@ -276,11 +280,14 @@ class TupleTypeInfo(_FieldsTypeInfo):
 
     def conform(self, values: list[Any]) -> list[Any]:
         """Return tuples with adapted fields."""
-        if not values or not self.adapts():
+        kinds = set(map(type, values)) - {NoneType}
+        if kinds and super().adapts():
+            columns = self._conform_columns([value for value in values if value is not None])
+            if columns is not None:
+                return _refill(values, columns)
+        if all(issubclass(kind, tuple) for kind in kinds):
             return values
-        present = [value for value in values if value is not None]
-        columns = self._conform_columns(present) if present else None
-        return values if columns is None else _refill(values, columns)
+        return [tuple(value) if isinstance(value, (list, Row)) else value for value in values]
 
 
 class _SequenceTypeInfo(TypeInformation):

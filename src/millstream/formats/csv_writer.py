@@ -45,7 +45,7 @@ class _CsvWriter(BulkWriter):
         self._schema = schema
         names = [column.name for column in schema.columns]
         self._tabulator = Tabulator(tuple(names))
-        self._renderers = [_renderer(column) for column in schema.columns]
+        self._renderers = [_renderer(column, schema.null_value or "") for column in schema.columns]
         if schema.use_header:
             self._write([names])
 
@@ -76,12 +76,20 @@ class _CsvWriter(BulkWriter):
         self._file.write(buffer.getvalue().encode())
 
 
-def _renderer(column: CsvColumn) -> Callable[[Any], Any] | None:
-    if isinstance(column.data_type, BooleanType):
-        return lambda value: "true" if value else "false"
-    if isinstance(column.data_type, ArrayType):
-        return lambda value: column.array_separator.join(map(str, value))
+def _renderer(column: CsvColumn, null: str) -> Callable[[Any], Any] | None:
+    kind = column.data_type
+    if isinstance(kind, BooleanType):
+        return _boolean
+    if isinstance(kind, ArrayType):
+        text = _boolean if isinstance(kind.element_type, BooleanType) else str
+        return lambda value: column.array_separator.join(
+            null if each is None else text(each) for each in value
+        )
     return None
+
+
+def _boolean(value: Any) -> str:
+    return "true" if value else "false"
 
 
 def _check_column(column: CsvColumn, values: Sequence[Any]) -> None:

@@ -226,3 +226,23 @@ def test_an_error_in_a_key_selector_names_its_record(parallelism):
     with pytest.raises(JobExecutionError) as caught:
         results(stream.key_by(lambda number: 6 // number).reduce(lambda a, b: a))
     assert caught.value.__cause__.element == "0"
+
+
+class Numbered(ReduceFunction):
+    def open(self, runtime_context):
+        self.calls = runtime_context.get_state(ValueStateDescriptor("calls", Types.LONG()))
+
+    def reduce(self, value1, value2):
+        self.calls.update((self.calls.value() or 0) + 1)
+        return value1[0], value1[1] + value2[1], self.calls.value()
+
+
+@pytest.mark.parametrize("interval", [None, "1ms"])
+def test_state_in_a_reduce_function_is_that_of_the_key(parallelism, backend, interval):
+    records = [("a", 1, 0), ("b", 1, 0), ("a", 1, 0), ("a", 1, 0), ("b", 5, 0)]
+    env = environment(parallelism, backend)
+    if interval is not None:
+        env.enable_checkpointing(1)
+    made = results(env.from_collection(records).key_by(lambda record: record[0]).reduce(Numbered()))
+    # as PyFlink 2.3 gives them
+    assert sorted(made) == [("a", 1, 0), ("a", 2, 1), ("a", 3, 2), ("b", 1, 0), ("b", 6, 1)]

@@ -186,3 +186,13 @@ def test_value_of_another_type_is_not_written():
     schema = CsvSchema.builder().add_number_column("n").build()
     with pytest.raises(TypeMismatchError, match="column 'n': value 'x' of type str does not fit type BIGINT"):
         written(schema, [Row(n="x")])
+
+
+def test_arrays_are_written_with_the_text_of_their_elements():
+    builder = CsvSchema.builder().add_array_column("b", ":", DataTypes.BOOLEAN()).set_null_value("-")
+    schema = builder.add_array_column("n", ":", DataTypes.DOUBLE()).build()
+    data = written(schema, [Row(b=[True, False, None], n=[1.5, 2.0])])
+    assert data == b"true:false:-,1.5:2.0\n"
+    assert read_all(CsvReaderFormat.for_schema(schema), b"true:false,1.5\n") == [
+        Row(b=[True, False], n=[1.5])
+    ]

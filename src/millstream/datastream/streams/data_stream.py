@@ -436,7 +436,10 @@ class DataStream(OperatorSettings):
             An iterator over the records as they come, to be closed; with a limit, a list.
         """
         collect_id = self._environment._next_collect_id()
-        self._sink("Collect", CollectSpec(collect_id))
+        sink = self._sink("Collect", CollectSpec(collect_id))
+        # As parallel as what it reads, so that what one subtask emits stays in order.
+        parallel = {port.source.parallelism for port in self._ports}
+        sink._transformation.parallelism = parallel.pop() if len(parallel) == 1 else 1
         job = self._environment._launch(job_execution_name)
         records = CloseableIterator(job, job.collected(collect_id))
         if limit is None:
