@@ -48,6 +48,9 @@ class JobClient:
         self._job = job
         self._wait = wait
 
+    def __repr__(self) -> str:
+        return f"JobClient(job {self._job.job_id}, {self._job.status()})"
+
     def get_job_id(self) -> JobID:
         """Return the job's id."""
         return JobID(self._job.job_id)

@@ -21,15 +21,19 @@ from millstream.common.java_functions import SourceFunction
 from millstream.common.job_client import JobClient
 from millstream.common.job_execution_result import JobExecutionResult
 from millstream.common.job_id import JobID
+from millstream.common.missing import explain_missing
 from millstream.common.typeinfo import TypeInformation
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.connectors.collection import CollectionSource
 from millstream.connectors.source_function import SourceFunctionSource
 from millstream.datastream.execution_mode import RuntimeExecutionMode
+from millstream.datastream.execution_plan import ExecutionPlan
 from millstream.datastream.job_files import CheckpointSettings, JobFiles
+from millstream.datastream.records import records_of
 from millstream.datastream.slot_sharing_group import SlotSharingGroup
 from millstream.datastream.streams.cached_data_stream import Cache
 from millstream.datastream.streams.data_stream import DataStream, check_strategy
+from millstream.datastream.streams.missing import OF_TABLES
 from millstream.datastream.streams.settings import Port
 from millstream.graph.explain import execution_plan
 from millstream.graph.launcher import JobSubmission, RunningJob, find_launcher
@@ -46,6 +50,24 @@ __all__ = ["StreamExecutionEnvironment"]
 DEFAULT_JOB_NAME = "Flink Streaming Job"
 
 _log = logging.getLogger(__name__)
+
+_INSTEAD = {
+    **OF_TABLES,
+    "fromelements": "Use from_collection([...]).",
+    "parallelize": "Use from_collection([...]).",
+    "generatesequence": 'Use from_source(NumberSequenceSource(1, n), WatermarkStrategy.no_watermarks(), "numbers").',
+    "fromsequence": 'Use from_source(NumberSequenceSource(1, n), WatermarkStrategy.no_watermarks(), "numbers").',
+    "readtextfile": "Use from_source(FileSource.for_record_stream_format(StreamFormat.text_line_format(), path)...).",
+    "readfile": "Use from_source(FileSource.for_record_stream_format(StreamFormat.text_line_format(), path)...).",
+    "readstream": "Use from_source(...).",
+    "read": "Use from_source(...).",
+    "sockettextstream": "Write a SourceFunction that reads the socket, and use add_source(...).",
+    "start": "Use execute(), or execute_async().",
+    "run": "Use execute().",
+    "stop": "Keep what execute_async() returns: client.cancel(), client.stop_with_savepoint(...).",
+    "getstreamgraph": "Use get_execution_plan(), or millstream info.",
+}
+"""Methods of Java, of Spark and of earlier Flinks."""
 
 
 class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
@@ -174,20 +196,15 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
         """Make a stream of values; read by one subtask.
 
         Args:
-            collection: The values; pickled now, so later changes to them do not show.
+            collection: The values: a list, a generator that ends, any iterable; pickled now, so later changes to
+                them do not show.
             type_info: Type of the values, checked now.
 
         Raises:
-            TypeMismatchError: If a value does not fit the type.
+            TypeMismatchError: If a value does not fit the type, or it is no collection of records but a text, a dict
+                or a frame; the error names the call that gives records.
         """
-        if isinstance(collection, (str, bytes, dict)):
-            raise _no_records(collection)
-        try:
-            values = list(collection)
-        except TypeError as error:
-            if isinstance(collection, Iterable):
-                raise  # of the user's own iterator
-            raise _no_records(collection) from error
+        values = records_of(collection)
         _check_type_info(type_info)
         return self._add_source(
             "Collection Source",
@@ -288,13 +305,13 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
         job = self._launch(job_name)
         return JobClient(job, lambda: _wait(job))
 
-    def get_execution_plan(self) -> str:
+    def get_execution_plan(self) -> ExecutionPlan:
         """Return what would be run now, as JSON in Flink's format.
 
         Raises:
             JobDefinitionError: If there is nothing to run, or it cannot run.
         """
-        return execution_plan(self._job_transformations(), self._configuration)
+        return ExecutionPlan(execution_plan(self._job_transformations(), self._configuration))
 
     def close(self) -> None:
         """Forget what was built and not run, and drop what cached streams keep."""
@@ -303,6 +320,17 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
             cache.invalidate()
 
     # Internals
+
+    def __repr__(self) -> str:
+        target = self._configuration.get(options.TARGET)
+        built = len(self._transformations)
+        return (
+            f"StreamExecutionEnvironment(parallelism={self.get_parallelism()}, target={target}, "
+            f"{built} operator{'' if built == 1 else 's'} built)"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return explain_missing(self, name, what="the environment", hints=_INSTEAD)
 
     def _launch(self, job_name: str | None) -> RunningJob:
         transformations = self._job_transformations()
@@ -396,12 +424,6 @@ def _check_type_info(type_info: object) -> None:
         raise TypeMismatchError(
             f"type_info is {type_info!r}", hint="Give it a type, with brackets: Types.INT()."
         )
-
-
-def _no_records(given: object) -> TypeMismatchError:
-    return TypeMismatchError(
-        f"from_collection was given a {type(given).__name__}", hint="Give it a list of records."
-    )
 
 
 def _warn_of_mistyped_keys(configuration: Configuration) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from millstream.common.errors import JobDefinitionError, NotSupportedError
+from millstream.common.not_yet import NotYetAttributeError
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.table.datagen import build_datagen_source, row_type
 from millstream.table.table_descriptor import TableDescriptor
@@ -33,7 +34,7 @@ class Table:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise NotSupportedError(
+        raise NotYetAttributeError(
             f'a table was asked for "{name}"',
             detail="The Table API comes with a later release; tables can be turned into streams.",
             hint="Use table_environment.to_data_stream(table).",
@@ -67,6 +68,16 @@ class StreamTableEnvironment:
                 hint="Use StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment()).",
             )
         return StreamTableEnvironment(stream_execution_environment)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise NotYetAttributeError(
+            f'"{name}" of table environments is not in millstream yet',
+            detail="The Table API and SQL come with a later release; so far there are create_temporary_table, "
+            "from_path and to_data_stream.",
+            hint="Use the DataStream API.",
+        )
 
     def create_temporary_table(self, path: str, descriptor: TableDescriptor) -> None:
         """Declare a table.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from millstream.common.co_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from millstream.common.errors import ConfigurationError, TypeMismatchError
+from millstream.common.missing import explain_missing
 from millstream.common.state import MapStateDescriptor
 from millstream.common.typeinfo import RowTypeInfo, TypeInformation
 from millstream.datastream.streams.data_stream import DataStream, check_stream, transform
 from millstream.datastream.streams.keyed_stream import KeyedStream
+from millstream.datastream.streams.missing import OF_CONNECTED, TO_RESULTS
 from millstream.operators.broadcast_process import BroadcastProcessSpec, KeyedBroadcastProcessSpec
 
 __all__ = ["BroadcastConnectedStream", "BroadcastStream"]
@@ -44,6 +48,10 @@ class BroadcastStream:
         self.input_stream = input_stream
         self.broadcast_state_descriptors = broadcast_state_descriptors
 
+    def __repr__(self) -> str:
+        states = ", ".join(f'state "{descriptor.name}"' for descriptor in self.broadcast_state_descriptors)
+        return f"BroadcastStream({self.input_stream!r}, {states})"
+
 
 class BroadcastConnectedStream:
     """A stream, keyed or not, connected to a broadcast one; `DataStream.connect` makes it.
@@ -58,6 +66,19 @@ class BroadcastConnectedStream:
     Raises:
         JobDefinitionError: If both belong to different environments.
     """
+
+    def __repr__(self) -> str:
+        return f"BroadcastConnectedStream({self.non_broadcast_stream!r}, {self.broadcast_stream!r})"
+
+    def __getattr__(self, name: str) -> Any:
+        way = TO_RESULTS.format(before="process(...)")
+        return explain_missing(
+            self,
+            name,
+            what="the pair of connected streams",
+            hints=OF_CONNECTED,
+            elsewhere=[(DataStream, way)],
+        )
 
     def __init__(
         self,

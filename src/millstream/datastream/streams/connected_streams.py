@@ -13,9 +13,11 @@ from millstream.common.co_functions import (
 )
 from millstream.common.errors import TypeMismatchError
 from millstream.common.functions import KeySelector
+from millstream.common.missing import explain_missing
 from millstream.common.typeinfo import TypeInformation
 from millstream.datastream.streams.data_stream import DataStream, check_stream, transform
 from millstream.datastream.streams.keyed_stream import KeyedStream
+from millstream.datastream.streams.missing import OF_CONNECTED, TO_RESULTS
 from millstream.operators.co_process import CoProcessSpec, KeyedCoProcessSpec, as_co_process
 
 __all__ = ["ConnectedStreams", "check_key_types"]
@@ -35,6 +37,19 @@ class ConnectedStreams:
         TypeMismatchError: If an argument is no stream, or both have keys of different declared types.
         JobDefinitionError: If they belong to different environments.
     """
+
+    def __repr__(self) -> str:
+        return f"ConnectedStreams({self.stream1!r}, {self.stream2!r})"
+
+    def __getattr__(self, name: str) -> Any:
+        way = TO_RESULTS.format(before="map(...), flat_map(...) or process(...)")
+        return explain_missing(
+            self,
+            name,
+            what="the pair of connected streams",
+            hints=OF_CONNECTED,
+            elsewhere=[(DataStream, way)],
+        )
 
     def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
         check_stream("connect", stream2, stream1._environment)

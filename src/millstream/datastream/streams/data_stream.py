@@ -37,9 +37,12 @@ from millstream.common.functions import (
     ProcessFunction,
     SinkFunction,
 )
+from millstream.common.html import html_table
+from millstream.common.missing import explain_missing
 from millstream.common.output_tag import OutputTag
 from millstream.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.datastream.streams.missing import OF_STREAMS, TO_KEYS
 from millstream.datastream.streams.settings import OperatorSettings, Port, check_type
 from millstream.graph.launcher import RunningJob
 from millstream.graph.transformation import ChainingStrategy, Edge
@@ -134,6 +137,10 @@ class DataStream(OperatorSettings):
         """Begin a chain with this operator: it is not chained to the one before."""
         self._transformation.chaining = ChainingStrategy.HEAD
         return self
+
+    def _described(self) -> list[str]:
+        declared = [] if self._type_info is None else [self._type_info.describe()]
+        return [*super()._described(), *declared]
 
     # Operators
 
@@ -470,6 +477,13 @@ class DataStream(OperatorSettings):
 
     # Internals
 
+    def __getattr__(self, name: str) -> Any:
+        from millstream.datastream.streams.keyed_stream import KeyedStream
+
+        return explain_missing(
+            self, name, what="the stream", hints=OF_STREAMS, elsewhere=[(KeyedStream, TO_KEYS)]
+        )
+
     def _transform(
         self, name: str, spec: OperatorSpec, output_type: TypeInformation | None = None
     ) -> DataStream:
@@ -490,6 +504,10 @@ class DataStreamSink(OperatorSettings):
     def __init__(self, stream: DataStream) -> None:
         self._ports = stream._ports
 
+    def __getattr__(self, name: str) -> Any:
+        hint = "Nothing comes behind a sink. Keep the stream itself in a variable; its streams may have several sinks."
+        return explain_missing(self, name, what="the sink", hints={}, elsewhere=[(DataStream, hint)])
+
 
 class CloseableIterator:
     """Records of a running job, as they come; closing it before its end cancels the job.
@@ -501,18 +519,29 @@ class CloseableIterator:
         self._job = job
         self._records = records
         self._ended = False
+        self._given = 0
 
     def __iter__(self) -> CloseableIterator:
         return self
+
+    def __repr__(self) -> str:
+        state = "ended" if self._ended else "open"
+        return f"CloseableIterator(job {self._job.job_id}, {self._given} records so far, {state})"
+
+    def _repr_html_(self) -> str:
+        rows = [(self._job.job_id, self._given, "ended" if self._ended else "open")]
+        return html_table("Records of a job", ("job", "records so far", "state"), rows)
 
     def __next__(self) -> Any:
         if self._ended:
             raise StopIteration
         try:
-            return next(self._records)
+            record = next(self._records)
         except (StopIteration, Exception):
             self._ended = True
             raise
+        self._given += 1
+        return record
 
     def next(self) -> Any:
         """Return the next record.

@@ -37,6 +37,9 @@ class IntervalJoin:
         self._streams = stream_one, stream_two
         self._event_time = True
 
+    def __repr__(self) -> str:
+        return f"IntervalJoin({self._streams[0]!r}, {self._streams[1]!r})"
+
     def in_event_time(self) -> IntervalJoin:
         """Pair records by their timestamps; the default."""
         self._event_time = True

@@ -39,6 +39,9 @@ class _Pair(ABC):
         check_stream(self.operation, stream2, stream1._environment)
         self._streams = stream1, stream2
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._streams[0]!r}, {self._streams[1]!r})"
+
     def where(self, key_selector: Selector, key_type: TypeInformation | None = None) -> _Where:
         """Set the key of the first stream's records.
 

@@ -13,8 +13,10 @@ from millstream.common.functions import (
     ReduceFunction,
     WindowFunction,
 )
+from millstream.common.missing import explain_missing
 from millstream.common.output_tag import OutputTag
 from millstream.common.typeinfo import TypeInformation
+from millstream.datastream.streams.missing import OF_WINDOWS, TO_RESULTS
 from millstream.operators.reduce import Aggregation, RollingAggregate
 from millstream.operators.windowing.assigner import WindowAssigner, check_assigner
 from millstream.operators.windowing.evictors import Evictor, check_evictor
@@ -53,6 +55,21 @@ class BaseWindowedStream:
 
     _kind = "Window"
     _window_function_kinds: tuple[type[Function], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._keyed_stream!r}, {type(self._window_assigner).__name__})"
+
+    def __getattr__(self, name: str) -> Any:
+        from millstream.datastream.streams.data_stream import DataStream
+
+        before = "reduce(...), aggregate(...), apply(...) or process(...)"
+        return explain_missing(
+            self,
+            name,
+            what="the windowed stream",
+            hints=OF_WINDOWS,
+            elsewhere=[(DataStream, TO_RESULTS.format(before=before))],
+        )
 
     def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner) -> None:
         check_assigner("window()", window_assigner)
