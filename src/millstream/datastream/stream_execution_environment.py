@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from millstream.common import options, options_python
 from millstream.common.configuration import ConfigSource, Configuration
@@ -22,6 +22,7 @@ from millstream.common.job_client import JobClient
 from millstream.common.job_execution_result import JobExecutionResult
 from millstream.common.job_id import JobID
 from millstream.common.missing import explain_missing
+from millstream.common.type_variables import R
 from millstream.common.typeinfo import TypeInformation
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.connectors.collection import CollectionSource
@@ -191,8 +192,8 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
     # Sources
 
     def from_collection(
-        self, collection: Iterable[Any], type_info: TypeInformation | None = None
-    ) -> DataStream:
+        self, collection: Iterable[R], type_info: TypeInformation | None = None
+    ) -> DataStream[R]:
         """Make a stream of values; read by one subtask.
 
         Args:
@@ -329,8 +330,10 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
             f"{built} operator{'' if built == 1 else 's'} built)"
         )
 
-    def __getattr__(self, name: str) -> Any:
-        return explain_missing(self, name, what="the environment", hints=_INSTEAD)
+    if not TYPE_CHECKING:  # to checkers, what is not there is not there
+
+        def __getattr__(self, name: str) -> Any:
+            return explain_missing(self, name, what="the environment", hints=_INSTEAD)
 
     def _launch(self, job_name: str | None) -> RunningJob:
         transformations = self._job_transformations()

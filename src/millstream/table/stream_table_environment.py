@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from millstream.common.errors import JobDefinitionError, NotSupportedError
 from millstream.common.not_yet import NotYetAttributeError
@@ -31,14 +31,16 @@ class Table:
         self.path = path
         self.descriptor = descriptor
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise NotYetAttributeError(
-            f'a table was asked for "{name}"',
-            detail="The Table API comes with a later release; tables can be turned into streams.",
-            hint="Use table_environment.to_data_stream(table).",
-        )
+    if not TYPE_CHECKING:  # to checkers, what is not there is not there
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise NotYetAttributeError(
+                f'a table was asked for "{name}"',
+                detail="The Table API comes with a later release; tables can be turned into streams.",
+                hint="Use table_environment.to_data_stream(table).",
+            )
 
 
 class StreamTableEnvironment:
@@ -69,15 +71,17 @@ class StreamTableEnvironment:
             )
         return StreamTableEnvironment(stream_execution_environment)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        raise NotYetAttributeError(
-            f'"{name}" of table environments is not in millstream yet',
-            detail="The Table API and SQL come with a later release; so far there are create_temporary_table, "
-            "from_path and to_data_stream.",
-            hint="Use the DataStream API.",
-        )
+    if not TYPE_CHECKING:  # to checkers, what is not there is not there
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise NotYetAttributeError(
+                f'"{name}" of table environments is not in millstream yet',
+                detail="The Table API and SQL come with a later release; so far there are create_temporary_table, "
+                "from_path and to_data_stream.",
+                hint="Use the DataStream API.",
+            )
 
     def create_temporary_table(self, path: str, descriptor: TableDescriptor) -> None:
         """Declare a table.

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from millstream.common.errors import (
     ConfigurationError,
@@ -40,6 +40,7 @@ from millstream.common.functions import (
 from millstream.common.html import html_table
 from millstream.common.missing import explain_missing
 from millstream.common.output_tag import OutputTag
+from millstream.common.type_variables import R, T
 from millstream.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.datastream.streams.missing import OF_STREAMS, TO_KEYS
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
 __all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "check_strategy", "check_stream", "transform"]
 
 
-class DataStream(OperatorSettings):
+class DataStream(OperatorSettings, Generic[T]):
     """A stream of records.
 
     Args:
@@ -121,19 +122,19 @@ class DataStream(OperatorSettings):
         """Return the environment's execution config."""
         return self._environment.get_config()
 
-    def force_non_parallel(self) -> DataStream:
+    def force_non_parallel(self) -> Self:
         """Fix the operator's parallelism at 1."""
         transformation = self._transformation
         transformation.parallelism = transformation.max_parallelism = 1
         transformation.fixed_parallelism = True
         return self
 
-    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
+    def set_buffer_timeout(self, timeout_millis: int) -> Self:
         """Keep a timeout, accepted for compatibility: epochs decide how long records wait."""
         self._transformation.buffer_timeout_ms = timeout_millis
         return self
 
-    def start_new_chain(self) -> DataStream:
+    def start_new_chain(self) -> Self:
         """Begin a chain with this operator: it is not chained to the one before."""
         self._transformation.chaining = ChainingStrategy.HEAD
         return self
@@ -145,8 +146,8 @@ class DataStream(OperatorSettings):
     # Operators
 
     def map(
-        self, func: MapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self, func: MapFunction[T, R] | Callable[[T], R], output_type: TypeInformation | None = None
+    ) -> DataStream[R]:
         """Make one record of each.
 
         Raises:
@@ -157,9 +158,9 @@ class DataStream(OperatorSettings):
 
     def flat_map(
         self,
-        func: FlatMapFunction | Callable[[Any], Iterable[Any] | None],
+        func: FlatMapFunction[T, R] | Callable[[T], Iterable[R] | None],
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[R]:
         """Make any number of records of each.
 
         Raises:
@@ -168,7 +169,7 @@ class DataStream(OperatorSettings):
         as_flat_map(func)
         return self._transform("Flat Map", FlatMapSpec(func, output_type), output_type)
 
-    def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
+    def filter(self, func: FilterFunction[T] | Callable[[T], Any]) -> DataStream[T]:
         """Keep the records that `func` is true for.
 
         Raises:
@@ -177,7 +178,9 @@ class DataStream(OperatorSettings):
         as_filter(func)
         return self._transform("Filter", FilterSpec(func), self._type_info)
 
-    def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def process(
+        self, func: ProcessFunction[T, R], output_type: TypeInformation | None = None
+    ) -> DataStream[R]:
         """Process each record with access to time and side outputs.
 
         Raises:
@@ -211,7 +214,7 @@ class DataStream(OperatorSettings):
         kind = Types.TUPLE([fields[index] for index in field_indexes])
         return self._transform("Projection", MapSpec(_Projection(field_indexes), None), kind)
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream[T]:
         """Give records timestamps, and the stream watermarks.
 
         Raises:
@@ -234,8 +237,8 @@ class DataStream(OperatorSettings):
     # Partitioning
 
     def key_by(
-        self, key_selector: KeySelector | Callable[[Any], Any], key_type: TypeInformation | None = None
-    ) -> KeyedStream:
+        self, key_selector: KeySelector[T, R] | Callable[[T], R], key_type: TypeInformation | None = None
+    ) -> KeyedStream[T, R]:
         """Deal records by key: all of one key to the same subtask.
 
         Raises:
@@ -247,7 +250,7 @@ class DataStream(OperatorSettings):
         check_type(key_type)
         return KeyedStream(self._partition(KeyGroups(selector, key_type)), selector, key_type)
 
-    def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream:
+    def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream[T]:
         """Cut all records into windows, whatever their keys; the operator's parallelism is 1.
 
         Raises:
@@ -257,7 +260,7 @@ class DataStream(OperatorSettings):
 
         return AllWindowedStream(self, window_assigner)
 
-    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream[T]:
         """Cut all records into windows of `size` records, a new one every `slide` (Java Flink's).
 
         Raises:
@@ -265,7 +268,7 @@ class DataStream(OperatorSettings):
         """
         return self.window_all(count_windows(size, slide))
 
-    def union(self, *streams: DataStream) -> DataStream:
+    def union(self, *streams: DataStream[T]) -> DataStream[T]:
         """Return the records of this stream and others, of the same type; a stream may come twice.
 
         The result is declared to be of that type if all are; undeclared streams fit any type. Its watermark is
@@ -291,12 +294,14 @@ class DataStream(OperatorSettings):
         return DataStream(self._environment, tuple(ports), None if None in types else declared[0])
 
     @overload
-    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+    def connect(self, ds: DataStream[R]) -> ConnectedStreams[T, R]: ...
 
     @overload
-    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+    def connect(self, ds: BroadcastStream[R]) -> BroadcastConnectedStream[T, R]: ...
 
-    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+    def connect(
+        self, ds: DataStream[R] | BroadcastStream[R]
+    ) -> ConnectedStreams[T, R] | BroadcastConnectedStream[T, R]:
         """Put this stream and another, of any type, under one function; with a broadcast one, and its state.
 
         Raises:
@@ -310,7 +315,7 @@ class DataStream(OperatorSettings):
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         return ConnectedStreams(self, ds)
 
-    def join(self, other_stream: DataStream) -> JoinedStreams:
+    def join(self, other_stream: DataStream[R]) -> JoinedStreams[T, R]:
         """Join this stream with another in windows: `a.join(b).where(k1).equal_to(k2).window(w).apply(f)`.
 
         Raises:
@@ -321,7 +326,7 @@ class DataStream(OperatorSettings):
 
         return JoinedStreams(self, other_stream)
 
-    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+    def co_group(self, other_stream: DataStream[R]) -> CoGroupedStreams[T, R]:
         """Group this stream and another in windows: `a.co_group(b).where(k1).equal_to(k2).window(w).apply(f)`.
 
         Raises:
@@ -332,41 +337,41 @@ class DataStream(OperatorSettings):
 
         return CoGroupedStreams(self, other_stream)
 
-    def rebalance(self) -> DataStream:
+    def rebalance(self) -> DataStream[T]:
         """Deal records in turn to all subtasks of the next operator."""
         return self._partition(Rebalance())
 
-    def rescale(self) -> DataStream:
+    def rescale(self) -> DataStream[T]:
         """Deal records in turn to each sender's own share of the next operator's subtasks."""
         return self._partition(Rescale())
 
-    def shuffle(self) -> DataStream:
+    def shuffle(self) -> DataStream[T]:
         """Deal records at random, evenly."""
         return self._partition(Shuffle())
 
-    def forward(self) -> DataStream:
+    def forward(self) -> DataStream[T]:
         """Hand records to the subtask of the same index; both sides need the same parallelism."""
         return self._partition(Forward())
 
-    def global_(self) -> DataStream:
+    def global_(self) -> DataStream[T]:
         """Hand all records to the first subtask."""
         return self._partition(Global())
 
     @overload
-    def broadcast(self) -> DataStream: ...
+    def broadcast(self) -> DataStream[T]: ...
 
     @overload
     def broadcast(
         self,
         broadcast_state_descriptor: MapStateDescriptor,
         *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> BroadcastStream: ...
+    ) -> BroadcastStream[T]: ...
 
     def broadcast(
         self,
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> DataStream | BroadcastStream:
+    ) -> DataStream[T] | BroadcastStream[T]:
         """Hand every record to every subtask; with descriptors of broadcast states, for `connect`.
 
         Raises:
@@ -382,9 +387,9 @@ class DataStream(OperatorSettings):
 
     def partition_custom(
         self,
-        partitioner: Partitioner | Callable[[Any, int], int],
-        key_selector: KeySelector | Callable[[Any], Any],
-    ) -> DataStream:
+        partitioner: Partitioner | Callable[[R, int], int],
+        key_selector: KeySelector[T, R] | Callable[[T], R],
+    ) -> DataStream[T]:
         """Have `partitioner` choose the subtask for each record's key.
 
         Raises:
@@ -430,9 +435,20 @@ class DataStream(OperatorSettings):
             )
         return self._sink(type(sink_func).__name__, SinkFunctionSpec(sink_func))
 
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: None = None
+    ) -> CloseableIterator[T]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[T]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[T]: ...
+
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
-    ) -> CloseableIterator | list[Any]:
+    ) -> CloseableIterator[T] | list[T]:
         """Run the program and bring this stream's records here.
 
         Args:
@@ -448,13 +464,13 @@ class DataStream(OperatorSettings):
         parallel = {port.source.parallelism for port in self._ports}
         sink._transformation.parallelism = parallel.pop() if len(parallel) == 1 else 1
         job = self._environment._launch(job_execution_name)
-        records = CloseableIterator(job, job.collected(collect_id))
+        records: CloseableIterator[T] = CloseableIterator(job, job.collected(collect_id))
         if limit is None:
             return records
         with records:
             return list(islice(records, limit))
 
-    def iterate(self, max_wait_time_ms: int = 0) -> IterativeStream:
+    def iterate(self, max_wait_time_ms: int = 0) -> IterativeStream[T]:
         """Begin a loop: the stream returned gives these records, and those that its `close_with` sends back.
 
         Args:
@@ -465,7 +481,7 @@ class DataStream(OperatorSettings):
 
         return iterate(self)
 
-    def cache(self) -> CachedDataStream:
+    def cache(self) -> CachedDataStream[T]:
         """Have the stream computed once: the first job that reads it keeps its records for later ones.
 
         Raises:
@@ -477,12 +493,14 @@ class DataStream(OperatorSettings):
 
     # Internals
 
-    def __getattr__(self, name: str) -> Any:
-        from millstream.datastream.streams.keyed_stream import KeyedStream
+    if not TYPE_CHECKING:  # to checkers, what is not there is not there
 
-        return explain_missing(
-            self, name, what="the stream", hints=OF_STREAMS, elsewhere=[(KeyedStream, TO_KEYS)]
-        )
+        def __getattr__(self, name: str) -> Any:
+            from millstream.datastream.streams.keyed_stream import KeyedStream
+
+            return explain_missing(
+                self, name, what="the stream", hints=OF_STREAMS, elsewhere=[(KeyedStream, TO_KEYS)]
+            )
 
     def _transform(
         self, name: str, spec: OperatorSpec, output_type: TypeInformation | None = None
@@ -490,7 +508,7 @@ class DataStream(OperatorSettings):
         """Add an operator that reads this stream; returns its result."""
         return transform(name, spec, [self], output_type)
 
-    def _partition(self, partitioning: Partitioning) -> DataStream:
+    def _partition(self, partitioning: Partitioning) -> DataStream[T]:
         ports = tuple(replace(port, partitioning=partitioning) for port in self._ports)
         return DataStream(self._environment, ports, self._type_info)
 
@@ -504,24 +522,26 @@ class DataStreamSink(OperatorSettings):
     def __init__(self, stream: DataStream) -> None:
         self._ports = stream._ports
 
-    def __getattr__(self, name: str) -> Any:
-        hint = "Nothing comes behind a sink. Keep the stream itself in a variable; its streams may have several sinks."
-        return explain_missing(self, name, what="the sink", hints={}, elsewhere=[(DataStream, hint)])
+    if not TYPE_CHECKING:  # to checkers, what is not there is not there
+
+        def __getattr__(self, name: str) -> Any:
+            hint = "Nothing comes behind a sink. Keep the stream in a variable before it; it may have several sinks."
+            return explain_missing(self, name, what="the sink", hints={}, elsewhere=[(DataStream, hint)])
 
 
-class CloseableIterator:
+class CloseableIterator(Generic[T]):
     """Records of a running job, as they come; closing it before its end cancels the job.
 
     Iterating raises what made the job fail.
     """
 
-    def __init__(self, job: RunningJob, records: Iterator[Any]) -> None:
+    def __init__(self, job: RunningJob, records: Iterator[T]) -> None:
         self._job = job
         self._records = records
         self._ended = False
         self._given = 0
 
-    def __iter__(self) -> CloseableIterator:
+    def __iter__(self) -> Self:
         return self
 
     def __repr__(self) -> str:
@@ -532,7 +552,7 @@ class CloseableIterator:
         rows = [(self._job.job_id, self._given, "ended" if self._ended else "open")]
         return html_table("Records of a job", ("job", "records so far", "state"), rows)
 
-    def __next__(self) -> Any:
+    def __next__(self) -> T:
         if self._ended:
             raise StopIteration
         try:
@@ -543,7 +563,7 @@ class CloseableIterator:
         self._given += 1
         return record
 
-    def next(self) -> Any:
+    def next(self) -> T:
         """Return the next record.
 
         Raises:
@@ -557,7 +577,7 @@ class CloseableIterator:
             self._ended = True
             self._job.cancel()
 
-    def __enter__(self) -> CloseableIterator:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
