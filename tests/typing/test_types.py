@@ -34,7 +34,16 @@ def test_mypy_sees_the_types_that_the_program_tells(tmp_path):
     package = Path(millstream.__file__).parent
     assert (package / "py.typed").exists()
     environment = {**os.environ, "MYPYPATH": str(package.parent)}
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", os.devnull, "--cache-dir", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file",
+        os.devnull,
+        "--cache-dir",
+        str(tmp_path),
+    ]
     # What the package itself imports without types is looked at in the project's own run.
     command += ["--follow-imports", "silent", "--ignore-missing-imports", str(PROGRAM)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=280)

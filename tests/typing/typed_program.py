@@ -1,8 +1,9 @@
-"""A program with types, as a user writes one; `# is: T` tells what a type checker has to see."""
+"""A program with types, as a user writes one; comments tell what a type checker has to see."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import reveal_type
 
 from millstream.common import Time, Types, WatermarkStrategy
 from millstream.datastream import (
@@ -36,7 +37,8 @@ reveal_type(numbers.map(str))  # is: DataStream[str]
 reveal_type(texts.flat_map(lambda text: [len(text)]))  # is: DataStream[int]
 reveal_type(texts.filter(lambda text: text.isdigit()))  # is: DataStream[str]
 reveal_type(texts.rebalance().union(texts))  # is: DataStream[str]
-reveal_type(numbers.assign_timestamps_and_watermarks(WatermarkStrategy.no_watermarks()))  # is: DataStream[int]
+stamped = numbers.assign_timestamps_and_watermarks(WatermarkStrategy.no_watermarks())
+reveal_type(stamped)  # is: DataStream[int]
 
 
 class Halve(MapFunction[int, float]):
@@ -156,9 +158,11 @@ class Near(ProcessJoinFunction[int, str, bytes]):
 connected = numbers.connect(texts)
 reveal_type(connected)  # is: ConnectedStreams[int, str]
 reveal_type(connected.map(Either()))  # is: DataStream[str]
-reveal_type(connected.key_by(lambda number: number, lambda text: len(text)).process(Both()))  # is: DataStream[bool]
+by_key = connected.key_by(lambda number: number, lambda text: len(text))
+reveal_type(by_key.process(Both()))  # is: DataStream[bool]
+seconds = TumblingEventTimeWindows.of(Time.seconds(1))
 joined = numbers.join(texts).where(lambda number: number).equal_to(lambda text: len(text))
-reveal_type(joined.window(TumblingEventTimeWindows.of(Time.seconds(1))).apply(Pair()))  # is: DataStream[tuple[int, str]]
+reveal_type(joined.window(seconds).apply(Pair()))  # is: DataStream[tuple[int, str]]
 near = numbers.key_by(lambda number: number).interval_join(texts.key_by(lambda text: len(text)))
 reveal_type(near.between(Time.seconds(-1), Time.seconds(1)).process(Near()))  # is: DataStream[bytes]
 
