@@ -469,3 +469,13 @@ def sliding(case):
     assert len(results) == 62
     assert ("a", 4_000, 2.0) in results
     assert ("a", 63_000, 3.0) in results
+
+
+# typing.md
+
+
+@example("typing.md", 0)
+def types_for_checkers(case):
+    yield {}, {"texts.execute_and_collect()  ": "all_of_them = list(texts.execute_and_collect())  "}
+    assert case.names["all_of_them"] == case.names["result"] == ["1", "2", "3"]
+    assert isinstance(case.names["by_length"], datastream.KeyedStream)
