@@ -6,14 +6,44 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
+from millstream.common.typeinfo import TypeInformation
 from millstream.operators.user_code import attach_element
 from millstream.state.keys import canonical_key, canonical_keys
 
-__all__ = ["key_list", "keys_of"]
+__all__ = ["TypedSelector", "key_list", "keys_of", "typed_selector"]
 
 _PORTION = 1_024
 
 KeySelect = Callable[[Any], Any]
+
+
+class TypedSelector:
+    """Gives keys as their declared type has them: of DOUBLE the int 1 is the key 1.0, of TUPLE a list is a tuple.
+
+    Args:
+        select: Gives a record's key.
+        key_type: The declared type.
+    """
+
+    def __init__(self, select: KeySelect, key_type: TypeInformation) -> None:
+        self.select = select
+        self.key_type = key_type
+
+    def __call__(self, value: Any) -> Any:
+        """Return a record's key."""
+        return _typed([self.select(value)], self.key_type)[0]
+
+
+def _typed(keys: list[Any], key_type: TypeInformation) -> list[Any]:
+    """Return keys as the type has them; those that do not fit it stay as they are: no key is refused by its type."""
+    if key_type.find_mismatch(keys) is None:
+        return key_type.conform(keys)
+    return keys if len(keys) == 1 else [_typed([key], key_type)[0] for key in keys]
+
+
+def typed_selector(select: KeySelect, key_type: TypeInformation | None) -> KeySelect:
+    """Return a selector whose keys are of the declared type; itself where the type changes nothing."""
+    return select if key_type is None or not key_type.adapts() else TypedSelector(select, key_type)
 
 
 def keys_of(select: KeySelect, values: list[Any]) -> Iterator[Any]:
@@ -39,13 +69,16 @@ def key_list(
         use: Makes something else of the keys as they were selected, one for each.
     """
     keys: list[Any] = []
+    key_type = None
+    if type(select) is TypedSelector:
+        select, key_type = select.select, select.key_type
     try:
         keys.extend(map(select, values))  # keeps those before an error
     except BaseException as error:
         attach_element(error, values[len(keys)])
         raise
     try:
-        return use(keys)
+        return use(keys if key_type is None else _typed(keys, key_type))
     except BaseException:
         for key, value in zip(keys, values, strict=True):
             try:

@@ -246,3 +246,20 @@ def test_state_in_a_reduce_function_is_that_of_the_key(parallelism, backend, int
     made = results(env.from_collection(records).key_by(lambda record: record[0]).reduce(Numbered()))
     # as PyFlink 2.3 gives them
     assert sorted(made) == [("a", 1, 0), ("a", 2, 1), ("a", 3, 2), ("b", 1, 0), ("b", 6, 1)]
+
+
+# PyFlink 2.3 with Types.DOUBLE(): 0.0 twice, -0.0 twice and nan twice, whatever they came as
+def test_keys_of_a_declared_type_are_of_that_type(parallelism, backend):
+    stream = environment(parallelism, backend).from_collection([1, 1.0, 0.0, -0.0, 0, NAN, -NAN])
+    made = results(stream.key_by(lambda key: key, Types.DOUBLE()).process(CountKeys()))
+    once = [("1.0", 1), ("0.0", 1), ("-0.0", 1), ("nan", 1)]
+    assert sorted(made) == sorted([*once, ("1.0", 2), ("0.0", 2), ("nan", 2)])
+    pairs = environment(parallelism).from_collection([[1, "a"], (1, "a")])
+    by_pair = pairs.key_by(lambda pair: pair, Types.TUPLE([Types.DOUBLE(), Types.STRING()]))
+    assert sorted(results(by_pair.process(CountKeys()))) == [("(1.0, 'a')", 1), ("(1.0, 'a')", 2)]
+
+
+def test_a_key_that_does_not_fit_its_declared_type_stays_as_it_is(parallelism):
+    stream = environment(parallelism).from_collection([1, "one", 1.0])
+    made = results(stream.key_by(lambda key: key, Types.DOUBLE()).process(CountKeys()))
+    assert sorted(made) == [("'one'", 1), ("1.0", 1), ("1.0", 2)]

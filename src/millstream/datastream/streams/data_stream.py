@@ -49,6 +49,7 @@ from millstream.graph.launcher import RunningJob
 from millstream.graph.transformation import ChainingStrategy, Edge
 from millstream.operators.base import OperatorSpec
 from millstream.operators.functions_adapter import as_filter, as_flat_map, as_key_selector, as_map
+from millstream.operators.keys import typed_selector
 from millstream.operators.partitioners import (
     Broadcast,
     CustomPartitioning,
@@ -246,8 +247,8 @@ class DataStream(OperatorSettings, Generic[T]):
         """
         from millstream.datastream.streams.keyed_stream import KeyedStream
 
-        selector = as_key_selector(key_selector)
         check_type(key_type)
+        selector = typed_selector(as_key_selector(key_selector), key_type)
         return KeyedStream(self._partition(KeyGroups(selector, key_type)), selector, key_type)
 
     def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream[T]:

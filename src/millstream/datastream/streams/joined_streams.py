@@ -15,6 +15,7 @@ from millstream.datastream.streams.data_stream import DataStream, check_stream, 
 from millstream.datastream.streams.keyed_stream import KeyedStream
 from millstream.datastream.streams.settings import Port, check_type
 from millstream.operators.functions_adapter import as_key_selector
+from millstream.operators.keys import typed_selector
 from millstream.operators.partitioners import KeyGroups
 from millstream.operators.window_join import TAGGED_KEY, TagSpec, co_group_windows, join_windows
 from millstream.operators.windowing.assigner import WindowAssigner, check_assigner
@@ -220,8 +221,9 @@ class _WithWindow(Generic[T1, T2]):
         """
         window_function = self._pair.window_function(function)
         tagged = self._pair.tagged(self._selectors)
-        by_key = tagged._partition(KeyGroups(TAGGED_KEY, self._key_type))
-        windowed = KeyedStream(by_key, TAGGED_KEY, self._key_type).window(self._window_assigner)
+        selector = typed_selector(TAGGED_KEY, self._key_type)
+        by_key = tagged._partition(KeyGroups(selector, self._key_type))
+        windowed = KeyedStream(by_key, selector, self._key_type).window(self._window_assigner)
         if self._trigger is not None:
             windowed = windowed.trigger(self._trigger)
         if self._evictor is not None:
