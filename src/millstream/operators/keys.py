@@ -69,9 +69,10 @@ def key_list(
         use: Makes something else of the keys as they were selected, one for each.
     """
     keys: list[Any] = []
-    key_type = None
-    if type(select) is TypedSelector:
-        select, key_type = select.select, select.key_type
+    key_type: TypeInformation | None = None
+    if isinstance(select, TypedSelector):
+        key_type = select.key_type
+        select = select.select
     try:
         keys.extend(map(select, values))  # keeps those before an error
     except BaseException as error:
