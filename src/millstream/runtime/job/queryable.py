@@ -19,14 +19,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import cloudpickle
-
 from millstream.common.errors import (
     JobExecutionError,
     NotSerializableError,
     StateAccessError,
     shorten,
 )
+from millstream.common.pickling import dump_lasting
 from millstream.common.windows import TimeWindow
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
@@ -242,11 +241,8 @@ def _entry_by_state(backend: KeyedStateBackend, schema: StateSchema, question: S
 
 def _pickle(entry: Any) -> bytes:
     try:
-        return pickle.dumps(entry, protocol=5)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        try:
-            return bytes(cloudpickle.dumps(entry, protocol=5))
-        except Exception as error:
-            raise NotSerializableError(
-                f"the value of a key cannot be pickled: {error}", detail=f"It is {shorten(entry)}."
-            ) from error
+        return dump_lasting(entry)
+    except Exception as error:
+        raise NotSerializableError(
+            f"the value of a key cannot be pickled: {error}", detail=f"It is {shorten(entry)}."
+        ) from error

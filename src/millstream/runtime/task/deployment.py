@@ -13,12 +13,18 @@ import cloudpickle
 from millstream.common.errors import NotSerializableError
 from millstream.common.file_systems import FileSystemSettings
 from millstream.graph.epoch_plan import EpochPlan
-from millstream.runtime.checkpoint.main_classes import dump_with_main_classes, register_main_classes
 from millstream.runtime.checkpoint.orders import RestoreOrder
 from millstream.runtime.task.dependencies import Dependencies
+from millstream.runtime.task.main_module import MainModule, dump_program, load_program
 from millstream.state.backends import KeyedStateSettings
 
-__all__ = ["Deployment", "dump_deployment", "load_dependencies", "load_deployment"]
+__all__ = [
+    "Deployment",
+    "dump_deployment",
+    "load_dependencies",
+    "load_deployment",
+    "load_deployment_and_main",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ def dump_deployment(deployment: Deployment) -> bytes:
     """
     try:
         rest = replace(deployment, dependencies=Dependencies())
-        return pickle.dumps(deployment.dependencies, protocol=5) + dump_with_main_classes(rest)
+        return pickle.dumps(deployment.dependencies, protocol=5) + dump_program(rest)
     except Exception as error:
         raise _not_serializable(deployment, error) from error
 
@@ -78,12 +84,17 @@ def load_deployment(payload: bytes, cached_files: Mapping[str, str] | None = Non
         payload: What `dump_deployment` gave.
         cached_files: Where the files of the distributed cache lie in this slot, by name.
     """
+    return load_deployment_and_main(payload, cached_files)[0]
+
+
+def load_deployment_and_main(
+    payload: bytes, cached_files: Mapping[str, str] | None = None
+) -> tuple[Deployment, MainModule]:
+    """Unpickle a deployment, and what a slot's main module is to have; arguments as of `load_deployment`."""
     stream = io.BytesIO(payload)
     pickle.load(stream)
-    deployment: Deployment
-    deployment, main_classes = pickle.load(stream)
-    register_main_classes(main_classes)
-    return replace(deployment, cached_files=cached_files or {})
+    deployment, main = load_program(pickle.Unpickler(stream))
+    return replace(deployment, cached_files=cached_files or {}), main
 
 
 def _not_serializable(deployment: Deployment, error: Exception) -> NotSerializableError:
