@@ -5,7 +5,8 @@ import textwrap
 
 import pytest
 
-from millstream.cli.script import JobRecorder, describe_error, launching_with, run_program
+from millstream.cli.script import JobRecorder, launching_with, run_program
+from millstream.common.error_display import describe_error
 from millstream.common.errors import ConfigurationError, JobExecutionError, UserFunctionError
 from millstream.graph import launcher
 from millstream.graph.launcher import JobLauncher, JobSubmission, RunningJob

@@ -63,7 +63,8 @@ def command(
     The exit code is 1 if a seed found something. ARGS of the program that look like options stand behind "--".
     """
     # Not needed to print help.
-    from millstream.cli.script import describe_error, launching_with, run_as_main
+    from millstream.cli.script import launching_with, run_as_main
+    from millstream.common.error_display import describe_error
     from millstream.verify.session import VerifyingLauncher, VerifyOptions
 
     if pyflink:

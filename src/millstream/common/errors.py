@@ -104,6 +104,12 @@ class MillstreamError(Exception):
             lines.append(f"Hint: {self.hint}")
         return "\n".join(lines)
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows if nothing catches the error."""
+        from millstream.common.error_display import render_lines  # it knows the classes of this module
+
+        return render_lines(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore_error, (type(self), self.args, self.__dict__)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from millstream.common import options, options_python
 from millstream.common.configuration import ConfigSource, Configuration
+from millstream.common.error_display import show_uncaught_errors
 from millstream.common.errors import (
     ConfigurationError,
     JobDefinitionError,
@@ -90,6 +92,7 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
         self._created = 0
         self._collectors = 0
         self._caches: list[Cache] = []
+        show_uncaught_errors(partial(self._configuration.get, options.VERBOSE))
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
