@@ -123,12 +123,15 @@ def check_settings(settings: dict[str, str]) -> None:
     # Not needed to print help.
     from millstream.common.errors import ConfigurationError
     from millstream.common.options import find_intended_key, find_option
+    from millstream.common.targets import check_target
 
     for key, value in settings.items():
         option = find_option(key)
         if option is not None:
             try:
-                option.convert(value)
+                converted = option.convert(value)
+                if key == TARGET_KEY:
+                    check_target(converted)
             except ConfigurationError as error:
                 raise click.UsageError(str(error)) from error
         elif (intended := find_intended_key(key)) is not None:

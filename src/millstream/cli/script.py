@@ -28,6 +28,7 @@ import click
 from millstream.common.clock import SystemClock
 from millstream.common.error_display import describe_error
 from millstream.common.errors import JobDefinitionError
+from millstream.common.pyflink_names import is_installed
 from millstream.common.signals import handle_once
 from millstream.graph.ending import end_jobs
 from millstream.graph.launcher import (
@@ -38,7 +39,7 @@ from millstream.graph.launcher import (
     set_launcher_override,
 )
 
-__all__ = ["JobRecorder", "launching_with", "run_as_main", "run_program"]
+__all__ = ["JobRecorder", "launching_with", "run_as_main", "run_program", "tell_error"]
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
@@ -126,9 +127,20 @@ def run_program(
     except SystemExit as end:
         return _exit_code(end)
     except Exception as error:  # noqa: BLE001 - a program may raise anything
-        click.echo(describe_error(error, path, verbose=verbose), err=True)
+        tell_error(error, path, verbose=verbose)
         return EXIT_FAILED
     return 0
+
+
+def tell_error(error: Exception, path: str, *, verbose: bool = False) -> None:
+    """Print what a user is to read about an error that ended the program `path`."""
+    click.echo(describe_error(error, path, verbose=verbose), err=True)
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "pyflink":
+        click.echo(
+            f"Hint: A program written against PyFlink runs with --pyflink: millstream run --pyflink {path}. "
+            "Or change pyflink to millstream in its imports.",
+            err=True,
+        )
 
 
 def run_as_main(path: str, arguments: Sequence[str]) -> None:
@@ -144,6 +156,12 @@ def run_as_main(path: str, arguments: Sequence[str]) -> None:
 
 
 def _check_submitted(path: str, recorder: JobRecorder) -> None:
+    if recorder.submissions == 0 and "pyflink" in sys.modules and not is_installed():
+        raise JobDefinitionError(
+            f'program "{path}" ended without running a job here',
+            detail="It imports PyFlink itself, which is installed in this Python.",
+            hint=f"Have it import millstream as pyflink: millstream run --pyflink {path}.",
+        )
     if recorder.submissions == 0:
         raise JobDefinitionError(
             f'program "{path}" ended without running a job',

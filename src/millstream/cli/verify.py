@@ -63,8 +63,7 @@ def command(
     The exit code is 1 if a seed found something. ARGS of the program that look like options stand behind "--".
     """
     # Not needed to print help.
-    from millstream.cli.script import launching_with, run_as_main
-    from millstream.common.error_display import describe_error
+    from millstream.cli.script import launching_with, run_as_main, tell_error
     from millstream.verify.session import VerifyingLauncher, VerifyOptions
 
     if pyflink:
@@ -94,7 +93,7 @@ def command(
         click.echo("interrupted", err=True)
         sys.exit(130)
     except Exception as error:  # noqa: BLE001 - a program may raise anything
-        click.echo(describe_error(error, program), err=True)
+        tell_error(error, program)
         sys.exit(EXIT_FAILED)
     if not launcher.jobs:
         click.echo(f'program "{program}" ended without running a job', err=True)

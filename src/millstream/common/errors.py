@@ -4,8 +4,10 @@
 
     MillstreamError
     |-- ConfigurationError (ValueError)      an option or argument does not fit
+    |   `-- InterpreterError                 a Python that is to run functions cannot
     |-- TypeMismatchError (TypeError)        a value does not fit its declared type
     |-- StateAccessError (RuntimeError)      state or a timer used where there is no key
+    |   `-- StateQueryError                  somebody asked for state that is not there
     |-- NotSupportedError (NotImplementedError)  Flink has it, millstream does not (yet)
     |-- JobDefinitionError (ValueError)      the program does not describe a job that can run
     |-- NotSerializableError (TypeError)     a function or record cannot be pickled
@@ -19,6 +21,7 @@
     |-- SlotLostError (ConnectionError)      a slot died or did not answer
     |-- StaleAttemptError (RuntimeError)     a request of an attempt that has ended
     `-- JobExecutionError (RuntimeError)     a job failed; its cause is chained
+        `-- JobRequestError                  a running job refused what it was asked
 
 Errors cross process boundaries, so every class pickles by its attributes.
 """
@@ -31,8 +34,10 @@ __all__ = [
     "CheckpointDamagedError",
     "CheckpointStorageError",
     "ConfigurationError",
+    "InterpreterError",
     "JobDefinitionError",
     "JobExecutionError",
+    "JobRequestError",
     "MalformedRecordError",
     "MillstreamError",
     "NotSerializableError",
@@ -43,6 +48,7 @@ __all__ = [
     "StaleAttemptError",
     "StateAccessError",
     "StateIncompatibleError",
+    "StateQueryError",
     "TypeMismatchError",
     "UserFunctionError",
     "shorten",
@@ -130,6 +136,12 @@ class ConfigurationError(MillstreamError, ValueError):
     domain = "user"
 
 
+class InterpreterError(ConfigurationError):
+    """A Python interpreter that is to run functions cannot: it is not there, or lacks what that takes."""
+
+    code = "INTERPRETER"
+
+
 class TypeMismatchError(MillstreamError, TypeError):
     """A value does not fit the type declared for it."""
 
@@ -142,6 +154,12 @@ class StateAccessError(MillstreamError, RuntimeError):
 
     code = "STATE_ACCESS"
     domain = "user"
+
+
+class StateQueryError(StateAccessError):
+    """A running job was asked for state that it does not have."""
+
+    code = "STATE_QUERY"
 
 
 class NotSupportedError(MillstreamError, NotImplementedError):
@@ -249,3 +267,22 @@ class JobExecutionError(MillstreamError, RuntimeError):
 
     code = "JOB_FAILED"
     domain = "user"
+
+
+class JobRequestError(JobExecutionError):
+    """A running job refused what it was asked by another process.
+
+    Attributes:
+        reason: Code of the job's error.
+    """
+
+    code = "JOB_REQUEST"
+
+    def __init__(
+        self, message: str, *, reason: str | None = None, detail: str | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.reason = reason or self.code
+
+    def __str__(self) -> str:
+        return super().__str__().replace(f"[{self.code}]", f"[{self.reason}]", 1)

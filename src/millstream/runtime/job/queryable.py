@@ -22,7 +22,7 @@ from typing import Any
 from millstream.common.errors import (
     JobExecutionError,
     NotSerializableError,
-    StateAccessError,
+    StateQueryError,
     shorten,
 )
 from millstream.common.pickling import dump_lasting
@@ -150,7 +150,7 @@ def _check_namespace(query: StateQuery) -> None:
     try:
         hash(query.namespace)
     except TypeError as error:
-        raise StateAccessError(
+        raise StateQueryError(
             f"namespace {shorten(query.namespace)} is not hashable, so nothing is kept by it"
         ) from error
 
@@ -166,12 +166,12 @@ def _find_operator(query: StateQuery, job_graph: JobGraph) -> StreamNode:
             break
     else:
         keyed = [f'"{node.uid or node.name}"' for node in nodes if node.spec.is_keyed]
-        raise StateAccessError(
+        raise StateQueryError(
             f'the job has no operator with uid "{query.uid}"',
             detail=f"Operators with keyed state: {', '.join(keyed) or 'none'}.",
         )
     if not matches[0].spec.is_keyed:
-        raise StateAccessError(f'operator "{query.uid}" has no keyed state: its input is not keyed')
+        raise StateQueryError(f'operator "{query.uid}" has no keyed state: its input is not keyed')
     return matches[0]
 
 
@@ -182,20 +182,20 @@ def read_state(backend: KeyedStateBackend, question: SlotQuestion) -> bytes:
     writes. Reducing state gives the value so far, aggregating state the accumulator.
 
     Raises:
-        StateAccessError: If there is no such state, or the key has nothing in it.
+        StateQueryError: If there is no such state, or the key has nothing in it.
         NotSerializableError: If the value cannot be pickled.
     """
     schema = backend._schemas.get(question.state)
     if schema is None:
         known = ", ".join(f'"{name}"' for name in backend._schemas) or "none yet"
-        raise StateAccessError(
+        raise StateQueryError(
             f'operator "{backend.operator}" has no keyed state "{question.state}"',
             detail=f"It has: {known}. A state is known once a function has asked for it.",
         )
     entry = _entry(backend, schema, question)
     if entry is None:
         where = "" if question.namespace is None else f" and namespace {shorten(question.namespace)}"
-        raise StateAccessError(
+        raise StateQueryError(
             f'key {shorten(question.key)}{where} has nothing in state "{question.state}" of operator '
             f'"{backend.operator}"'
         )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import pickle
+import platform
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import cloudpickle
 
-from millstream.common.errors import NotSerializableError
+from millstream.common.errors import InterpreterError, NotSerializableError
 from millstream.common.file_systems import FileSystemSettings
 from millstream.graph.epoch_plan import EpochPlan
 from millstream.runtime.checkpoint.orders import RestoreOrder
@@ -93,8 +95,27 @@ def load_deployment_and_main(
     """Unpickle a deployment, and what a slot's main module is to have; arguments as of `load_deployment`."""
     stream = io.BytesIO(payload)
     pickle.load(stream)
-    deployment, main = load_program(pickle.Unpickler(stream))
+    try:
+        deployment, main = load_program(pickle.Unpickler(stream))
+    except (ImportError, AttributeError) as error:
+        raise _not_here(error) from error
     return replace(deployment, cached_files=cached_files or {}), main
+
+
+def _not_here(error: Exception) -> InterpreterError:
+    versions = f"Here are Python {platform.python_version()} and cloudpickle {cloudpickle.__version__}"
+    name = getattr(error, "name", None)
+    if isinstance(error, ModuleNotFoundError) and name is not None:
+        return InterpreterError(
+            f'module "{name}", which the job\'s functions use, is not in {sys.executable}',
+            detail=f"Functions of other modules than the program itself travel by name. {versions}.",
+            hint="Send it along with add_python_file(...) or set_python_requirements(...), or install it there.",
+        )
+    return InterpreterError(
+        f"the job cannot be unpickled in {sys.executable}: {type(error).__name__}: {error}",
+        detail=f"{versions}.",
+        hint="Have the same packages, in the same versions, where the program runs and where its functions do.",
+    )
 
 
 def _not_serializable(deployment: Deployment, error: Exception) -> NotSerializableError:
