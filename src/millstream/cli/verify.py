@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.options import JobOptions, config_option, install_pyflink, pyflink_option
+
 if TYPE_CHECKING:
     from millstream.verify.scenario import Variation
     from millstream.verify.session import VerifiedJob
@@ -37,9 +39,8 @@ _NOTICE_EVERY = 500
     type=click.Path(dir_okay=False, writable=True),
     help="Write what happens in each run to this file; the same seed gives the same bytes.",
 )
-@click.option(
-    "--pyflink", is_flag=True, help="JOB.PY is written against PyFlink: import millstream as pyflink."
-)
+@config_option
+@pyflink_option
 @click.argument("program", type=click.Path(exists=True, dir_okay=False, readable=True), metavar="JOB.PY")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
 def command(
@@ -52,6 +53,7 @@ def command(
     jobs: int,
     vary: str | None,
     trace: str | None,
+    config: str | None,
     pyflink: bool,
 ) -> None:
     """Prove that the jobs of JOB.PY lose and repeat nothing, whatever fails.
@@ -66,10 +68,8 @@ def command(
     from millstream.cli.script import launching_with, run_as_main, tell_error
     from millstream.verify.session import VerifyingLauncher, VerifyOptions
 
-    if pyflink:
-        from millstream.common.pyflink_names import install
-
-        install()
+    install_pyflink(pyflink)
+    JobOptions(definitions={}, config=config).export()
     if trace is not None:
         Path(trace).write_text("", encoding="utf-8")
     chosen = _variation(vary)

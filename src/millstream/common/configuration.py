@@ -2,7 +2,7 @@
 
 Values lie in layers, and where each came from is remembered::
 
-    default  <  file  <  env  <  command line  <  code
+    default  <  file  <  environment and command line  <  code
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import json
 import os
 from collections.abc import Mapping
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
+from millstream.common.config_files import read_settings
 from millstream.common.errors import ConfigurationError
 from millstream.common.options import (
     DEFAULT_PARALLELISM,
@@ -65,6 +67,22 @@ class Configuration:
         for key, value in map.items():
             configuration.set(key, value)
         return configuration
+
+    @staticmethod
+    def load(environment: Mapping[str, str], directory: Path | None = None) -> Configuration:
+        """Make a configuration of what files say, under what the command line left in `MILLSTREAM_CONFIG`.
+
+        Args:
+            environment: Variables of the process.
+            directory: Where to look for a project's file; by default the present directory.
+
+        Raises:
+            ConfigurationError: If a file or the variable cannot be read, or a value does not fit its option.
+        """
+        configuration = Configuration()
+        for setting in read_settings(environment, directory):
+            configuration.set(setting.key, setting.value, source=ConfigSource.FILE)
+        return configuration.add_all(Configuration.from_environment(environment))
 
     @staticmethod
     def from_environment(environment: Mapping[str, str]) -> Configuration:

@@ -99,9 +99,9 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
         """Make an environment.
 
         Args:
-            configuration: Options; they win over those given on the command line.
+            configuration: Options; they win over those given on the command line, and these over files.
         """
-        settings = Configuration.from_environment(os.environ)
+        settings = Configuration.load(os.environ)
         local_parallelism = StreamExecutionEnvironment._local_parallelism
         if local_parallelism is not None and not settings.contains_key(options.DEFAULT_PARALLELISM.key):
             settings.set(options.DEFAULT_PARALLELISM, local_parallelism, source=ConfigSource.DEFAULT)
