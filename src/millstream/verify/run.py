@@ -14,6 +14,7 @@ from millstream.graph.launcher import RunningJob
 from millstream.runtime.job.launcher import DefaultLauncher
 from millstream.verify.executor import SimulatedExecutor
 from millstream.verify.faults import DriverKilled, Fault, InjectedFault
+from millstream.verify.members import Members
 from millstream.verify.program import Program, SimulatedOutput
 from millstream.verify.scenario import Scenario
 from millstream.verify.watch import Check, Violation
@@ -64,6 +65,7 @@ def simulate(
     scenario: Scenario,
     expected: Mapping[str, Counter[str]] | None = None,
     check: Check | None = None,
+    members: Members | None = None,
 ) -> Outcome:
     """Run a job in a world of its own; everything it writes is gone afterwards.
 
@@ -73,9 +75,10 @@ def simulate(
         expected: What the sinks are to have at the end, by label, so that it is seen if they have more at any moment;
             None if that is not known.
         check: A further check of what readers see, whenever that has changed.
+        members: Looks at what functions keep in themselves.
     """
     with tempfile.TemporaryDirectory(prefix="millstream-verify-", dir=scratch_base()) as scratch:
-        world = World(scenario, Path(scratch), program.watches(Path(scratch), expected, check))
+        world = World(scenario, Path(scratch), program.watches(Path(scratch), expected, check), members)
         with world.installed():
             return _Run(program, world).run()
 

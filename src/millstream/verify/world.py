@@ -20,6 +20,7 @@ from millstream.common.crash_points import set_crash_hook
 from millstream.common.errors import MillstreamError, SinkError, SlotLostError
 from millstream.common.ids import set_id_source
 from millstream.verify.faults import DriverKilled, Fault, FaultKind, InjectedFault, SlotKilled
+from millstream.verify.members import Members
 from millstream.verify.scenario import Scenario
 from millstream.verify.watch import Violation, Watch
 
@@ -47,6 +48,7 @@ class World:
         scenario: How it goes.
         scratch: A directory of its own, empty.
         watches: What looks at its sinks after every step.
+        members: Looks at what functions keep in themselves; None if nobody wants to know.
 
     Attributes:
         scenario: How it goes.
@@ -65,8 +67,15 @@ class World:
         violations: What was wrong in sinks, for a moment at least.
     """
 
-    def __init__(self, scenario: Scenario, scratch: Path, watches: Sequence[Watch] = ()) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        scratch: Path,
+        watches: Sequence[Watch] = (),
+        members: Members | None = None,
+    ) -> None:
         self.watches = watches
+        self.members = members
         self.violations: list[Violation] = []
         self.scenario = scenario
         self.scratch = scratch
