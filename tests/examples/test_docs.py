@@ -177,13 +177,11 @@ def enrich(case):
 @example("async-io.md", 1)
 def score(case):
     class Model:
-        async def scores(self, texts):
+        async def score(self, texts):
             return [len(text) for text in texts]
 
     texts = case.env.from_collection(["a", "bb", "ccc"])
-    yield {"texts": texts}, {}
-    case.names["Score"].model = Model()
-    Model.score = Model.scores
+    yield {"texts": texts, "load_model": Model}, {}
     assert collect(case.names["scored"]) == [1, 2, 3]
 
 

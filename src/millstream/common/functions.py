@@ -184,11 +184,11 @@ class Function(ABC):
 
     __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
 
-    def open(self, runtime_context: RuntimeContext) -> None:
-        """Called once before the first record."""
+    def open(self, runtime_context: RuntimeContext) -> Any:
+        """Called once before the first record; what it returns does not count (an `AsyncFunction`'s is awaited)."""
 
-    def close(self) -> None:
-        """Called once after the last record, also when the job fails."""
+    def close(self) -> Any:
+        """Called once after the last record, also when the job fails; what it returns does not count either."""
 
 
 class FunctionInitializationContext(ABC):
