@@ -100,7 +100,9 @@ class Verdicts(unittest.TestResult):
 
 def main() -> int:
     """Run the tests, print the table; return how many failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("path", type=Path, help="a checkout of Flink's sources")
     parser.add_argument("--only", default="", help="run tests whose name contains this")
     parser.add_argument("--target", default="local", help="where jobs run (execution.target)")

@@ -72,11 +72,12 @@ def command(definitions: dict[str, str], config: str | None, form: str | None, p
 
 def collect_values(definitions: dict[str, str]) -> list[OptionValue]:
     """Return all options, then other keys that are set; values from files, the environment and `definitions`."""
-    from millstream.common.options import ALL_OPTIONS, ConfigOption, OptionType
+    from millstream.common.options import ALL_OPTIONS, ConfigOption, OptionType, current_key
 
-    inherited = inherited_settings()
+    inherited = {current_key(key): value for key, value in inherited_settings().items()}
+    definitions = {current_key(key): value for key, value in definitions.items()}
     check_settings({key: str(value) for key, value in inherited.items()})
-    files = {setting.key: setting for setting in file_settings()}
+    files = {current_key(setting.key): setting for setting in file_settings()}
     known = {option.key: option for option in ALL_OPTIONS}
     others = sorted((files.keys() | inherited.keys() | definitions.keys()) - known.keys())
     options = [*ALL_OPTIONS, *(ConfigOption(key, OptionType.STRING, None, "") for key in others)]
@@ -90,7 +91,7 @@ def collect_values(definitions: dict[str, str]) -> list[OptionValue]:
         if option.key in definitions:
             value, source = option.convert(definitions[option.key]), "command line"
         doc = (
-            option.doc
+            _documentation(option)
             if option.key in known
             else "Not an option of millstream; programs and Spark may read it."
         )
@@ -102,6 +103,12 @@ def collect_values(definitions: dict[str, str]) -> list[OptionValue]:
 def _shortened(place: str) -> str:
     """Return a place in a file, relative to the present directory if the file is below it."""
     return place.removeprefix(f"{os.getcwd()}{os.sep}")
+
+
+def _documentation(option: ConfigOption) -> str:
+    """Return what an option does, and under which older keys it is known as well."""
+    older = ", ".join(option.fallback_keys)
+    return f"{option.doc} Older: {older}." if older else option.doc
 
 
 def _shown(option: ConfigOption, value: object) -> str | None:

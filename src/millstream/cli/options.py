@@ -146,14 +146,14 @@ def file_settings() -> list[FileSetting]:
 
 
 def check_settings(settings: dict[str, str]) -> None:
-    """Check values, and warn of keys that look mistyped; other keys may be a program's own.
+    """Check values, and warn of keys that look mistyped or have no effect; others may be a program's own.
 
     Raises:
         click.UsageError: If a value does not fit its option.
     """
     # Not needed to print help.
     from millstream.common.errors import ConfigurationError
-    from millstream.common.options import find_intended_key, find_option
+    from millstream.common.options import find_option, warning_about
     from millstream.common.targets import check_target
 
     for key, value in settings.items():
@@ -165,8 +165,8 @@ def check_settings(settings: dict[str, str]) -> None:
                     check_target(converted)
             except ConfigurationError as error:
                 raise click.UsageError(str(error)) from error
-        elif (intended := find_intended_key(key)) is not None:
-            click.echo(f'warning: no option is named "{key}"; did you mean "{intended}"?', err=True)
+        elif (warning := warning_about(key)) is not None:
+            click.echo(f"warning: {warning}", err=True)
 
 
 def parse_definitions(

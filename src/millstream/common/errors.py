@@ -101,9 +101,16 @@ class MillstreamError(Exception):
             self.operator, self.subtask = operator, subtask
         return self
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """Return what happened and where, as another error's detail: `str(error)` without hint and traceback."""
+        return self._fact() if self.detail is None else f"{self._fact()}. {self.detail}"
+
+    def _fact(self) -> str:
         where = "" if self.operator is None else f' in operator "{self.operator}", subtask {self.subtask}'
-        lines = [f"[{self.code}] {self.message}{where}"]
+        return f"[{self.code}] {self.message}{where}"
+
+    def __str__(self) -> str:
+        lines = [self._fact()]
         if self.detail:
             lines.append(f"Detail: {self.detail}")
         if self.hint:
@@ -220,10 +227,28 @@ class UserFunctionError(MillstreamError, RuntimeError):
         self.user_traceback = user_traceback
         self.element = element
 
+    def summary(self) -> str:
+        """Return operator, subtask, class and message of what was raised."""
+        return f"{super().summary()}:\n{_raised(self.user_traceback)}"
+
     def __str__(self) -> str:
         head = self.user_traceback.rstrip("\n")
         element = "" if self.element is None else f"\nElement: {self.element}"
         return f"{head}\n{super().__str__()}{element}"
+
+
+def _raised(formatted_traceback: str) -> str:
+    """Return what follows the last frame of a formatted traceback: class and message, of any number of lines.
+
+    >>> _raised('Traceback (most recent call last):\\n  File "job.py", line 1, in f\\n    g()\\nValueError: a')
+    'ValueError: a'
+    """
+    lines = formatted_traceback.rstrip("\n").split("\n")
+    frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
+    after = lines[frames[-1] + 1 :] if frames else lines
+    while len(after) > 1 and after[0].startswith("  "):  # source, marks below it, repetitions
+        del after[0]
+    return "\n".join(after)
 
 
 class SlotLostError(MillstreamError, ConnectionError):

@@ -46,6 +46,9 @@ class _FieldsTypeInfo(TypeInformation):
         """Return the word and the fields' types."""
         return f"{self._word}<{', '.join(kind.describe() for kind in self._field_types)}>"
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self._field_types))})"
+
     def _identity(self) -> object:
         return self._field_types
 
@@ -161,6 +164,12 @@ class RowTypeInfo(_FieldsTypeInfo):
             return super().describe()
         pairs = zip(self._field_names, self._field_types, strict=True)
         return f"ROW<{', '.join(f'{name} {kind.describe()}' for name, kind in pairs)}>"
+
+    def __repr__(self) -> str:
+        if not self._named:
+            return super().__repr__()
+        pairs = zip(self._field_names, self._field_types, strict=True)
+        return f"RowTypeInfo({', '.join(f'{name}: {kind!r}' for name, kind in pairs)})"
 
     def _identity(self) -> object:
         return self._field_names, self._field_types
@@ -304,6 +313,9 @@ class _SequenceTypeInfo(TypeInformation):
         """Return the word and the elements' type."""
         return f"{self._word}<{self._element_type.describe()}>"
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}<{self._element_type!r}>"
+
     def _identity(self) -> object:
         return self._element_type
 
@@ -386,6 +398,9 @@ class MapTypeInfo(TypeInformation):
         """Return the types of keys and values."""
         return f"MAP<{self._key_type.describe()}, {self._value_type.describe()}>"
 
+    def __repr__(self) -> str:
+        return f"MapTypeInfo<{self._key_type!r}, {self._value_type!r}>"
+
     def _identity(self) -> object:
         return self._key_type, self._value_type
 
@@ -431,6 +446,9 @@ class ExternalTypeInfo(TypeInformation):
     def describe(self) -> str:
         """Return the type inside."""
         return self._type_info.describe()
+
+    def __repr__(self) -> str:
+        return f"ExternalTypeInfo<{self._type_info!r}>"
 
     def _identity(self) -> object:
         return self._type_info

@@ -433,8 +433,8 @@ def _check_type_info(type_info: object) -> None:
 
 
 def _warn_of_mistyped_keys(configuration: Configuration) -> None:
-    """Warn of keys that look like an option's; those of the command line were looked at there."""
+    """Warn of keys that look like an option's, or are without effect; the command line looked at its own."""
     for key in configuration.to_dict():
-        intended = options.find_intended_key(key)
-        if intended is not None and configuration.source(key) is ConfigSource.CODE:
-            _log.warning('no option is named "%s"; did you mean "%s"?', key, intended)
+        warning = options.warning_about(key)
+        if warning is not None and configuration.source(key) is ConfigSource.CODE:
+            _log.warning("%s", warning)

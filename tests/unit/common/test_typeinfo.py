@@ -112,7 +112,29 @@ def test_an_empty_batch_fits_every_type_and_stays_as_it_is(kind):
 def test_types_describe_themselves_as_users_write_them():
     assert PERSON.describe() == "ROW<name STRING, age INT>"
     assert Types.ROW([Types.INT(), PAIR]).describe() == "ROW<INT, TUPLE<STRING, LONG>>"
-    assert repr(Types.MAP(Types.STRING(), Types.LIST(Types.DOUBLE()))) == "MAP<STRING, LIST<DOUBLE>>"
+    assert Types.MAP(Types.STRING(), Types.LIST(Types.DOUBLE())).describe() == "MAP<STRING, LIST<DOUBLE>>"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [  # what str(...) gives in PyFlink 2.3
+        (PERSON, "RowTypeInfo(name: String, age: Integer)"),
+        (Types.ROW([Types.INT(), Types.TUPLE([Types.LONG()])]), "RowTypeInfo(Integer, TupleTypeInfo(Long))"),
+        (
+            Types.MAP(Types.INT(), Types.LIST(Types.BIG_DEC())),
+            "MapTypeInfo<Integer, ListTypeInfo<BigDecimal>>",
+        ),
+        (Types.PRIMITIVE_ARRAY(Types.BYTE()), "PrimitiveArrayTypeInfo<Byte>"),
+        (Types.BASIC_ARRAY(Types.STRING()), "BasicArrayTypeInfo<String>"),
+        (Types.OBJECT_ARRAY(Types.ROW([Types.CHAR()])), "ObjectArrayTypeInfo<RowTypeInfo(Char)>"),
+        (Types.SQL_TIMESTAMP(), "TimestampTypeInfo"),
+        (Types.SQL_DATE(), "DateTypeInfo"),
+        (Types.INSTANT(), "Instant"),
+        (Types.PICKLED_BYTE_ARRAY(), "PickledByteArrayTypeInfo"),
+    ],
+)
+def test_the_text_of_a_type_is_pyflinks(kind, text):
+    assert str(kind) == repr(kind) == text
 
 
 @pytest.mark.parametrize("kind", [kind for kind, _ in FITS], ids=str)

@@ -21,7 +21,7 @@ from millstream.common.functions import (
     SinkFunction,
 )
 from millstream.common.output_tag import OutputTag
-from millstream.common.state import ValueStateDescriptor
+from millstream.common.state import MapStateDescriptor, ValueStateDescriptor
 from millstream.common.typeinfo import Types
 from millstream.common.types import Row
 from millstream.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
@@ -148,10 +148,29 @@ def test_partitioning_stands_on_the_edge_of_the_next_operator(env):
         (numbers.broadcast(), partitioners.Broadcast()),
         (numbers.global_(), partitioners.Global()),
         (numbers.rebalance().shuffle(), partitioners.Shuffle()),
-        (numbers.key_by(str).rebalance(), partitioners.Rebalance()),
         (numbers.key_by(str), partitioners.KeyGroups(str)),
     ]:
         assert edges(stream.map(str)) == [("Collection Source", expected, None)]
+
+
+@pytest.mark.parametrize(
+    "repartition",
+    [
+        lambda stream: stream.rebalance(),
+        lambda stream: stream.rescale(),
+        lambda stream: stream.shuffle(),
+        lambda stream: stream.forward(),
+        lambda stream: stream.global_(),
+        lambda stream: stream.broadcast(),
+        lambda stream: stream.broadcast(MapStateDescriptor("m", Types.INT(), Types.INT())),
+        lambda stream: stream.partition_custom(lambda key, count: 0, str),
+    ],
+)
+def test_a_keyed_stream_is_not_dealt_anew(env, repartition):
+    keyed = env.from_collection([1]).key_by(str)
+    with pytest.raises(JobDefinitionError, match="a keyed stream was to be dealt"):
+        repartition(keyed)
+    assert edges(keyed.key_by(int).map(str)) == [("Collection Source", partitioners.KeyGroups(int), None)]
 
 
 def test_a_custom_partitioner_gets_its_key_selector(env):

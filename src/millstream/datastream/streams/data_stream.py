@@ -340,23 +340,23 @@ class DataStream(OperatorSettings, Generic[T]):
 
     def rebalance(self) -> DataStream[T]:
         """Deal records in turn to all subtasks of the next operator."""
-        return self._partition(Rebalance())
+        return self._repartition(Rebalance())
 
     def rescale(self) -> DataStream[T]:
         """Deal records in turn to each sender's own share of the next operator's subtasks."""
-        return self._partition(Rescale())
+        return self._repartition(Rescale())
 
     def shuffle(self) -> DataStream[T]:
         """Deal records at random, evenly."""
-        return self._partition(Shuffle())
+        return self._repartition(Shuffle())
 
     def forward(self) -> DataStream[T]:
         """Hand records to the subtask of the same index; both sides need the same parallelism."""
-        return self._partition(Forward())
+        return self._repartition(Forward())
 
     def global_(self) -> DataStream[T]:
         """Hand all records to the first subtask."""
-        return self._partition(Global())
+        return self._repartition(Global())
 
     @overload
     def broadcast(self) -> DataStream[T]: ...
@@ -381,7 +381,7 @@ class DataStream(OperatorSettings, Generic[T]):
         """
         from millstream.datastream.streams.broadcast_stream import BroadcastStream
 
-        stream = self._partition(Broadcast())
+        stream = self._repartition(Broadcast())
         if broadcast_state_descriptor is None:
             return stream
         return BroadcastStream(stream, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
@@ -400,7 +400,7 @@ class DataStream(OperatorSettings, Generic[T]):
             isinstance(partitioner, Function) or not callable(partitioner)
         ):
             raise TypeMismatchError(f"a {type(partitioner).__name__} is not a Partitioner")
-        return self._partition(CustomPartitioning(partitioner, as_key_selector(key_selector)))
+        return self._repartition(CustomPartitioning(partitioner, as_key_selector(key_selector)))
 
     # Sinks
 
@@ -512,6 +512,10 @@ class DataStream(OperatorSettings, Generic[T]):
     def _partition(self, partitioning: Partitioning) -> DataStream[T]:
         ports = tuple(replace(port, partitioning=partitioning) for port in self._ports)
         return DataStream(self._environment, ports, self._type_info)
+
+    def _repartition(self, partitioning: Partitioning) -> DataStream:
+        """Deal records as the program asks for; keyed streams refuse."""
+        return self._partition(partitioning)
 
     def _sink(self, name: str, spec: OperatorSpec) -> DataStreamSink:
         return DataStreamSink(self._transform(name, spec))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic
 
-from millstream.common.errors import TypeMismatchError
+from millstream.common.errors import JobDefinitionError, TypeMismatchError
 from millstream.common.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -19,6 +19,7 @@ from millstream.common.typeinfo import TypeInformation
 from millstream.datastream.streams.data_stream import DataStream
 from millstream.datastream.streams.windowed_stream import WindowedStream
 from millstream.operators.functions_adapter import as_keyed_process, as_reduce
+from millstream.operators.partitioners import Partitioning
 from millstream.operators.process import KeyedProcessSpec
 from millstream.operators.reduce import Aggregation, ReduceSpec, RollingAggregate
 from millstream.operators.windowing.assigner import WindowAssigner
@@ -143,6 +144,13 @@ class KeyedStream(DataStream[T], Generic[T, KEY]):
         from millstream.datastream.streams.interval_join import IntervalJoin
 
         return IntervalJoin(self, other_stream)
+
+    def _repartition(self, partitioning: Partitioning) -> DataStream:
+        raise JobDefinitionError(
+            f"a keyed stream was to be dealt by {type(partitioning).__name__.lower()}",
+            detail="Its records are where their keys belong; PyFlink does not override that either.",
+            hint="Call it on the stream before key_by(...), or behind the keyed operator.",
+        )
 
     def _process(
         self, name: str, func: KeyedProcessFunction, output_type: TypeInformation | None

@@ -412,5 +412,5 @@ def _claim_behind(configuration: Configuration) -> int | None:
 
 def _job_failed(name: str, cause: BaseException) -> JobExecutionError:
     if isinstance(cause, MillstreamError):
-        return JobExecutionError(f'job "{name}" failed', detail=f"[{cause.code}] {cause.message}")
+        return JobExecutionError(f'job "{name}" failed', detail=cause.summary(), hint=cause.hint)
     return JobExecutionError(f'job "{name}" failed: {type(cause).__name__}: {cause}')
