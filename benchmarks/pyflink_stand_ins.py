@@ -47,6 +47,8 @@ from millstream.common.watermark_strategy import (
     WatermarkStrategy,
 )
 from millstream.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from millstream.spi.sink import Sink
+from millstream.spi.source import Source
 
 __all__ = ["NeedsJvm", "install"]
 
@@ -92,11 +94,16 @@ class JavaRow(Row):
         self[position] = value
 
     def equals(self, other: Any) -> bool:
-        return list(self) == list(other)
+        return _by_position(self) == _by_position(other)
 
     @property
     def __class__(self) -> type:
         return Row
+
+
+def _by_position(value: Any) -> Any:
+    """Return rows as lists, whatever their fields are called: Java's rows have no names."""
+    return list(map(_by_position, value)) if isinstance(value, Row) else value
 
 
 class PerElement(WatermarkGenerator):
@@ -289,11 +296,10 @@ def install() -> None:
     for schema in (serialization.SerializationSchema, serialization.DeserializationSchema):
         schema._j_serialization_schema = schema._j_deserialization_schema = property(JavaSchema)
     StreamExecutionEnvironment._j_stream_execution_environment = property(JavaEnvironment)
-    for owner, attribute in ((WatermarkStrategy, "_j_watermark_strategy"),):
-        setattr(owner, attribute, property(needs_jvm))
-    for name in ("get_java_type_info",):
-        setattr(typeinfo.TypeInformation, name, needs_jvm)
+    WatermarkStrategy._j_watermark_strategy = property(needs_jvm)
     data_stream.DataStream._j_data_stream = property(needs_jvm)
+    typeinfo.TypeInformation.get_java_type_info = needs_jvm
+    Source.get_java_function = Sink.get_java_function = needs_jvm
     _share_configurations()
     _tell_sinks_their_type()
 

@@ -339,7 +339,7 @@ class TimestampType(DataType):
     """A day and time without zone; in text `2013-01-31 05:15:00` or with a `T` between."""
 
     name = "TIMESTAMP"
-    python_types = (datetime.datetime,)
+    python_types: ClassVar[tuple[type, ...]] = (datetime.datetime,)
 
     def __init__(self, precision: int = 6, nullable: bool = True) -> None:
         super().__init__(nullable)

@@ -491,9 +491,24 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
 class SinkFunction(Function, Generic[IN]):
     """Takes records out of the job, one by one, at least once."""
 
+    class Context(ABC):
+        """What a function may ask about the record that it is given; valid during that call."""
+
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """Return the record's timestamp, epoch milliseconds; None if it has none."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """Return the watermark, epoch milliseconds; `MIN_TIMESTAMP` before the first."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """Return the time, epoch milliseconds."""
+
     @abstractmethod
-    def invoke(self, value: IN) -> None:
-        """Write one record."""
+    def invoke(self, value: IN, *args: Any, **kwargs: Any) -> None:
+        """Write one record: `invoke(self, value)` or, with a `SinkFunction.Context`, `invoke(self, value, context)`."""
 
     def finish(self) -> None:
         """Write what is still held back; called once, when no record will follow. Not called after a failure."""

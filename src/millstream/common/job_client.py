@@ -105,9 +105,9 @@ class JobClient:
             namespace: The window or the like; None for the key as a whole.
 
         Returns:
-            A copy of the value: a list of list state, a dict of map state, the accumulator of aggregating state. Its
-            `result()` raises StateAccessError if there is no such operator or state, or the key has nothing in it,
-            and JobExecutionError if the job ends before.
+            A copy of the value: a list of list state, a dict of map state, the accumulator of aggregating state;
+            None if the key has nothing. Its `result()` raises StateAccessError if there is no such operator or
+            state, and JobExecutionError if the job ends before.
         """
         future = self._job.query_state(uid, state_name, key, namespace)
         return CompletableFuture(lambda: pickle.loads(future.result()), future.done)

@@ -179,10 +179,11 @@ def read_state(backend: KeyedStateBackend, question: SlotQuestion) -> bytes:
     """Return what a key has in a state, pickled; called by the slot's thread between two epochs.
 
     Nothing is changed: neither the state, nor the time of its last access, nor the keys that the next checkpoint
-    writes. Reducing state gives the value so far, aggregating state the accumulator.
+    writes. Reducing state gives the value so far, aggregating state the accumulator. A key that has nothing gives
+    None, as `value()` does in a function.
 
     Raises:
-        StateQueryError: If there is no such state, or the key has nothing in it.
+        StateQueryError: If there is no such state.
         NotSerializableError: If the value cannot be pickled.
     """
     schema = backend._schemas.get(question.state)
@@ -192,14 +193,7 @@ def read_state(backend: KeyedStateBackend, question: SlotQuestion) -> bytes:
             f'operator "{backend.operator}" has no keyed state "{question.state}"',
             detail=f"It has: {known}. A state is known once a function has asked for it.",
         )
-    entry = _entry(backend, schema, question)
-    if entry is None:
-        where = "" if question.namespace is None else f" and namespace {shorten(question.namespace)}"
-        raise StateQueryError(
-            f'key {shorten(question.key)}{where} has nothing in state "{question.state}" of operator '
-            f'"{backend.operator}"'
-        )
-    return _pickle(entry)
+    return _pickle(_entry(backend, schema, question))
 
 
 def _entry(backend: KeyedStateBackend, schema: StateSchema, question: SlotQuestion) -> Any:
