@@ -14,6 +14,8 @@ the cluster of the base classes  an environment of millstream; the tests use par
 `_j_serialization_schema`, ...   the schema itself
 Java's `Row`, in tests of schemas  millstream's Row with Java's `setField` and `equals`
 `PerElementWatermarkGenerator`   a WatermarkGenerator that does what that class does
+`PartitionCustomTestMapFunction`  a MapFunction that checks the same: each record is where the partitioner sent it
+constants and keys of options    their values in Flink 2.3
 `Py4JJavaError`                  what `execute()` of millstream raises
 ===============================  ============================================================================
 
@@ -33,13 +35,15 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from py4j import protocol
+
 import millstream.common.configuration as configuration
 import millstream.common.serialization as serialization
 import millstream.common.typeinfo as typeinfo
 import millstream.datastream.state_backend as state_backend
 import millstream.datastream.streams.data_stream as data_stream
 from millstream.common.errors import MillstreamError
-from millstream.common.functions import SinkFunction
+from millstream.common.functions import MapFunction, SinkFunction
 from millstream.common.types import Row
 from millstream.common.watermark_strategy import (
     TimestampAssigner,
@@ -116,7 +120,55 @@ class PerElement(WatermarkGenerator):
         pass
 
 
+class IsWhereItBelongs(MapFunction):
+    """Checks that a record's second field tells the subtask that it came to."""
+
+    def open(self, runtime_context: Any) -> None:
+        self._subtask = runtime_context.get_index_of_this_subtask()
+        self._parallelism = runtime_context.get_number_of_parallel_subtasks()
+
+    def map(self, value: Any) -> Any:
+        if value[1] % self._parallelism != self._subtask:
+            raise RuntimeError(f"record {value} came to subtask {self._subtask}")
+        return value
+
+
+class JavaStream:
+    """`_j_data_stream` of a stream, as far as a function that has a stand-in may be put behind it."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def map(self, function: Any) -> JavaStream:
+        return JavaStream(self.stream.map(function, output_type=self.stream.get_type()))
+
+    def __getattr__(self, name: str) -> Any:
+        raise NeedsJvm(name)
+
+
+class OptionKey:
+    """An option of Java: its key."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    def key(self) -> str:
+        return self._key
+
+
 STAND_INS: dict[str, Any] = {
+    "org.apache.flink.api.common.ExecutionConfig.PARALLELISM_DEFAULT": -1,
+    "org.apache.flink.api.common.ExecutionConfig.PARALLELISM_UNKNOWN": -2,
+    "org.apache.flink.configuration.ExecutionOptions.RUNTIME_MODE": OptionKey("execution.runtime-mode"),
+    "org.apache.flink.configuration.PipelineOptions.CLASSPATHS": OptionKey("pipeline.classpaths"),
+    "org.apache.flink.configuration.PipelineOptions.JARS": OptionKey("pipeline.jars"),
+    "org.apache.flink.python.util.PartitionCustomTestMapFunction": IsWhereItBelongs,
+    "org.apache.flink.python.util.PythonConfigUtil.getEnvironmentConfig": lambda environment: (
+        environment.getConfiguration()
+    ),
+    "org.apache.flink.runtime.state.storage.JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE": 5
+    * 1024
+    * 1024,
     "org.apache.flink.types.Row": JavaRow,
     "org.apache.flink.connector.testutils.formats.DummyInitializationContext": lambda: None,
     "org.apache.flink.api.common.eventtime.WatermarkStrategy.forGenerator": lambda supplier: supplier,
@@ -141,8 +193,8 @@ class JavaConfiguration:
     def getString(self, key: str, default: str | None) -> str | None:
         return self.values.get_string(key, default)
 
-    def getValue(self, option: Any) -> Any:
-        raise NeedsJvm("getValue")
+    def getValue(self, option: OptionKey) -> Any:
+        return self.values.get_string(option.key())
 
 
 class JavaEnvironment:
@@ -290,14 +342,15 @@ def install() -> None:
     )
     _module("pyflink.find_flink_home", _find_flink_source_root=needs_jvm)
     _module("pyflink.pyflink_gateway_server", on_windows=lambda: False)
-    _module("py4j.protocol", Py4JJavaError=MillstreamError)
+    protocol.Py4JJavaError = MillstreamError
     typeinfo._from_java_type = needs_jvm
     state_backend._from_j_state_backend = needs_jvm
     for schema in (serialization.SerializationSchema, serialization.DeserializationSchema):
         schema._j_serialization_schema = schema._j_deserialization_schema = property(JavaSchema)
     StreamExecutionEnvironment._j_stream_execution_environment = property(JavaEnvironment)
     WatermarkStrategy._j_watermark_strategy = property(needs_jvm)
-    data_stream.DataStream._j_data_stream = property(needs_jvm)
+    data_stream.DataStream._j_data_stream = property(JavaStream)
+    _wrap_java_streams()
     typeinfo.TypeInformation.get_java_type_info = needs_jvm
     Source.get_java_function = Sink.get_java_function = needs_jvm
     _share_configurations()
@@ -321,6 +374,19 @@ def _share_configurations() -> None:
             self.__dict__.update(j_configuration.values.__dict__)
 
     configuration.Configuration.__init__ = initialise
+
+
+def _wrap_java_streams() -> None:
+    """Let `DataStream(java_stream)` give the stream back that is in it."""
+    plain = data_stream.DataStream.__init__
+
+    def initialise(self: Any, first: Any, *others: Any) -> None:
+        if isinstance(first, JavaStream):
+            self.__dict__.update(first.stream.__dict__)
+        else:
+            plain(self, first, *others)
+
+    data_stream.DataStream.__init__ = initialise
 
 
 def _tell_sinks_their_type() -> None:

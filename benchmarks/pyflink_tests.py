@@ -25,6 +25,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import cloudpickle
+
 FOLDERS = ("common/tests", "datastream/tests", "datastream/connectors/tests", "datastream/formats/tests")
 TIME_LIMIT_SECONDS = 120
 
@@ -114,9 +116,12 @@ def main() -> int:
     from millstream import compat  # after the options: they are read when it is imported
 
     compat.install()
+    if arguments.target != "local":
+        import pyspark.sql  # noqa: F401 - before the stand-ins give an error of Py4J another class
     import pyflink_stand_ins
 
     pyflink_stand_ins.install()
+    cloudpickle.register_pickle_by_value(pyflink_stand_ins)
     signal.signal(signal.SIGALRM, _out_of_time)
     faulthandler.enable()
     warnings.simplefilter("ignore")
@@ -164,6 +169,7 @@ def _load(package: Path, path: Path) -> ModuleType:
     assert spec is not None and spec.loader is not None, path
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    cloudpickle.register_pickle_by_value(module)  # slots have no PyFlink
     spec.loader.exec_module(module)
     return module
 
