@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from millstream.common.errors import JobDefinitionError, NotSupportedError
+from millstream.common.configuration import Configuration
+from millstream.common.errors import JobDefinitionError, NotSupportedError, TypeMismatchError
 from millstream.common.not_yet import NotYetAttributeError
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.table.datagen import build_datagen_source, row_type
+from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.table_descriptor import TableDescriptor
 
 __all__ = ["StreamTableEnvironment", "Table"]
 
 
 class _StreamEnvironment(Protocol):
+    def configure(self, configuration: Configuration) -> None: ...
+
     def from_source(
         self, source: Any, watermark_strategy: WatermarkStrategy, source_name: str, type_info: Any = None
     ) -> Any: ...
@@ -52,23 +56,31 @@ class StreamTableEnvironment:
 
     @staticmethod
     def create(
-        stream_execution_environment: Any = None, environment_settings: Any = None
+        stream_execution_environment: Any = None, environment_settings: EnvironmentSettings | None = None
     ) -> StreamTableEnvironment:
         """Make an environment for tables.
 
         Args:
             stream_execution_environment: Where the streams are.
-            environment_settings: Not taken yet.
+            environment_settings: Their mode and options hold for the streams too.
 
         Raises:
-            NotSupportedError: If there is no stream environment, or there are settings.
+            NotSupportedError: If there is no stream environment.
+            TypeMismatchError: If the settings are something else.
         """
-        if stream_execution_environment is None or environment_settings is not None:
+        if environment_settings is not None and not isinstance(environment_settings, EnvironmentSettings):
+            raise TypeMismatchError(
+                f"environment_settings is a {type(environment_settings).__name__}",
+                hint="Use EnvironmentSettings.in_streaming_mode() or in_batch_mode().",
+            )
+        if stream_execution_environment is None:
             raise NotSupportedError(
-                "a table environment was made without a stream environment, or with settings",
+                "a table environment was made without a stream environment",
                 detail="The Table API comes with a later release.",
                 hint="Use StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment()).",
             )
+        if environment_settings is not None:
+            stream_execution_environment.configure(environment_settings.get_configuration())
         return StreamTableEnvironment(stream_execution_environment)
 
     if not TYPE_CHECKING:  # to checkers, what is not there is not there
