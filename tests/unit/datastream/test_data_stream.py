@@ -173,6 +173,16 @@ def test_a_keyed_stream_is_not_dealt_anew(env, repartition):
     assert edges(keyed.key_by(int).map(str)) == [("Collection Source", partitioners.KeyGroups(int), None)]
 
 
+def test_a_keyed_stream_is_collected_with_its_keys():
+    settings = {"execution.target": "local", "parallelism.default": 1}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    keyed = env.from_collection(["a", "bb", "c", "dd"]).map(str.upper).set_parallelism(1).key_by(len)
+    expected = [Row(f0=1, f1="A"), Row(f0=2, f1="BB"), Row(f0=1, f1="C"), Row(f0=2, f1="DD")]
+    assert keyed.execute_and_collect(limit=3) == expected[:3]
+    with keyed.execute_and_collect() as rows:
+        assert list(rows) == expected
+
+
 def test_a_custom_partitioner_gets_its_key_selector(env):
     def modulo(key, count):
         return key % count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -16,6 +17,7 @@ from millstream.common.functions import (
 )
 from millstream.common.type_variables import KEY, R, T
 from millstream.common.typeinfo import TypeInformation
+from millstream.common.types import Row
 from millstream.datastream.streams.data_stream import DataStream
 from millstream.datastream.streams.windowed_stream import WindowedStream
 from millstream.operators.functions_adapter import as_keyed_process, as_reduce
@@ -144,6 +146,25 @@ class KeyedStream(DataStream[T], Generic[T, KEY]):
         from millstream.datastream.streams.interval_join import IntervalJoin
 
         return IntervalJoin(self, other_stream)
+
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
+        """Run the program and bring this stream's records here, each as `Row(f0=key, f1=record)`, as PyFlink does.
+
+        Args:
+            job_execution_name: Name of the job.
+            limit: Stop after so many records.
+
+        Returns:
+            An iterator over the rows as they come, to be closed; with a limit, a list.
+        """
+        ports = tuple(replace(port, partitioning=None) for port in self._ports)
+        selector = self._key_selector
+        rows = DataStream(self._environment, ports, self._type_info).map(
+            lambda value: Row(f0=selector(value), f1=value)
+        )
+        if len(ports) == 1:  # in the order in which the records come
+            rows._transformation.parallelism = ports[0].source.parallelism
+        return rows.execute_and_collect(job_execution_name, limit)
 
     def _repartition(self, partitioning: Partitioning) -> DataStream:
         raise JobDefinitionError(
