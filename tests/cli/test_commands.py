@@ -168,3 +168,62 @@ def test_example_is_found_in_the_checkout_or_the_package():
 def test_the_reference_page_of_options_is_up_to_date():
     page = Path(__file__).parents[2] / "docs" / "options.md"
     assert page.read_text() == invoke("config", "--markdown").output, "run: make docs"
+
+
+def test_config_shows_file_and_line_and_no_secrets(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MILLSTREAM_CONFIG", raising=False)
+    (tmp_path / "millstream.toml").write_text('[parallelism]\ndefault = 3\n[s3]\nsecret-key = "hush"\n')
+    result = CliRunner().invoke(main, ["config", "--json"])
+    assert "hush" not in result.output
+    found = {each["key"]: each for each in json.loads(result.output)}
+    assert found["parallelism.default"]["value"] == "3"
+    assert found["parallelism.default"]["source"] == "millstream.toml, line 2"
+    assert found["s3.secret-key"] | {"doc": "", "type": ""} == {
+        "key": "s3.secret-key",
+        "type": "",
+        "default": None,
+        "value": "***",
+        "source": "millstream.toml, line 4",
+        "doc": "",
+    }
+
+
+def test_config_takes_a_named_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("MILLSTREAM_CONF", "")
+    path = tmp_path / "config.yaml"
+    path.write_text("parallelism:\n  default: 5\n")
+    result = CliRunner().invoke(main, ["config", "--config", str(path), "--json", "parallelism"])
+    assert json.loads(result.output)[0]["value"] == "5"
+    result = CliRunner().invoke(main, ["config", "-D", "parallelism.default=6", "--json", "parallelism"])
+    assert [(each["value"], each["source"]) for each in json.loads(result.output)] == [("6", "command line")]
+
+
+PYFLINK_PROGRAM = """
+from pyflink.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([1]).map(lambda n: n, ).uid("map").print()
+env.execute()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("info",), 0, "Map"),
+        (("replay", "--checkpoint", "/no/such", "--uid", "map", "--key", "1"), 1, "/no/such"),
+    ],
+)
+def test_programs_for_pyflink_can_be_shown_and_replayed(tmp_path, arguments, code, said):
+    path = tmp_path / "job.py"
+    path.write_text(PYFLINK_PROGRAM)
+    done = subprocess.run(
+        [sys.executable, "-m", "millstream.cli", *arguments, "--pyflink", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == code, done.stderr
+    assert said in done.stdout + done.stderr
+    assert "ModuleNotFoundError" not in done.stderr

@@ -2,10 +2,13 @@ import os
 import signal
 import sys
 import textwrap
+from importlib.abc import MetaPathFinder
+from types import ModuleType
 
 import pytest
 
-from millstream.cli.script import JobRecorder, describe_error, launching_with, run_program
+from millstream.cli.script import JobRecorder, launching_with, run_program
+from millstream.common.error_display import describe_error
 from millstream.common.errors import ConfigurationError, JobExecutionError, UserFunctionError
 from millstream.graph import launcher
 from millstream.graph.launcher import JobLauncher, JobSubmission, RunningJob
@@ -199,3 +202,24 @@ def test_submission_takes_the_progress_listener_of_the_process():
     finally:
         launcher.set_progress_listener(None)
     assert JobSubmission("job", (), Configuration()).on_progress is None
+
+
+def test_program_written_against_pyflink_is_told_of_the_option(program, capsys, monkeypatch):
+    class NotInstalled(MetaPathFinder):
+        def find_spec(self, fullname, path=None, target=None):
+            if fullname.partition(".")[0] == "pyflink":
+                raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
+
+    monkeypatch.setattr(sys, "meta_path", [NotInstalled(), *sys.meta_path])
+    path = program("from pyflink.datastream import StreamExecutionEnvironment")
+    assert run_program(path, []) == 1
+    assert f"millstream run --pyflink {path}" in capsys.readouterr().err
+
+
+def test_program_that_ran_on_an_installed_pyflink_is_told_of_the_option(program, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyflink", ModuleType("pyflink"))
+    path = program("import pyflink")
+    assert run_program(path, []) == 1
+    said = capsys.readouterr().err
+    assert "It imports PyFlink itself" in said
+    assert f"millstream run --pyflink {path}" in said

@@ -1,4 +1,4 @@
-"""Every block of Python in README.md and docs/ runs, with the names that its page takes for granted.
+"""Every block of Python in README.md and docs/ runs, locally and on Spark, with the names its page takes for granted.
 
 Blocks are parts of programs. Each has a function here: it yields the names that the block finds, and what in its text
 stands for something else; the block runs; then the function looks at what came of it. A block without a function
@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import json
 import re
 import sqlite3
+import sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
+import cloudpickle
 import pytest
 
 from millstream import common, datastream
@@ -63,10 +66,19 @@ def public(*modules):
     }
 
 
-@pytest.fixture
-def env(tmp_path):
+@pytest.fixture(scope="module", autouse=True)
+def functions_by_value():
+    """Slots cannot import tests."""
+    module = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(module)
+    yield
+    cloudpickle.unregister_pickle_by_value(module)
+
+
+@pytest.fixture(params=["local", pytest.param("local[2]", marks=pytest.mark.spark)])
+def env(request, tmp_path):
     options = {
-        "execution.target": "local",
+        "execution.target": request.param,
         "millstream.epoch.fixed-records": 5,
         "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
     }
@@ -127,10 +139,12 @@ def record(**fields):
 @example("README.md", 0)
 def sums(case):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MILLSTREAM_CONFIG", '{"execution.target": "local"}')
+        target = case.env._configuration.get("execution.target")
+        patch.setenv("MILLSTREAM_CONFIG", json.dumps({"execution.target": target}))
         yield {}, {}
     expected = [f"({digit}, 100000, {sum(range(digit or 10, 1_000_001, 10))})" for digit in range(10)]
-    assert sorted(case.capsys.readouterr().out.splitlines()) == expected
+    printed = case.capsys.readouterr().out.splitlines()
+    assert sorted(line.partition("> ")[2] or line for line in printed) == expected
 
 
 # docs/async-io.md
@@ -163,13 +177,11 @@ def enrich(case):
 @example("async-io.md", 1)
 def score(case):
     class Model:
-        async def scores(self, texts):
+        async def score(self, texts):
             return [len(text) for text in texts]
 
     texts = case.env.from_collection(["a", "bb", "ccc"])
-    yield {"texts": texts}, {}
-    case.names["Score"].model = Model()
-    Model.score = Model.scores
+    yield {"texts": texts, "load_model": Model}, {}
     assert collect(case.names["scored"]) == [1, 2, 3]
 
 
@@ -469,3 +481,13 @@ def sliding(case):
     assert len(results) == 62
     assert ("a", 4_000, 2.0) in results
     assert ("a", 63_000, 3.0) in results
+
+
+# typing.md
+
+
+@example("typing.md", 0)
+def types_for_checkers(case):
+    yield {}, {"texts.execute_and_collect()  ": "all_of_them = list(texts.execute_and_collect())  "}
+    assert case.names["all_of_them"] == case.names["result"] == ["1", "2", "3"]
+    assert isinstance(case.names["by_length"], datastream.KeyedStream)

@@ -1,7 +1,7 @@
 """Forty programs of PyFlink, unmodified, against what PyFlink itself printed once (`README.md`).
 
 Order is no part of it, nor is which subtask a line comes from (`2> `), which depends on how keys are hashed. Each
-program runs on the local executor in this process, with epochs cut in several places.
+program runs on the local executor in this process, with epochs cut in several places, and once on Spark.
 """
 
 from __future__ import annotations
@@ -32,10 +32,25 @@ def marks(program):
     return [] if reason is None else [pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)]
 
 
+def epochs(program):
+    return [1] if WATERMARK_AFTER_EACH in program.read_text() else EPOCHS
+
+
 CASES = [
-    pytest.param(program, epoch_records, id=f"{program.stem}-{epoch_records}", marks=marks(program))
+    pytest.param(program, epoch_records, "local", id=f"{program.stem}-{epoch_records}", marks=marks(program))
     for program in PROGRAMS
-    for epoch_records in ([1] if WATERMARK_AFTER_EACH in program.read_text() else EPOCHS)
+    for epoch_records in epochs(program)
+]
+# Small epochs cost Spark a job each, and show nothing that the local executor does not.
+CASES += [
+    pytest.param(
+        program,
+        epochs(program)[-1],
+        "local[2]",
+        id=f"{program.stem}-spark",
+        marks=[*marks(program), pytest.mark.spark],
+    )
+    for program in PROGRAMS
 ]
 
 
@@ -74,9 +89,9 @@ def test_comparable_lines_do_not_tell_subtasks(line, without):
     assert comparable([line]) == [without]
 
 
-@pytest.mark.parametrize(("program", "epoch_records"), CASES)
-def test_program_prints_what_pyflink_printed(program, epoch_records, pyflink, monkeypatch, capfd):
-    options = {"execution.target": "local", "millstream.epoch.fixed-records": str(epoch_records)}
+@pytest.mark.parametrize(("program", "epoch_records", "target"), CASES)
+def test_program_prints_what_pyflink_printed(program, epoch_records, target, pyflink, monkeypatch, capfd):
+    options = {"execution.target": target, "millstream.epoch.fixed-records": str(epoch_records)}
     monkeypatch.setenv("MILLSTREAM_CONFIG", json.dumps(options))
     code = run_program(str(program), [])
     printed = capfd.readouterr()

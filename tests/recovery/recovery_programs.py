@@ -210,6 +210,47 @@ def rolling(env):
     return tapped(sums.union(most, joined.map(lambda record: ("reduce", *record))))
 
 
+class EveryKey(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        self.total.update((self.total.value() or 0) * 2 + value[2])
+        ctx.timer_service().register_event_time_timer(value[1] + 100)
+        yield "key", repr(ctx.get_current_key()), self.total.value()
+
+    def on_timer(self, timestamp, ctx):
+        yield "timer", repr(ctx.get_current_key()), timestamp, self.total.value() is None
+
+
+class ListingByName(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield "window", repr(key), context.window().start, sorted(elements)
+
+
+def keys_of_every_kind(env):
+    kinds = {
+        "a": [1, 2],
+        "b": float("nan"),
+        "c": 1,
+        "d": 1.0,
+        "e": True,
+        "f": {"x": {1, 2}},
+        "g": (1, [True]),
+    }
+    by_key = stamped(env).key_by(
+        lambda record: kinds[record[0]] * 1 if record[0] == "b" else kinds[record[0]]
+    )
+    totals = by_key.process(EveryKey()).uid("totals")
+    reduced = by_key.reduce(lambda a, b: (a[0], b[1], a[2] * 2 + b[2])).uid("reduced")
+    windows = (
+        by_key.window(TumblingEventTimeWindows.of(Time.milliseconds(100)))
+        .process(ListingByName())
+        .uid("windows")
+    )
+    return tapped(totals.union(reduced, windows))
+
+
 # Windows
 
 
@@ -503,6 +544,7 @@ PROGRAMS = {
         event_timers,
         processing_timers,
         rolling,
+        keys_of_every_kind,
         tumbling,
         sliding,
         sessions,

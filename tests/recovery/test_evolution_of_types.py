@@ -171,7 +171,7 @@ def test_keys_of_another_type_are_refused_before_the_job_starts(tmp_path, first,
         resume(path, program(value_of(LONG), second))
     told = raised.value.message
     assert 'operator "Keeper" (uid "keep")' in told
-    assert f"declared as {second!r}" in told
+    assert f"declared as {second.describe()}" in told
     assert f"they were {first!r}" in told
 
 

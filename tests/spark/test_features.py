@@ -80,6 +80,36 @@ def classes_lists_and_timers(environment):
     return readings.key_by(lambda reading: reading.kind).process(Remember())
 
 
+class Named(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        self.total.update((self.total.value() or 0) + value)
+        ctx.timer_service().register_event_time_timer(10**9)
+
+    def on_timer(self, timestamp, ctx):
+        yield type(ctx.get_current_key()).__name__, str(ctx.get_current_key()), self.total.value()
+
+
+def keys_of_every_kind(environment):
+    def key(n):
+        kinds = (
+            [1, 1.0, True],
+            [1],
+            {"a": {1, 2}},
+            float("nan"),
+            1,
+            1.0,
+            True,
+            Reading(Kind.ODD, [1]),
+            frozenset("a"),
+        )
+        return kinds[n % 9]
+
+    return numbers(environment).key_by(key).process(Named())
+
+
 def windows_with_triggers(environment):
     keyed = numbers(environment).map(lambda n: (n % 3, n)).set_parallelism(1).key_by(lambda pair: pair[0])
     counted = keyed.window(GlobalWindows.create()).trigger(PurgingTrigger.of(CountTrigger.of(10)))
@@ -161,6 +191,7 @@ def batch_mode(environment):
     "program",
     [
         classes_lists_and_timers,
+        keys_of_every_kind,
         windows_with_triggers,
         two_streams,
         broadcast_state,
@@ -189,7 +220,9 @@ class FailOnce(MapFunction):
         return value
 
 
-@pytest.mark.parametrize("program", [classes_lists_and_timers, windows_with_triggers, two_streams])
+@pytest.mark.parametrize(
+    "program", [classes_lists_and_timers, keys_of_every_kind, windows_with_triggers, two_streams]
+)
 def test_a_job_that_fails_on_spark_goes_on_from_its_checkpoint(
     new_environment, program, tmp_path, monkeypatch
 ):

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from millstream.cli.options import CONFIG_VARIABLE, check_settings, inherited_settings, parse_definitions
+from millstream.cli.options import (
+    CONFIG_VARIABLE,
+    JobOptions,
+    check_settings,
+    config_option,
+    file_settings,
+    inherited_settings,
+    parse_definitions,
+)
 
 if TYPE_CHECKING:
     from millstream.common.options import ConfigOption
@@ -44,16 +52,18 @@ class OptionValue:
 @click.option(
     "-D", "definitions", multiple=True, metavar="KEY=VALUE", callback=parse_definitions, help="Set an option."
 )
+@config_option
 @click.option("--json", "form", flag_value="json", help="Print JSON.")
 @click.option("--markdown", "form", flag_value="markdown", help="Print the reference page: without values.")
 @click.argument("prefix", default="", metavar="[PREFIX]")
-def command(definitions: dict[str, str], form: str | None, prefix: str) -> None:
+def command(definitions: dict[str, str], config: str | None, form: str | None, prefix: str) -> None:
     """List the options whose key begins with PREFIX (all without it).
 
-    Each with its default, its value, and where that comes from: default, environment, command line. What
-    programs set themselves is not seen here.
+    Each with its default, its value, and where that comes from: default, file and line, environment, command line.
+    What programs set themselves is not seen here.
     """
     check_settings(definitions)
+    JobOptions(definitions={}, config=config).export()
     values = [value for value in collect_values(definitions) if value.key.startswith(prefix)]
     if not values:
         raise click.UsageError(f'no option begins with "{prefix}"')
@@ -61,29 +71,44 @@ def command(definitions: dict[str, str], form: str | None, prefix: str) -> None:
 
 
 def collect_values(definitions: dict[str, str]) -> list[OptionValue]:
-    """Return all options, then other keys that are set; values from the environment and `definitions`."""
-    from millstream.common.options import ALL_OPTIONS, ConfigOption, OptionType
+    """Return all options, then other keys that are set; values from files, the environment and `definitions`."""
+    from millstream.common.options import ALL_OPTIONS, ConfigOption, OptionType, current_key
 
-    inherited = inherited_settings()
+    inherited = {current_key(key): value for key, value in inherited_settings().items()}
+    definitions = {current_key(key): value for key, value in definitions.items()}
     check_settings({key: str(value) for key, value in inherited.items()})
+    files = {current_key(setting.key): setting for setting in file_settings()}
     known = {option.key: option for option in ALL_OPTIONS}
-    others = sorted((inherited.keys() | definitions.keys()) - known.keys())
+    others = sorted((files.keys() | inherited.keys() | definitions.keys()) - known.keys())
     options = [*ALL_OPTIONS, *(ConfigOption(key, OptionType.STRING, None, "") for key in others)]
     values = []
     for option in options:
         value, source = option.default, "default"
+        if option.key in files:
+            value, source = option.convert(files[option.key].value), _shortened(files[option.key].place)
         if option.key in inherited:
             value, source = option.convert(inherited[option.key]), f"environment {CONFIG_VARIABLE}"
         if option.key in definitions:
             value, source = option.convert(definitions[option.key]), "command line"
         doc = (
-            option.doc
+            _documentation(option)
             if option.key in known
             else "Not an option of millstream; programs and Spark may read it."
         )
         default = _as_text(option, option.default)
         values.append(OptionValue(option.key, option.type.value, default, _shown(option, value), source, doc))
     return values
+
+
+def _shortened(place: str) -> str:
+    """Return a place in a file, relative to the present directory if the file is below it."""
+    return place.removeprefix(f"{os.getcwd()}{os.sep}")
+
+
+def _documentation(option: ConfigOption) -> str:
+    """Return what an option does, and under which older keys it is known as well."""
+    older = ", ".join(option.fallback_keys)
+    return f"{option.doc} Older: {older}." if older else option.doc
 
 
 def _shown(option: ConfigOption, value: object) -> str | None:

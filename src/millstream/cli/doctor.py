@@ -82,6 +82,7 @@ def check_python() -> Iterator[Finding]:
 PACKAGES = {
     "pyspark": ("jobs run on the local executor only (--target local)", Verdict.FAIL, "pyspark"),
     "cloudpickle": ("no job runs", Verdict.FAIL, "cloudpickle"),
+    "pyyaml": ("Flink's config.yaml is not read", Verdict.WARN, "pyyaml"),
     "pyarrow": (
         "no Parquet files, and no other file systems than this machine's",
         Verdict.WARN,

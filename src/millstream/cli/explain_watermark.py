@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 import click
@@ -25,8 +25,8 @@ Document = dict[str, Any]
 def command(job: str | None, *, as_json: bool, show_all: bool) -> None:
     """Tell what holds back the watermark of a job that runs on this machine for this user.
 
-    JOB is the job's name, or its id or the beginning of it; it may be left out if one job runs. A job is known
-    from its first second on.
+    JOB is the job's name, or its id or the beginning of it; it may be left out if one job runs. What there is to
+    tell is known when its first epoch has ended.
     """
     # Not needed to print help.
     from millstream.common.errors import MillstreamError
@@ -34,22 +34,48 @@ def command(job: str | None, *, as_json: bool, show_all: bool) -> None:
 
     try:
         running = read_running_jobs()
+        running += _starting({each["job_id"] for each in running})
     except MillstreamError as error:
         click.echo(str(error), err=True)
         sys.exit(EXIT_FAILED)
     found = _choose(running, job)
+    if "epoch" not in found:
+        _tell_starting(found)
     if as_json:
         click.echo(json.dumps(found, indent=2))
     else:
         click.echo(_render(found, most=None if show_all else _SHOWN))
 
 
+def _starting(known: Set[str]) -> list[Document]:
+    """Return the jobs that run and have not told anything of their watermarks yet."""
+    from millstream.runtime.job.control_channel import find_jobs
+
+    return [
+        {"job_id": job.job_id, "name": job.name, "started_ms": job.started_ms}
+        for job in find_jobs()
+        if job.job_id not in known
+    ]
+
+
+def _tell_starting(job: Document) -> None:
+    from millstream.common.clock import SystemClock
+    from millstream.runtime.job.watermark_advice import format_duration
+
+    ran = format_duration(max(SystemClock().now_ms() - job["started_ms"], 0))
+    click.echo(
+        f'job {job["job_id"]} "{job["name"]}" began {ran} ago, and its first epoch has not ended\n'
+        "Detail: Watermarks are known at the end of each epoch.\n"
+        "Hint: Ask again in a second. If it stays so, see what a function or source waits for: `millstream list`, "
+        "or the job's own output.",
+        err=True,
+    )
+    sys.exit(EXIT_FAILED)
+
+
 def _choose(running: Sequence[Document], job: str | None) -> Document:
     if not running:
-        click.echo(
-            "no job runs on this machine for this user\nHint: A job is known from its first second on.",
-            err=True,
-        )
+        click.echo("no job runs on this machine for this user", err=True)
         sys.exit(EXIT_FAILED)
     named = [each for each in running if job is None or each["name"] == job or each["job_id"].startswith(job)]
     if len(named) == 1:

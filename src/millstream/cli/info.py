@@ -7,21 +7,25 @@ from typing import Any, NoReturn
 
 import click
 
-from millstream.cli.options import JobOptions, job_options
+from millstream.cli.options import JobOptions, install_pyflink, job_options, pyflink_option
 
 __all__ = ["command"]
 
 
 @click.command("info", context_settings={"allow_interspersed_args": False})
 @job_options
+@pyflink_option
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 @click.argument("program", type=click.Path(exists=True, dir_okay=False, readable=True), metavar="JOB.PY")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
-def command(program: str, arguments: tuple[str, ...], *, as_json: bool, **options: Any) -> None:
+def command(
+    program: str, arguments: tuple[str, ...], *, as_json: bool, pyflink: bool, **options: Any
+) -> None:
     """Show how the first job of JOB.PY would run: its operators, chains, levels and exchanges.
 
     The program itself is run up to its first execute().
     """
+    install_pyflink(pyflink)
     job_settings = JobOptions(**options)
     job_settings.export()
     sys.exit(_show_plan(program, arguments, as_json=as_json, verbose=job_settings.verbose))

@@ -1,7 +1,8 @@
 """The options that `run`, `demo` and `info` share, and how they reach the program.
 
 A program makes its own environment, so options travel to it as the environment variable `MILLSTREAM_CONFIG`,
-a JSON object of option keys and values, which `Configuration` reads::
+a JSON object of option keys and values, which `Configuration` reads (and the file that `--config` names as
+`MILLSTREAM_CONF`)::
 
     -p 4 --target local -D a.b=c   ->   {"parallelism.default": "4", "execution.target": "local", "a.b": "c"}
 """
@@ -12,20 +13,28 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from millstream.common.config_files import FileSetting
 
 __all__ = [
     "CONFIG_VARIABLE",
     "JobOptions",
     "check_settings",
+    "config_option",
+    "file_settings",
     "inherited_settings",
+    "install_pyflink",
     "job_options",
     "parse_definitions",
+    "pyflink_option",
 ]
 
 CONFIG_VARIABLE = "MILLSTREAM_CONFIG"
+FILE_VARIABLE = "MILLSTREAM_CONF"
 PARALLELISM_KEY = "parallelism.default"
 TARGET_KEY = "execution.target"
 DEBUG_KEY = "millstream.debug"
@@ -53,6 +62,7 @@ class JobOptions:
         allow_non_restored_state: Whether state in it may be dropped that no operator takes.
         claim_mode: Who owns it, NO_CLAIM or CLAIM; None for the configured mode.
         recover: Go on where a driver was lost.
+        config: A configuration file, in place of those that are found.
     """
 
     definitions: dict[str, str]
@@ -65,6 +75,7 @@ class JobOptions:
     allow_non_restored_state: bool = False
     claim_mode: str | None = None
     recover: bool = False
+    config: str | None = None
 
     def settings(self) -> dict[str, str]:
         """Return all of it as option keys and values; `-D` has the last word."""
@@ -91,10 +102,14 @@ class JobOptions:
         """Put the options into this process's environment, over those that are there.
 
         Raises:
-            click.UsageError: If a value does not fit its option, or the variable holds something else.
+            click.UsageError: If a value does not fit its option, the variable holds something else, or a
+                configuration file cannot be read.
         """
+        if self.config is not None:
+            os.environ[FILE_VARIABLE] = self.config
         settings = self.settings()
         check_settings(settings)
+        file_settings()
         os.environ[CONFIG_VARIABLE] = json.dumps(inherited_settings() | settings)
 
 
@@ -114,25 +129,44 @@ def inherited_settings() -> dict[str, Any]:
     return settings
 
 
+def file_settings() -> list[FileSetting]:
+    """Return the options of configuration files.
+
+    Raises:
+        click.UsageError: If one cannot be read, or has a value that does not fit.
+    """
+    # Not needed to print help.
+    from millstream.common.config_files import read_settings
+    from millstream.common.errors import ConfigurationError
+
+    try:
+        return read_settings(os.environ)
+    except ConfigurationError as error:
+        raise click.UsageError(str(error)) from error
+
+
 def check_settings(settings: dict[str, str]) -> None:
-    """Check values, and warn of keys that look mistyped; other keys may be a program's own.
+    """Check values, and warn of keys that look mistyped or have no effect; others may be a program's own.
 
     Raises:
         click.UsageError: If a value does not fit its option.
     """
     # Not needed to print help.
     from millstream.common.errors import ConfigurationError
-    from millstream.common.options import find_intended_key, find_option
+    from millstream.common.options import find_option, warning_about
+    from millstream.common.targets import check_target
 
     for key, value in settings.items():
         option = find_option(key)
         if option is not None:
             try:
-                option.convert(value)
+                converted = option.convert(value)
+                if key == TARGET_KEY:
+                    check_target(converted)
             except ConfigurationError as error:
                 raise click.UsageError(str(error)) from error
-        elif (intended := find_intended_key(key)) is not None:
-            click.echo(f'warning: no option is named "{key}"; did you mean "{intended}"?', err=True)
+        elif (warning := warning_about(key)) is not None:
+            click.echo(f"warning: {warning}", err=True)
 
 
 def parse_definitions(
@@ -155,7 +189,27 @@ def parse_definitions(
     return definitions
 
 
+config_option: Callable[[Decorated], Decorated] = click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, resolve_path=True),
+    help="Configuration file, millstream.toml or Flink's config.yaml, in place of those that are found.",
+)
+pyflink_option: Callable[[Decorated], Decorated] = click.option(
+    "--pyflink", is_flag=True, help="JOB.PY is written against PyFlink: import millstream as pyflink."
+)
+
+
+def install_pyflink(wanted: bool) -> None:
+    """Have programs get millstream when they import pyflink, if that is `wanted`."""
+    if wanted:
+        # Not needed to print help.
+        from millstream.common.pyflink_names import install
+
+        install()
+
+
 _DECORATORS = (
+    config_option,
     click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism."),
     click.option(
         "-D",

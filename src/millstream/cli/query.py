@@ -30,7 +30,7 @@ def command(
     """Show what KEY has in the keyed STATE of the operator UID of a running job, as of the last epoch that has ended.
 
     JOB is the job's name, or its id or the beginning of it. KEY is written as Python writes it: 17, "'17'" for the
-    text, "('a', 1)"; any other text stands for itself.
+    text, "('a', 1)"; any other text stands for itself. A key that has nothing shows None.
     """
     with reporting_errors():
         answer = choose_job(job).ask("query", uid=uid, state=state, key=key, window=window)

@@ -7,7 +7,13 @@ from typing import NoReturn
 
 import click
 
-from millstream.cli.options import JobOptions, parse_definitions
+from millstream.cli.options import (
+    JobOptions,
+    config_option,
+    install_pyflink,
+    parse_definitions,
+    pyflink_option,
+)
 
 __all__ = ["command"]
 
@@ -28,6 +34,8 @@ __all__ = ["command"]
 @click.option(
     "-D", "definitions", multiple=True, metavar="KEY=VALUE", callback=parse_definitions, help="Set an option."
 )
+@config_option
+@pyflink_option
 @click.option("--verbose", is_flag=True, help="Show all frames of errors.")
 @click.argument("program", type=click.Path(exists=True, dir_okay=False, readable=True), metavar="JOB.PY")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
@@ -41,6 +49,8 @@ def command(
     *,
     debug: bool,
     definitions: dict[str, str],
+    config: str | None,
+    pyflink: bool,
     verbose: bool,
 ) -> None:
     """Run one operator of JOB.PY for one KEY, with its state from a checkpoint, on the records behind it.
@@ -50,7 +60,8 @@ def command(
     program itself is run up to its first execute(), then only what the operator reads and the operator itself; its
     results go nowhere.
     """
-    JobOptions(definitions=definitions, verbose=verbose).export()
+    install_pyflink(pyflink)
+    JobOptions(definitions=definitions, verbose=verbose, config=config).export()
     # Imported here so that help and usage errors are quick.
     from millstream.cli.script import JobRecorder, run_program
     from millstream.graph.launcher import JobSubmission

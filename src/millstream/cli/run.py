@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from millstream.cli.options import JobOptions, job_options
+from millstream.cli.options import JobOptions, install_pyflink, job_options, pyflink_option
 
 __all__ = ["command", "run_with_options"]
 
@@ -34,9 +34,7 @@ __all__ = ["command", "run_with_options"]
     help="Go on from the last checkpoint of this job if its driver was lost, and run nothing if it had ended "
     "(high-availability.storageDir).",
 )
-@click.option(
-    "--pyflink", is_flag=True, help="JOB.PY is written against PyFlink: import millstream as pyflink."
-)
+@pyflink_option
 @click.argument("program", type=click.Path(exists=True, dir_okay=False, readable=True), metavar="JOB.PY")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
 def command(program: str, arguments: tuple[str, ...], pyflink: bool, **options: Any) -> None:
@@ -45,11 +43,7 @@ def command(program: str, arguments: tuple[str, ...], pyflink: bool, **options: 
     Options for millstream stand before JOB.PY; they have the last word over the environment and over
     configuration files, a program's own settings over them.
     """
-    if pyflink:
-        # Not needed to print help.
-        from millstream.common.pyflink_names import install
-
-        install()
+    install_pyflink(pyflink)
     sys.exit(run_with_options(program, arguments, JobOptions(**options)))
 
 

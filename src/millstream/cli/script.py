@@ -20,20 +20,16 @@ import runpy
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from types import FrameType, TracebackType
+from types import FrameType
 
 import click
 
 from millstream.common.clock import SystemClock
-from millstream.common.errors import (
-    JobDefinitionError,
-    JobExecutionError,
-    MillstreamError,
-    SessionLostError,
-)
+from millstream.common.error_display import describe_error
+from millstream.common.errors import JobDefinitionError, SessionLostError
+from millstream.common.pyflink_names import is_installed
 from millstream.common.signals import handle_once
 from millstream.graph.ending import end_jobs
 from millstream.graph.launcher import (
@@ -44,7 +40,7 @@ from millstream.graph.launcher import (
     set_launcher_override,
 )
 
-__all__ = ["JobRecorder", "describe_error", "launching_with", "run_as_main", "run_program"]
+__all__ = ["JobRecorder", "launching_with", "run_as_main", "run_program", "tell_error"]
 
 EXIT_FAILED = 1
 EXIT_SESSION_LOST = 75
@@ -133,10 +129,21 @@ def run_program(
     except SystemExit as end:
         return _exit_code(end)
     except Exception as error:  # noqa: BLE001 - a program may raise anything
-        click.echo(describe_error(error, path, verbose=verbose), err=True)
+        tell_error(error, path, verbose=verbose)
         lost = isinstance(error, SessionLostError) or isinstance(error.__cause__, SessionLostError)
         return EXIT_SESSION_LOST if lost else EXIT_FAILED
     return 0
+
+
+def tell_error(error: Exception, path: str, *, verbose: bool = False) -> None:
+    """Print what a user is to read about an error that ended the program `path`."""
+    click.echo(describe_error(error, path, verbose=verbose), err=True)
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "pyflink":
+        click.echo(
+            f"Hint: A program written against PyFlink runs with --pyflink: millstream run --pyflink {path}. "
+            "Or change pyflink to millstream in its imports.",
+            err=True,
+        )
 
 
 def run_as_main(path: str, arguments: Sequence[str]) -> None:
@@ -151,23 +158,13 @@ def run_as_main(path: str, arguments: Sequence[str]) -> None:
         sys.path[:] = search_path
 
 
-def describe_error(error: BaseException, path: str, *, verbose: bool = False) -> str:
-    """Return what a user is to read about an error that ended the program `path`.
-
-    Errors of a user's function begin with that function's traceback; frames of millstream are left out unless
-    `verbose`.
-    """
-    if verbose:
-        return "".join(traceback.format_exception(error)).rstrip("\n")
-    if isinstance(error, JobExecutionError):
-        return _describe_failed_job(error)
-    if isinstance(error, MillstreamError):
-        return f"{error}{_place(error, path)}"
-    error.__traceback__ = _program_frames(error.__traceback__, path)
-    return "".join(traceback.format_exception(error)).rstrip("\n")
-
-
 def _check_submitted(path: str, recorder: JobRecorder) -> None:
+    if recorder.submissions == 0 and "pyflink" in sys.modules and not is_installed():
+        raise JobDefinitionError(
+            f'program "{path}" ended without running a job here',
+            detail="It imports PyFlink itself, which is installed in this Python.",
+            hint=f"Have it import millstream as pyflink: millstream run --pyflink {path}.",
+        )
     if recorder.submissions == 0:
         raise JobDefinitionError(
             f'program "{path}" ended without running a job',
@@ -175,38 +172,6 @@ def _check_submitted(path: str, recorder: JobRecorder) -> None:
             hint="Call env.execute() as its last step, and check that it is reached "
             '(if __name__ == "__main__": main()).',
         )
-
-
-def _describe_failed_job(error: JobExecutionError) -> str:
-    cause = error.__cause__
-    # What the job's error says in detail is its cause, which is shown in full.
-    parts = [str(error) if cause is None else f"[{error.code}] {error.message}"]
-    while cause is not None:
-        text = str(cause) if isinstance(cause, MillstreamError) else f"{type(cause).__name__}: {cause}"
-        if not any(text in part for part in parts):
-            parts.insert(0, text)
-        # A millstream error says all there is to say; what is below it is for --verbose.
-        cause = None if isinstance(cause, MillstreamError) else cause.__cause__
-    return "\n".join(parts)
-
-
-def _place(error: BaseException, path: str) -> str:
-    """Return the line of the program that led to the error, as a further line of its message."""
-    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-    if not lines:
-        return ""
-    source = f": {lines[-1].line}" if lines[-1].line else ""
-    return f"\nProgram: {path}, line {lines[-1].lineno}{source}"
-
-
-def _program_frames(frames: TracebackType | None, path: str) -> TracebackType | None:
-    """Return a traceback from the program's first frame on; all of it if the program has none."""
-    current = frames
-    while current is not None:
-        if current.tb_frame.f_code.co_filename == path:
-            return current
-        current = current.tb_next
-    return None
 
 
 def _exit_code(end: SystemExit) -> int:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from millstream.cli.options import JobOptions, config_option, install_pyflink, pyflink_option
+
 if TYPE_CHECKING:
     from millstream.verify.scenario import Variation
     from millstream.verify.session import VerifiedJob
@@ -19,7 +21,6 @@ __all__ = ["command"]
 
 EXIT_FAILED = 1
 _SHOWN_FAILURES = 10
-_NOTICE_EVERY = 500
 
 
 @click.command("verify", context_settings={"allow_interspersed_args": True, "ignore_unknown_options": False})
@@ -38,8 +39,13 @@ _NOTICE_EVERY = 500
     help="Write what happens in each run to this file; the same seed gives the same bytes.",
 )
 @click.option(
-    "--pyflink", is_flag=True, help="JOB.PY is written against PyFlink: import millstream as pyflink."
+    "--progress/--no-progress",
+    "shows_progress",
+    default=True,
+    help="Show how many seeds are done and how long the others will take, on standard error.",
 )
+@config_option
+@pyflink_option
 @click.argument("program", type=click.Path(exists=True, dir_okay=False, readable=True), metavar="JOB.PY")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
 def command(
@@ -52,6 +58,8 @@ def command(
     jobs: int,
     vary: str | None,
     trace: str | None,
+    shows_progress: bool,
+    config: str | None,
     pyflink: bool,
 ) -> None:
     """Prove that the jobs of JOB.PY lose and repeat nothing, whatever fails.
@@ -63,25 +71,39 @@ def command(
     The exit code is 1 if a seed found something. ARGS of the program that look like options stand behind "--".
     """
     # Not needed to print help.
-    from millstream.cli.script import describe_error, launching_with, run_as_main
+    from millstream.cli.script import launching_with, run_as_main, tell_error
+    from millstream.cli.verify_progress import SeedProgress
+    from millstream.common.clock import SystemClock
     from millstream.verify.session import VerifyingLauncher, VerifyOptions
 
-    if pyflink:
-        from millstream.common.pyflink_names import install
-
-        install()
+    install_pyflink(pyflink)
+    JobOptions(definitions={}, config=config).export()
     if trace is not None:
         Path(trace).write_text("", encoding="utf-8")
     chosen = _variation(vary)
+    chosen_seeds = [seed] if seed is not None else range(first, first + seeds)
+    progress = SeedProgress(len(chosen_seeds), sys.stderr if shows_progress else None, SystemClock())
+    replay = _replay(program, arguments, vary, pyflink)
+
+    def begin(job: VerifiedJob) -> None:
+        _tell_job(job)
+        progress.begin()
+
+    def take(job: VerifiedJob, result: SeedResult) -> None:
+        if result.failed and len(job.summary.failures) <= _SHOWN_FAILURES:
+            progress.end()  # so that something can be printed; the next `advance` shows it again
+            _tell_result(result, replay)
+        progress.advance(job.summary.seeds, len(job.summary.failures))
+
     launcher = VerifyingLauncher(
         VerifyOptions(
-            seeds=[seed] if seed is not None else range(first, first + seeds),
+            seeds=chosen_seeds,
             processes=jobs,
             vary=chosen,
             trace=None if trace is None else Path(trace),
         ),
-        on_begin=_tell_job,
-        on_result=lambda job, result: _tell_result(job, result, _replay(program, arguments, vary, pyflink)),
+        on_begin=begin,
+        on_result=take,
     )
     try:
         with launching_with(launcher):
@@ -93,8 +115,10 @@ def command(
         click.echo("interrupted", err=True)
         sys.exit(130)
     except Exception as error:  # noqa: BLE001 - a program may raise anything
-        click.echo(describe_error(error, program), err=True)
+        tell_error(error, program)
         sys.exit(EXIT_FAILED)
+    finally:
+        progress.end()
     if not launcher.jobs:
         click.echo(f'program "{program}" ended without running a job', err=True)
         sys.exit(EXIT_FAILED)
@@ -135,23 +159,21 @@ def _tell_job(job: VerifiedJob) -> None:
         click.echo(f"  left alone, as its results depend on it: {dependency}")
 
 
-def _tell_result(job: VerifiedJob, result: SeedResult, replay: str) -> None:
-    summary = job.summary
-    if result.failed and len(summary.failures) <= _SHOWN_FAILURES:
-        click.echo(f"seed {result.seed} found something wrong")
-        for difference in result.differences:
-            click.echo(f"  {difference}")
-        if result.error is not None:
-            click.echo(f"  the job failed for good: {result.error}")
-        for point, kind in result.faults:
-            click.echo(f"  fault: {kind} at {point}")
-        if result.also_without_faults:
-            click.echo(
-                "  It is wrong without the faults as well: look at parallelism, epochs and order first."
-            )
-        click.echo(f"  Replay: {_with_seed(replay, result.seed)}")
-    elif summary.seeds % _NOTICE_EVERY == 0:
-        click.echo(f"  {summary.seeds:,} seeds, {len(summary.failures)} failures")
+def _tell_result(result: SeedResult, replay: str) -> None:
+    click.echo(f"seed {result.seed} found something wrong")
+    for difference in result.differences:
+        click.echo(f"  {difference}")
+    if result.error is not None:
+        click.echo(f"  the job failed for good: {result.error}")
+    for point, kind in result.faults:
+        click.echo(f"  fault: {kind} at {point}")
+    if result.also_without_faults:
+        click.echo("  It is wrong without the faults as well: look at parallelism, epochs and order first.")
+    for culprit in result.culprits:
+        click.echo(
+            f"  {str(culprit)[0].upper()}{str(culprit)[1:]} is lost by a restart: what it holds belongs in state."
+        )
+    click.echo(f"  Replay: {_with_seed(replay, result.seed)}")
 
 
 def _with_seed(replay: str, seed: int) -> str:

@@ -12,11 +12,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from millstream.common.errors import ConfigurationError, shorten
 from millstream.common.functions import Function
 from millstream.common.time import Duration, Time
+from millstream.common.type_variables import IN, OUT, V
 
 __all__ = [
     "NO_RETRY_STRATEGY",
@@ -33,9 +34,6 @@ __all__ = [
     "exception_type_predicate",
     "has_exception_predicate",
 ]
-
-IN = TypeVar("IN")
-OUT = TypeVar("OUT")
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
@@ -100,7 +98,7 @@ class BatchAsyncFunction(Function, Generic[IN, OUT]):
         )
 
 
-class AsyncRetryPredicate(ABC, Generic[OUT]):
+class AsyncRetryPredicate(ABC, Generic[V]):
     """Tells which results and exceptions ask for another attempt."""
 
     @abstractmethod
@@ -112,7 +110,7 @@ class AsyncRetryPredicate(ABC, Generic[OUT]):
         """Return what judges the exception of a call; None if every exception is final."""
 
 
-class AsyncRetryStrategy(ABC, Generic[OUT]):
+class AsyncRetryStrategy(ABC, Generic[V]):
     """Decides whether and when a call is tried again.
 
     One object serves all elements of a subtask, so what it returns may depend on the number of attempts only.
@@ -127,7 +125,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         """Return the pause before the next attempt in milliseconds, after so many attempts."""
 
     @abstractmethod
-    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
+    def get_retry_predicate(self) -> AsyncRetryPredicate[V]:
         """Return what tells which results and exceptions ask for another attempt."""
 
     @staticmethod
@@ -178,7 +176,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         )
 
 
-class RetryPredicate(AsyncRetryPredicate[OUT]):
+class RetryPredicate(AsyncRetryPredicate[V]):
     """Two callables, either of which may be None."""
 
     def __init__(
@@ -198,7 +196,7 @@ class RetryPredicate(AsyncRetryPredicate[OUT]):
         return self._exception_predicate
 
 
-class NoRetryStrategy(AsyncRetryStrategy[OUT]):
+class NoRetryStrategy(AsyncRetryStrategy[V]):
     """Never tries again."""
 
     def can_retry(self, current_attempts: int) -> bool:
@@ -209,12 +207,12 @@ class NoRetryStrategy(AsyncRetryStrategy[OUT]):
         """Return -1: there is no next attempt."""
         return -1
 
-    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
+    def get_retry_predicate(self) -> AsyncRetryPredicate[V]:
         """Return a predicate that asks for nothing."""
         return RetryPredicate(None, None)
 
 
-class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT]):
+class FixedDelayRetryStrategy(AsyncRetryStrategy[V]):
     """Tries again after the same pause each time.
 
     `max_attempts` counts what follows the first attempt, as in Flink: 3 allows four calls.
@@ -230,7 +228,7 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT]):
         _check_positive(max_attempts=max_attempts, backoff_time_millis=backoff_time_millis)
         self._max_attempts = max_attempts
         self._backoff_time_millis = backoff_time_millis
-        self._predicate: AsyncRetryPredicate[OUT] = RetryPredicate(result_predicate, exception_predicate)
+        self._predicate: AsyncRetryPredicate[V] = RetryPredicate(result_predicate, exception_predicate)
 
     def can_retry(self, current_attempts: int) -> bool:
         """Return whether there were at most `max_attempts` attempts."""
@@ -240,12 +238,12 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT]):
         """Return the pause in milliseconds."""
         return self._backoff_time_millis
 
-    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
+    def get_retry_predicate(self) -> AsyncRetryPredicate[V]:
         """Return what judges results and exceptions."""
         return self._predicate
 
 
-class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT]):
+class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[V]):
     """Tries again after pauses that grow by a factor, up to a longest one.
 
     In Flink the last pause is kept in the strategy, which all elements share, so elements that are tried again at
@@ -275,7 +273,7 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT]):
         self._initial_delay = initial_delay
         self._max_retry_delay = max_retry_delay
         self._multiplier = multiplier
-        self._predicate: AsyncRetryPredicate[OUT] = RetryPredicate(result_predicate, exception_predicate)
+        self._predicate: AsyncRetryPredicate[V] = RetryPredicate(result_predicate, exception_predicate)
 
     def can_retry(self, current_attempts: int) -> bool:
         """Return whether there were at most `max_attempts` attempts."""
@@ -291,7 +289,7 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT]):
             pause_ms = grown_ms
         return pause_ms
 
-    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
+    def get_retry_predicate(self) -> AsyncRetryPredicate[V]:
         """Return what judges results and exceptions."""
         return self._predicate
 

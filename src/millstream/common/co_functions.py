@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from millstream.common.functions import Function, KeyedProcessFunction, ProcessFunction, TimerService
+from millstream.common.type_variables import IN1, IN2, OUT, K
 
 if TYPE_CHECKING:
     from millstream.common.functions import TimeDomain
+    from millstream.common.output_tag import OutputTag
     from millstream.common.state import (
         BroadcastState,
         MapStateDescriptor,
@@ -35,50 +37,56 @@ __all__ = [
 ]
 
 
-class CoMapFunction(Function):
+class CoMapFunction(Function, Generic[IN1, IN2, OUT]):
     """One record of either stream in, at most one out."""
 
     @abstractmethod
-    def map1(self, value: Any) -> Any:
+    def map1(self, value: IN1) -> OUT | None:
         """Return the record to emit for one of the first stream; None emits nothing."""
 
     @abstractmethod
-    def map2(self, value: Any) -> Any:
+    def map2(self, value: IN2) -> OUT | None:
         """Return the record to emit for one of the second stream; None emits nothing."""
 
 
-class CoFlatMapFunction(Function):
+class CoFlatMapFunction(Function, Generic[IN1, IN2, OUT]):
     """One record of either stream in, any number out."""
 
     @abstractmethod
-    def flat_map1(self, value: Any) -> Iterable[Any] | None:
+    def flat_map1(self, value: IN1) -> Iterable[OUT] | None:
         """Yield the records to emit for one of the first stream."""
 
     @abstractmethod
-    def flat_map2(self, value: Any) -> Iterable[Any] | None:
+    def flat_map2(self, value: IN2) -> Iterable[OUT] | None:
         """Yield the records to emit for one of the second stream."""
 
 
-class CoProcessFunction(Function):
+class CoProcessFunction(Function, Generic[IN1, IN2, OUT]):
     """Any logic for each record of two streams, with access to time and side outputs."""
 
     class Context(ProcessFunction.Context, ABC):
         """What a record comes with."""
 
     @abstractmethod
-    def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element1(
+        self, value: IN1, ctx: CoProcessFunction.Context
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Take a record of the first stream; yield records, or `(OutputTag, record)` for a side output."""
 
     @abstractmethod
-    def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element2(
+        self, value: IN2, ctx: CoProcessFunction.Context
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Take a record of the second stream; yields as `process_element1` does."""
 
-    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterable[Any] | None:
+    def on_timer(
+        self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Called when a timer fires, as in Java Flink; only where both streams are keyed there are timers."""
         return None
 
 
-class KeyedCoProcessFunction(Function):
+class KeyedCoProcessFunction(Function, Generic[IN1, IN2, OUT, K]):
     """Any logic for each record of two keyed streams: state and timers of a key are shared by both."""
 
     class Context(KeyedProcessFunction.Context, ABC):
@@ -88,14 +96,20 @@ class KeyedCoProcessFunction(Function):
         """What a timer comes with."""
 
     @abstractmethod
-    def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element1(
+        self, value: IN1, ctx: KeyedCoProcessFunction.Context
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Take a record of the first stream; yield records, or `(OutputTag, record)` for a side output."""
 
     @abstractmethod
-    def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element2(
+        self, value: IN2, ctx: KeyedCoProcessFunction.Context
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Take a record of the second stream; yields as `process_element1` does."""
 
-    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterable[Any] | None:
+    def on_timer(
+        self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Called when a timer fires; yields as `process_element1` does."""
         return None
 
@@ -143,7 +157,7 @@ class BaseBroadcastProcessFunction(Function):
             """
 
 
-class BroadcastProcessFunction(BaseBroadcastProcessFunction):
+class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, OUT]):
     """Any logic for a stream without keys and a broadcast one."""
 
     class Context(BaseBroadcastProcessFunction.Context, ABC):
@@ -154,21 +168,21 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction):
 
     @abstractmethod
     def process_element(
-        self, value: Any, ctx: BroadcastProcessFunction.ReadOnlyContext
-    ) -> Iterable[Any] | None:
+        self, value: IN1, ctx: BroadcastProcessFunction.ReadOnlyContext
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Take a record of the stream that is not broadcast; yields records or `(OutputTag, record)`."""
 
     @abstractmethod
     def process_broadcast_element(
-        self, value: Any, ctx: BroadcastProcessFunction.Context
-    ) -> Iterable[Any] | None:
+        self, value: IN2, ctx: BroadcastProcessFunction.Context
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Take a broadcast record; called in every subtask, and has to do the same in each.
 
         Yields as `process_element` does: what it yields comes once from every subtask.
         """
 
 
-class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
+class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, OUT, K]):
     """Any logic for a keyed stream and a broadcast one."""
 
     class Context(BaseBroadcastProcessFunction.Context, ABC):
@@ -203,14 +217,14 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
 
     @abstractmethod
     def process_element(
-        self, value: Any, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext
-    ) -> Iterable[Any] | None:
+        self, value: IN1, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Take a record of the keyed stream, with its key's state; yields records or `(OutputTag, record)`."""
 
     @abstractmethod
     def process_broadcast_element(
-        self, value: Any, ctx: KeyedBroadcastProcessFunction.Context
-    ) -> Iterable[Any] | None:
+        self, value: IN2, ctx: KeyedBroadcastProcessFunction.Context
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Take a broadcast record; called in every subtask, and has to do the same in each.
 
         Yields as `process_element` does: what it yields comes once from every subtask.
@@ -218,36 +232,36 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
 
     def on_timer(
         self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext
-    ) -> Iterable[Any] | None:
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Called when a timer fires; yields as `process_element` does."""
         return None
 
 
-class JoinFunction(Function):
+class JoinFunction(Function, Generic[IN1, IN2, OUT]):
     """Makes one record of a pair."""
 
     @abstractmethod
-    def join(self, first: Any, second: Any) -> Any:
+    def join(self, first: IN1, second: IN2) -> OUT:
         """Return the record to emit."""
 
 
-class FlatJoinFunction(Function):
+class FlatJoinFunction(Function, Generic[IN1, IN2, OUT]):
     """Makes any number of records of a pair."""
 
     @abstractmethod
-    def join(self, first: Any, second: Any) -> Iterable[Any] | None:
+    def join(self, first: IN1, second: IN2) -> Iterable[OUT] | None:
         """Yield the records to emit."""
 
 
-class CoGroupFunction(Function):
+class CoGroupFunction(Function, Generic[IN1, IN2, OUT]):
     """Makes results of all records that two streams have for a key in a window; one side may be empty."""
 
     @abstractmethod
-    def co_group(self, first: Iterable[Any], second: Iterable[Any]) -> Iterable[Any] | None:
+    def co_group(self, first: Iterable[IN1], second: Iterable[IN2]) -> Iterable[OUT] | None:
         """Yield the records to emit."""
 
 
-class ProcessJoinFunction(Function):
+class ProcessJoinFunction(Function, Generic[IN1, IN2, OUT]):
     """Any logic for each pair of an interval join."""
 
     class Context(ABC):
@@ -267,6 +281,6 @@ class ProcessJoinFunction(Function):
 
     @abstractmethod
     def process_element(
-        self, left: Any, right: Any, ctx: ProcessJoinFunction.Context
-    ) -> Iterable[Any] | None:
+        self, left: IN1, right: IN2, ctx: ProcessJoinFunction.Context
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Yield records to emit, or `(OutputTag, record)` for a side output."""

@@ -2,7 +2,7 @@
 
 Values lie in layers, and where each came from is remembered::
 
-    default  <  file  <  env  <  command line  <  code
+    default  <  file  <  environment and command line  <  code
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import json
 import os
 from collections.abc import Mapping
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
+from millstream.common.config_files import read_settings
 from millstream.common.errors import ConfigurationError
 from millstream.common.options import (
     DEFAULT_PARALLELISM,
@@ -21,6 +23,7 @@ from millstream.common.options import (
     TARGET,
     ConfigOption,
     OptionType,
+    current_key,
     find_option,
 )
 
@@ -43,7 +46,8 @@ class ConfigSource(Enum):
 class Configuration:
     """Option values by key; known options are checked when they are set.
 
-    Keys that millstream does not know are kept as they are: they may be a user's own, or Spark's.
+    Keys that millstream does not know are kept as they are: they may be a user's own, or Spark's. Older keys of
+    Flink are other names of the current ones, in every method.
 
     >>> configuration = Configuration().set_string("execution.checkpointing.interval", "10 s")
     >>> configuration.get_integer("execution.checkpointing.interval", 0)
@@ -65,6 +69,22 @@ class Configuration:
         for key, value in map.items():
             configuration.set(key, value)
         return configuration
+
+    @staticmethod
+    def load(environment: Mapping[str, str], directory: Path | None = None) -> Configuration:
+        """Make a configuration of what files say, under what the command line left in `MILLSTREAM_CONFIG`.
+
+        Args:
+            environment: Variables of the process.
+            directory: Where to look for a project's file; by default the present directory.
+
+        Raises:
+            ConfigurationError: If a file or the variable cannot be read, or a value does not fit its option.
+        """
+        configuration = Configuration()
+        for setting in read_settings(environment, directory):
+            configuration.set(setting.key, setting.value, source=ConfigSource.FILE)
+        return configuration.add_all(Configuration.from_environment(environment))
 
     @staticmethod
     def from_environment(environment: Mapping[str, str]) -> Configuration:
@@ -106,6 +126,7 @@ class Configuration:
                 f"the key of an option is {key!r}", detail="It must be a non-empty string."
             )
         known = option if isinstance(option, ConfigOption) else find_option(key)
+        key = current_key(key)
         self._values[key] = value if known is None else known.convert(value)
         self._sources[key] = source
         return self
@@ -119,6 +140,7 @@ class Configuration:
         """
         key = option.key if isinstance(option, ConfigOption) else option
         known = option if isinstance(option, ConfigOption) else find_option(key)
+        key = current_key(key)
         if key in self._values:
             value = self._values[key]
             return value if known is None else known.convert(value)
@@ -126,10 +148,11 @@ class Configuration:
 
     def source(self, key: str) -> ConfigSource:
         """Return where the value of `key` came from; DEFAULT if nobody set it."""
-        return self._sources.get(key, ConfigSource.DEFAULT)
+        return self._sources.get(current_key(key), ConfigSource.DEFAULT)
 
     def get_string(self, key: str, default_value: str | None = None) -> str | None:
         """Return a value as a string, `default_value` if it is not set."""
+        key = current_key(key)
         return _as_string(self._values[key]) if key in self._values else default_value
 
     def set_string(self, key: str, value: str) -> Configuration:
@@ -178,10 +201,11 @@ class Configuration:
 
     def contains_key(self, key: str) -> bool:
         """Return whether a key is set."""
-        return key in self._values
+        return current_key(key) in self._values
 
     def remove_config(self, key: str) -> bool:
         """Unset a key; returns whether it was set."""
+        key = current_key(key)
         self._sources.pop(key, None)
         return self._values.pop(key, self) is not self
 
@@ -227,17 +251,21 @@ class Configuration:
 
     @staticmethod
     def parse_list_value(value: str) -> list[str]:
-        """Return the parts of a list written as `a;b` or as `[a, b]`.
+        """Return the parts of a list written as `a;b`, or in YAML: as `[a, b]` or with a line `- a` for each part.
 
-        >>> Configuration.parse_list_value("a; b"), Configuration.parse_list_value("[a, b]")
-        (['a', 'b'], ['a', 'b'])
+        >>> [Configuration.parse_list_value(text) for text in ("a;b", "[a, 'b']", "- a\\n- b")]
+        [['a', 'b'], ['a', 'b'], ['a', 'b']]
         """
         text = (value or "").strip()
         if text.startswith("[") and text.endswith("]"):
-            return [part.strip().strip("'\"") for part in text[1:-1].split(",") if part.strip()]
+            return [_unquoted(part) for part in text[1:-1].split(",") if part.strip()]
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if lines and all(line.startswith("- ") for line in lines):
+            return [_unquoted(line[2:]) for line in lines]
         return [part.strip() for part in text.split(";") if part.strip()]
 
     def _get_as(self, key: str, kind: OptionType, default: Any) -> Any:
+        key = current_key(key)
         if key not in self._values:
             return default
         return ConfigOption(key, kind).convert(self._values[key])
@@ -252,10 +280,16 @@ class Configuration:
         return hash(frozenset(self.to_dict().items()))
 
     def __str__(self) -> str:
-        return str(self.to_dict())
+        return f"{{{', '.join(f'{key}={value}' for key, value in self.to_dict().items())}}}"
 
     def __repr__(self) -> str:
         return f"Configuration({self.to_dict()!r})"
+
+
+def _unquoted(part: str) -> str:
+    """Return an item of a YAML list without blanks and quotation marks around it."""
+    part = part.strip()
+    return part[1:-1] if len(part) > 1 and part[0] == part[-1] and part[0] in "'\"" else part
 
 
 def _as_string(value: Any) -> str:

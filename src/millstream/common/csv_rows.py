@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from itertools import repeat
+from typing import Any, Final, Self
 
+from millstream.common.csv_text import CsvLines
 from millstream.common.errors import (
     ConfigurationError,
     MalformedRecordError,
@@ -21,10 +23,15 @@ from millstream.common.errors import (
 from millstream.common.row_text import Converter, scalar_reader, scalar_writer
 from millstream.common.serialization import DeserializationSchema, SerializationSchema
 from millstream.common.typeinfo import RowTypeInfo, TypeInformation
-from millstream.common.typeinfo_composite import _SequenceTypeInfo
+from millstream.common.typeinfo_basic import BasicTypeInfo
+from millstream.common.typeinfo_composite import TupleTypeInfo, _SequenceTypeInfo
 from millstream.common.types import Row
 
 __all__ = ["CsvRowDeserializationSchema", "CsvRowSerializationSchema"]
+
+
+_BARE: Final = frozenset(("BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "BIG_INT", "BIG_DEC"))
+"""Types that are never enclosed in quotation marks."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         dialect = self._dialect
         try:
             text = message.decode()
-            if dialect.allow_comments and text.startswith("#"):
+            if dialect.allow_comments and text.lstrip(" ").startswith("#"):
                 return None
             fields = self._split(text)
             if len(fields) != len(self._readers):
@@ -111,7 +118,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             if dialect.ignore_errors:
                 return None
             raise MalformedRecordError(
-                f"line {shorten(message)} does not fit {dialect.kind}: {error}",
+                f"line {shorten(message)} does not fit {dialect.kind.describe()}: {error}",
                 hint="Call set_ignore_parse_errors(True) to drop such lines.",
             ) from error
 
@@ -168,7 +175,13 @@ class CsvRowSerializationSchema(SerializationSchema):
 
     def __init__(self, dialect: _Dialect) -> None:
         self._dialect = dialect
-        self._writers = [_field_writer(kind, dialect) for kind in dialect.kind.get_field_types()]
+        self._lines = CsvLines(
+            dialect.field_delimiter,
+            quote=dialect.quote,
+            escape=dialect.escape or (None if dialect.quote else "\\"),
+            end=dialect.line_delimiter,
+        )
+        self._writers = [_field_writer(kind, dialect, self._lines) for kind in dialect.kind.get_field_types()]
 
     def serialize(self, value: Any) -> bytes:
         """Return a row's line.
@@ -177,18 +190,12 @@ class CsvRowSerializationSchema(SerializationSchema):
             TypeMismatchError: If it does not fit.
         """
         if self._dialect.kind.find_mismatch([value]) is not None:
-            raise TypeMismatchError(f"value {shorten(value)} does not fit {self._dialect.kind}")
-        dialect = self._dialect
-        line = io.StringIO()
-        csv.writer(
-            line,
-            delimiter=dialect.field_delimiter,
-            quotechar=dialect.quote,
-            escapechar=dialect.escape or (None if dialect.quote else "\\"),
-            quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
-            lineterminator="",
-        ).writerow([w(v) for w, v in zip(self._writers, dialect.kind._in_order(value), strict=True)])
-        return (line.getvalue() + dialect.line_delimiter).encode()
+            raise TypeMismatchError(f"value {shorten(value)} does not fit {self._dialect.kind.describe()}")
+        fields = zip(self._writers, self._dialect.kind._in_order(value), strict=True)
+        try:
+            return self._lines.join([write(field) for write, field in fields]).encode()
+        except ValueError as error:
+            raise TypeMismatchError(f"row {shorten(value)} cannot be written as CSV: {error}") from error
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CsvRowSerializationSchema, (self._dialect,)
@@ -262,28 +269,30 @@ def _split_reader(dialect: _Dialect, combine: Converter) -> Converter:
     return lambda text: combine(text.split(dialect.array_delimiter))
 
 
-def _field_writer(kind: TypeInformation, dialect: _Dialect) -> Converter:
-    scalar = scalar_writer(kind)
-    if scalar is not None:
-        simple = scalar
+def _field_writer(kind: TypeInformation, dialect: _Dialect, lines: CsvLines) -> Converter:
+    """Return what writes a field: numbers and truth values as they are, all else enclosed where it has to be."""
+    write = _text_writer(kind, dialect)
+    null = dialect.null_literal
+    if isinstance(kind, BasicTypeInfo) and kind.name in _BARE:
+        return lambda value: null if value is None else write(value)
+    return lambda value: null if value is None else lines.text(write(value))
 
-        def write(value: Any) -> str:
-            plain = simple(value)
-            return ("true" if plain else "false") if isinstance(plain, bool) else str(plain)
 
-    elif isinstance(kind, (_SequenceTypeInfo, RowTypeInfo)):
-        writers = (
-            [_field_writer(part, dialect) for part in kind.get_field_types()]
-            if isinstance(kind, RowTypeInfo)
-            else []
-        )
-        element = None if isinstance(kind, RowTypeInfo) else _field_writer(kind._element_type, dialect)
+def _text_writer(kind: TypeInformation, dialect: _Dialect) -> Converter:
+    if isinstance(kind, BasicTypeInfo):
+        iso = kind.name == "INSTANT" or kind.name.startswith("LOCAL_")
+        return scalar_writer(kind) or kind.to_text if iso else kind.to_text
+    if isinstance(kind, (RowTypeInfo, TupleTypeInfo)):
+        parts = [_text_writer(part, dialect) for part in kind.get_field_types()]
+        return lambda value: _joined(parts, value, dialect)
+    if isinstance(kind, _SequenceTypeInfo):
+        element = _text_writer(kind._element_type, dialect)
+        return lambda value: _joined(repeat(element, len(value)), value, dialect)
+    raise NotSupportedError(f"type {kind.describe()} has no CSV form")
 
-        def write(value: Any) -> str:
-            if element is not None:
-                return dialect.array_delimiter.join(element(each) for each in value)
-            return dialect.array_delimiter.join(w(each) for w, each in zip(writers, value, strict=True))
 
-    else:
-        raise NotSupportedError(f"type {kind.describe()} has no CSV form")
-    return lambda value: dialect.null_literal if value is None else write(value)
+def _joined(writers: Iterable[Converter], values: Iterable[Any], dialect: _Dialect) -> str:
+    pairs = zip(writers, values, strict=True)
+    return dialect.array_delimiter.join(
+        dialect.null_literal if value is None else write(value) for write, value in pairs
+    )

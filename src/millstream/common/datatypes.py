@@ -6,17 +6,21 @@ value (`check`); it does not convert values silently.
 
 from __future__ import annotations
 
+import copy
 import datetime
 import decimal
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 from millstream.common.errors import ConfigurationError, TypeMismatchError, shorten
+from millstream.common.time import Instant
 
 __all__ = [
     "ArrayType",
     "BigIntType",
+    "BinaryType",
     "BooleanType",
+    "CharType",
     "DataType",
     "DataTypes",
     "DateType",
@@ -24,6 +28,8 @@ __all__ = [
     "DoubleType",
     "FloatType",
     "IntType",
+    "LocalZonedTimestampType",
+    "MapType",
     "NumericType",
     "RowField",
     "RowType",
@@ -41,6 +47,7 @@ class DataType:
 
     Attributes:
         nullable: Whether None is among its values.
+        conversion_class: The Java class that Flink would hand values over as; kept only.
     """
 
     name: ClassVar[str] = ""
@@ -48,6 +55,13 @@ class DataType:
 
     def __init__(self, nullable: bool = True) -> None:
         self.nullable = nullable
+        self.conversion_class: str | None = None
+
+    def bridged_to(self, conversion_cls: str) -> Self:
+        """Return the same type with a Java class noted; without effect on values, as none of them goes to Java."""
+        bridged = copy.copy(self)
+        bridged.conversion_class = conversion_cls
+        return bridged
 
     def parse(self, text: str) -> Any:
         """Read one value from its text form.
@@ -130,6 +144,15 @@ class VarCharType(DataType):
 
     def _arguments(self) -> str:
         return f"({self.length})"
+
+
+class CharType(VarCharType):
+    """Text of `length` characters; shorter text is left as it is."""
+
+    name = "CHAR"
+
+    def __init__(self, length: int = 1, nullable: bool = True) -> None:
+        super().__init__(length, nullable)
 
 
 class BooleanType(DataType):
@@ -258,6 +281,17 @@ class DecimalType(NumericType):
         except decimal.InvalidOperation as error:
             raise ValueError(f"no {self.name} of {self.precision} digits") from error
 
+    def rounded(self, value: decimal.Decimal) -> decimal.Decimal:
+        """Return a number rounded half up to the scale, as Flink stores it.
+
+        Raises:
+            TypeMismatchError: If it has more digits before the point than the type.
+        """
+        try:
+            return value.quantize(self._unit, context=self._context)
+        except decimal.InvalidOperation as error:
+            raise TypeMismatchError(f"value {shorten(value)} does not fit type {self}") from error
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DecimalType) and str(self) == str(other)
 
@@ -305,7 +339,7 @@ class TimestampType(DataType):
     """A day and time without zone; in text `2013-01-31 05:15:00` or with a `T` between."""
 
     name = "TIMESTAMP"
-    python_types = (datetime.datetime,)
+    python_types: ClassVar[tuple[type, ...]] = (datetime.datetime,)
 
     def __init__(self, precision: int = 6, nullable: bool = True) -> None:
         super().__init__(nullable)
@@ -320,6 +354,18 @@ class TimestampType(DataType):
 
     def _arguments(self) -> str:
         return f"({self.precision})"
+
+
+class LocalZonedTimestampType(TimestampType):
+    """A moment, in Python a datetime: without zone it is in the machine's; in text as a timestamp, `Z` for UTC."""
+
+    name = "TIMESTAMP_LTZ"
+    python_types = (datetime.datetime, Instant)
+
+    def parse(self, text: str) -> datetime.datetime:
+        """Read an ISO date and time; with a zone it becomes the machine's."""
+        value = datetime.datetime.fromisoformat(text.strip())
+        return value if value.tzinfo is None else value.astimezone().replace(tzinfo=None)
 
 
 class VarBinaryType(DataType):
@@ -338,6 +384,39 @@ class VarBinaryType(DataType):
 
     def _arguments(self) -> str:
         return f"({self.length})"
+
+
+class BinaryType(VarBinaryType):
+    """Bytes, `length` of them; fewer are left as they are."""
+
+    name = "BINARY"
+
+    def __init__(self, length: int = 1, nullable: bool = True) -> None:
+        super().__init__(length, nullable)
+
+
+class MapType(DataType):
+    """A dict with keys of one type and values of one type."""
+
+    name = "MAP"
+
+    def __init__(self, key_type: DataType, value_type: DataType, nullable: bool = True) -> None:
+        super().__init__(nullable)
+        self.key_type = key_type
+        self.value_type = value_type
+
+    def check(self, value: Any) -> None:
+        """Check a dict, each of its keys and each of its values."""
+        super().check(value)
+        for key, item in (value or {}).items():
+            self.key_type.check(key)
+            self.value_type.check(item)
+
+    def _fits(self, value: Any) -> bool:
+        return isinstance(value, Mapping)
+
+    def _arguments(self) -> str:
+        return f"<{self.key_type}, {self.value_type}>"
 
 
 class ArrayType(DataType):
@@ -439,6 +518,11 @@ class DataTypes:
         return VarCharType(length, nullable)
 
     @staticmethod
+    def CHAR(length: int, nullable: bool = True) -> CharType:
+        """Text of `length` characters."""
+        return CharType(length, nullable)
+
+    @staticmethod
     def BOOLEAN(nullable: bool = True) -> BooleanType:
         """True or False."""
         return BooleanType(nullable)
@@ -494,6 +578,26 @@ class DataTypes:
         return TimestampType(precision, nullable)
 
     @staticmethod
+    def TIMESTAMP_LTZ(precision: int = 6, nullable: bool = True) -> LocalZonedTimestampType:
+        """A moment."""
+        return LocalZonedTimestampType(precision, nullable)
+
+    @staticmethod
+    def TIMESTAMP_WITH_LOCAL_TIME_ZONE(precision: int = 6, nullable: bool = True) -> LocalZonedTimestampType:
+        """A moment; the long name of TIMESTAMP_LTZ."""
+        return LocalZonedTimestampType(precision, nullable)
+
+    @staticmethod
+    def BINARY(length: int, nullable: bool = True) -> BinaryType:
+        """Bytes, `length` of them."""
+        return BinaryType(length, nullable)
+
+    @staticmethod
+    def VARBINARY(length: int, nullable: bool = True) -> VarBinaryType:
+        """Bytes, at most `length`."""
+        return VarBinaryType(length, nullable)
+
+    @staticmethod
     def BYTES(nullable: bool = True) -> VarBinaryType:
         """Bytes of any number."""
         return VarBinaryType(nullable=nullable)
@@ -502,6 +606,11 @@ class DataTypes:
     def ARRAY(element_type: DataType, nullable: bool = True) -> ArrayType:
         """A list of values of one type."""
         return ArrayType(element_type, nullable)
+
+    @staticmethod
+    def MAP(key_type: DataType, value_type: DataType, nullable: bool = True) -> MapType:
+        """A dict with keys of one type and values of one type."""
+        return MapType(key_type, value_type, nullable)
 
     @staticmethod
     def ROW(row_fields: Sequence[RowField] = (), nullable: bool = True) -> RowType:

@@ -4,8 +4,10 @@
 
     MillstreamError
     |-- ConfigurationError (ValueError)      an option or argument does not fit
+    |   `-- InterpreterError                 a Python that is to run functions cannot
     |-- TypeMismatchError (TypeError)        a value does not fit its declared type
     |-- StateAccessError (RuntimeError)      state or a timer used where there is no key
+    |   `-- StateQueryError                  somebody asked for state that is not there
     |-- NotSupportedError (NotImplementedError)  Flink has it, millstream does not (yet)
     |-- JobDefinitionError (ValueError)      the program does not describe a job that can run
     |-- NotSerializableError (TypeError)     a function or record cannot be pickled
@@ -20,6 +22,7 @@
     |-- StaleAttemptError (RuntimeError)     a request of an attempt that has ended
     |-- DriverSupersededError (RuntimeError) another driver has taken the job over
     `-- JobExecutionError (RuntimeError)     a job failed; its cause is chained
+        `-- JobRequestError                  a running job refused what it was asked
 
 Errors cross process boundaries, so every class pickles by its attributes.
 """
@@ -33,8 +36,10 @@ __all__ = [
     "CheckpointStorageError",
     "ConfigurationError",
     "DriverSupersededError",
+    "InterpreterError",
     "JobDefinitionError",
     "JobExecutionError",
+    "JobRequestError",
     "LostInputError",
     "LostOutputError",
     "MalformedRecordError",
@@ -48,6 +53,7 @@ __all__ = [
     "StaleAttemptError",
     "StateAccessError",
     "StateIncompatibleError",
+    "StateQueryError",
     "TypeMismatchError",
     "UserFunctionError",
     "shorten",
@@ -100,14 +106,27 @@ class MillstreamError(Exception):
             self.operator, self.subtask = operator, subtask
         return self
 
-    def __str__(self) -> str:
+    def summary(self) -> str:
+        """Return what happened and where, as another error's detail: `str(error)` without hint and traceback."""
+        return self._fact() if self.detail is None else f"{self._fact()}. {self.detail}"
+
+    def _fact(self) -> str:
         where = "" if self.operator is None else f' in operator "{self.operator}", subtask {self.subtask}'
-        lines = [f"[{self.code}] {self.message}{where}"]
+        return f"[{self.code}] {self.message}{where}"
+
+    def __str__(self) -> str:
+        lines = [self._fact()]
         if self.detail:
             lines.append(f"Detail: {self.detail}")
         if self.hint:
             lines.append(f"Hint: {self.hint}")
         return "\n".join(lines)
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows if nothing catches the error."""
+        from millstream.common.error_display import render_lines  # it knows the classes of this module
+
+        return render_lines(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore_error, (type(self), self.args, self.__dict__)
@@ -129,6 +148,12 @@ class ConfigurationError(MillstreamError, ValueError):
     domain = "user"
 
 
+class InterpreterError(ConfigurationError):
+    """A Python interpreter that is to run functions cannot: it is not there, or lacks what that takes."""
+
+    code = "INTERPRETER"
+
+
 class TypeMismatchError(MillstreamError, TypeError):
     """A value does not fit the type declared for it."""
 
@@ -141,6 +166,12 @@ class StateAccessError(MillstreamError, RuntimeError):
 
     code = "STATE_ACCESS"
     domain = "user"
+
+
+class StateQueryError(StateAccessError):
+    """A running job was asked for state that it does not have."""
+
+    code = "STATE_QUERY"
 
 
 class NotSupportedError(MillstreamError, NotImplementedError):
@@ -201,10 +232,28 @@ class UserFunctionError(MillstreamError, RuntimeError):
         self.user_traceback = user_traceback
         self.element = element
 
+    def summary(self) -> str:
+        """Return operator, subtask, class and message of what was raised."""
+        return f"{super().summary()}:\n{_raised(self.user_traceback)}"
+
     def __str__(self) -> str:
         head = self.user_traceback.rstrip("\n")
         element = "" if self.element is None else f"\nElement: {self.element}"
         return f"{head}\n{super().__str__()}{element}"
+
+
+def _raised(formatted_traceback: str) -> str:
+    """Return what follows the last frame of a formatted traceback: class and message, of any number of lines.
+
+    >>> _raised('Traceback (most recent call last):\\n  File "job.py", line 1, in f\\n    g()\\nValueError: a')
+    'ValueError: a'
+    """
+    lines = formatted_traceback.rstrip("\n").split("\n")
+    frames = [number for number, line in enumerate(lines) if line.startswith('  File "')]
+    after = lines[frames[-1] + 1 :] if frames else lines
+    while len(after) > 1 and after[0].startswith("  "):  # source, marks below it, repetitions
+        del after[0]
+    return "\n".join(after)
 
 
 class SlotLostError(MillstreamError, ConnectionError):
@@ -276,3 +325,22 @@ class JobExecutionError(MillstreamError, RuntimeError):
 
     code = "JOB_FAILED"
     domain = "user"
+
+
+class JobRequestError(JobExecutionError):
+    """A running job refused what it was asked by another process.
+
+    Attributes:
+        reason: Code of the job's error.
+    """
+
+    code = "JOB_REQUEST"
+
+    def __init__(
+        self, message: str, *, reason: str | None = None, detail: str | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.reason = reason or self.code
+
+    def __str__(self) -> str:
+        return super().__str__().replace(f"[{self.code}]", f"[{self.reason}]", 1)

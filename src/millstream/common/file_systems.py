@@ -298,7 +298,7 @@ def current() -> FileSystemSettings:
     """Return the settings of the job that this thread runs, else of the process, else of the command line."""
     settings = _of_job.get() or _installed
     if settings is None:
-        settings = FileSystemSettings.of(Configuration.from_environment(os.environ), os.environ)
+        settings = FileSystemSettings.of(Configuration.load(os.environ), os.environ)
     return settings
 
 

@@ -11,7 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from enum import Enum
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+from millstream.common.type_variables import ACC, IN, OUT, K, V, W
 
 if TYPE_CHECKING:
     from millstream.common.accumulators import (
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     )
     from millstream.common.distributed_cache import DistributedCache
     from millstream.common.metrics import MetricGroup
+    from millstream.common.output_tag import OutputTag
     from millstream.common.state import (
         AggregatingState,
         AggregatingStateDescriptor,
@@ -181,11 +184,11 @@ class Function(ABC):
 
     __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
 
-    def open(self, runtime_context: RuntimeContext) -> None:
-        """Called once before the first record."""
+    def open(self, runtime_context: RuntimeContext) -> Any:
+        """Called once before the first record; what it returns does not count (an `AsyncFunction`'s is awaited)."""
 
-    def close(self) -> None:
-        """Called once after the last record, also when the job fails."""
+    def close(self) -> Any:
+        """Called once after the last record, also when the job fails; what it returns does not count either."""
 
 
 class FunctionInitializationContext(ABC):
@@ -254,43 +257,43 @@ class CheckpointListener(ABC):
         """
 
 
-class MapFunction(Function):
+class MapFunction(Function, Generic[IN, OUT]):
     """One record in, one out."""
 
     @abstractmethod
-    def map(self, value: Any) -> Any:
+    def map(self, value: IN) -> OUT:
         """Return the record to emit."""
 
 
-class FlatMapFunction(Function):
+class FlatMapFunction(Function, Generic[IN, OUT]):
     """One record in, any number out."""
 
     @abstractmethod
-    def flat_map(self, value: Any) -> Iterable[Any] | None:
+    def flat_map(self, value: IN) -> Iterable[OUT] | None:
         """Yield the records to emit."""
 
 
-class FilterFunction(Function):
+class FilterFunction(Function, Generic[IN]):
     """Keeps or drops records."""
 
     @abstractmethod
-    def filter(self, value: Any) -> bool:
+    def filter(self, value: IN) -> bool:
         """Return whether to keep the record."""
 
 
-class ReduceFunction(Function):
+class ReduceFunction(Function, Generic[V]):
     """Combines two records into one of the same type."""
 
     @abstractmethod
-    def reduce(self, value1: Any, value2: Any) -> Any:
+    def reduce(self, value1: V, value2: V) -> V:
         """Return the combination of what was reduced so far and the next record."""
 
 
-class KeySelector(Function):
+class KeySelector(Function, Generic[IN, OUT]):
     """Gives a record's key."""
 
     @abstractmethod
-    def get_key(self, value: Any) -> Any:
+    def get_key(self, value: IN) -> OUT:
         """Return the key; hashable, and the same for the same record at any time."""
 
 
@@ -302,23 +305,23 @@ class Partitioner(Function):
         """Return the partition's index, in `[0, num_partitions)`."""
 
 
-class AggregateFunction(Function):
+class AggregateFunction(Function, Generic[IN, ACC, OUT]):
     """Folds records into an accumulator."""
 
     @abstractmethod
-    def create_accumulator(self) -> Any:
+    def create_accumulator(self) -> ACC:
         """Return a new, empty accumulator."""
 
     @abstractmethod
-    def add(self, value: Any, accumulator: Any) -> Any:
+    def add(self, value: IN, accumulator: ACC) -> ACC:
         """Return the accumulator with `value` added; may change and return the given one."""
 
     @abstractmethod
-    def get_result(self, accumulator: Any) -> Any:
+    def get_result(self, accumulator: ACC) -> OUT:
         """Return the result for an accumulator."""
 
     @abstractmethod
-    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+    def merge(self, acc_a: ACC, acc_b: ACC) -> ACC:
         """Return both accumulators combined; for session and sliding windows."""
 
 
@@ -350,7 +353,7 @@ class TimerService(ABC):
         """Remove an event-time timer; nothing happens if there is none."""
 
 
-class ProcessFunction(Function):
+class ProcessFunction(Function, Generic[IN, OUT]):
     """Any logic for each record, with access to time and side outputs."""
 
     class Context(ABC):
@@ -365,11 +368,13 @@ class ProcessFunction(Function):
             """Return the record's event time in epoch milliseconds, -2**63 if it has none."""
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element(
+        self, value: IN, ctx: ProcessFunction.Context
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Yield records to emit, or `(OutputTag, record)` for a side output."""
 
 
-class KeyedProcessFunction(Function):
+class KeyedProcessFunction(Function, Generic[IN, OUT, K]):
     """Any logic for each record of a keyed stream, with state and timers."""
 
     class Context(ProcessFunction.Context, ABC):
@@ -387,23 +392,27 @@ class KeyedProcessFunction(Function):
             """Return which kind of timer fired."""
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any] | None:
+    def process_element(
+        self, value: IN, ctx: KeyedProcessFunction.Context
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Yield records to emit, or `(OutputTag, record)` for a side output."""
 
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any] | None:
+    def on_timer(
+        self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Called when a timer fires; yields as `process_element` does."""
         return None
 
 
-class WindowFunction(Function):
+class WindowFunction(Function, Generic[IN, OUT, K, W]):
     """Makes results from all records of a window."""
 
     @abstractmethod
-    def apply(self, key: Any, window: Window, inputs: Iterable[Any]) -> Iterable[Any] | None:
+    def apply(self, key: K, window: W, inputs: Iterable[IN]) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Yield the results of one window of one key."""
 
 
-class ProcessWindowFunction(Function):
+class ProcessWindowFunction(Function, Generic[IN, OUT, K, W]):
     """Makes results from all records of a window, with access to time, state and side outputs."""
 
     class Context(ABC):
@@ -433,23 +442,23 @@ class ProcessWindowFunction(Function):
 
     @abstractmethod
     def process(
-        self, key: Any, context: ProcessWindowFunction.Context, elements: Iterable[Any]
-    ) -> Iterable[Any] | None:
+        self, key: K, context: ProcessWindowFunction.Context, elements: Iterable[IN]
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Yield the results of one window of one key."""
 
     def clear(self, context: ProcessWindowFunction.Context) -> None:
         """Clear per-window state; called when the window is cleaned up."""
 
 
-class AllWindowFunction(Function):
+class AllWindowFunction(Function, Generic[IN, OUT, W]):
     """Makes results from all records of a window of a stream without keys."""
 
     @abstractmethod
-    def apply(self, window: Window, inputs: Iterable[Any]) -> Iterable[Any] | None:
+    def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Yield the results of one window."""
 
 
-class ProcessAllWindowFunction(Function):
+class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
     """Makes results from all records of a window of a stream without keys, with state and side outputs."""
 
     class Context(ABC):
@@ -471,20 +480,35 @@ class ProcessAllWindowFunction(Function):
 
     @abstractmethod
     def process(
-        self, context: ProcessAllWindowFunction.Context, elements: Iterable[Any]
-    ) -> Iterable[Any] | None:
+        self, context: ProcessAllWindowFunction.Context, elements: Iterable[IN]
+    ) -> Iterable[OUT | tuple[OutputTag, Any]] | None:
         """Yield the results of one window."""
 
     def clear(self, context: ProcessAllWindowFunction.Context) -> None:
         """Clear per-window state; called when the window is cleaned up."""
 
 
-class SinkFunction(Function):
+class SinkFunction(Function, Generic[IN]):
     """Takes records out of the job, one by one, at least once."""
 
+    class Context(ABC):
+        """What a function may ask about the record that it is given; valid during that call."""
+
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """Return the record's timestamp, epoch milliseconds; None if it has none."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """Return the watermark, epoch milliseconds; `MIN_TIMESTAMP` before the first."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """Return the time, epoch milliseconds."""
+
     @abstractmethod
-    def invoke(self, value: Any) -> None:
-        """Write one record."""
+    def invoke(self, value: IN, *args: Any, **kwargs: Any) -> None:
+        """Write one record: `invoke(self, value)` or, with a `SinkFunction.Context`, `invoke(self, value, context)`."""
 
     def finish(self) -> None:
         """Write what is still held back; called once, when no record will follow. Not called after a failure."""

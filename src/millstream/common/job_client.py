@@ -48,6 +48,9 @@ class JobClient:
         self._job = job
         self._wait = wait
 
+    def __repr__(self) -> str:
+        return f"JobClient(job {self._job.job_id}, {self._job.status()})"
+
     def get_job_id(self) -> JobID:
         """Return the job's id."""
         return JobID(self._job.job_id)
@@ -102,9 +105,9 @@ class JobClient:
             namespace: The window or the like; None for the key as a whole.
 
         Returns:
-            A copy of the value: a list of list state, a dict of map state, the accumulator of aggregating state. Its
-            `result()` raises StateAccessError if there is no such operator or state, or the key has nothing in it,
-            and JobExecutionError if the job ends before.
+            A copy of the value: a list of list state, a dict of map state, the accumulator of aggregating state;
+            None if the key has nothing. Its `result()` raises StateAccessError if there is no such operator or
+            state, and JobExecutionError if the job ends before.
         """
         future = self._job.query_state(uid, state_name, key, namespace)
         return CompletableFuture(lambda: pickle.loads(future.result()), future.done)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from millstream.common.errors import shorten
+from millstream.common.html import html_table
 from millstream.common.job_id import JobID
 
 __all__ = ["JobExecutionResult"]
@@ -34,6 +36,14 @@ class JobExecutionResult:
     def get_all_accumulator_results(self) -> dict[str, Any]:
         """Return all accumulators by name."""
         return dict(self._accumulators)
+
+    def __repr__(self) -> str:
+        accumulators = f", accumulators={shorten(self._accumulators)}" if self._accumulators else ""
+        return f"JobExecutionResult(job {self._job_id}, {self._net_runtime_ms} ms{accumulators})"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, shorten(result)) for name, result in sorted(self._accumulators.items())]
+        return html_table(str(self), ("accumulator", "result"), rows)
 
     def __str__(self) -> str:
         return f"Job {self._job_id} finished in {self._net_runtime_ms} ms"

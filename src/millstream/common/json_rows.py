@@ -53,7 +53,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             if self._ignore:
                 return None
             raise MalformedRecordError(
-                f"message {shorten(message)} does not fit {self._type_info}: {error}",
+                f"message {shorten(message)} does not fit {self._type_info.describe()}: {error}",
                 hint="Call ignore_parse_errors() to drop such messages.",
             ) from error
 

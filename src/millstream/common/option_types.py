@@ -46,6 +46,7 @@ class ConfigOption:
         default: What holds when nobody sets it, already of that type; None for no value.
         doc: One or two sentences for users.
         choices: The only values allowed; empty for any.
+        fallback_keys: Older keys that Flink still takes for this option.
     """
 
     key: str
@@ -53,6 +54,7 @@ class ConfigOption:
     default: Any = None
     doc: str = ""
     choices: tuple[str, ...] = field(default=(), kw_only=True)
+    fallback_keys: tuple[str, ...] = field(default=(), kw_only=True)
 
     def convert(self, value: object) -> Any:
         """Return `value` as the option's type.

@@ -12,6 +12,7 @@ from typing import Final
 from millstream.common.option_types import ConfigOption, OptionType, parse_duration_ms
 from millstream.common.options_checkpointing import CHECKPOINT_INTERVAL as CHECKPOINT_INTERVAL
 from millstream.common.options_checkpointing import CHECKPOINTING_OPTIONS
+from millstream.common.options_elsewhere import why_without_effect
 from millstream.common.options_file_systems import FILE_SYSTEM_OPTIONS
 from millstream.common.options_python import JAR_OPTIONS, PYTHON_OPTIONS
 from millstream.common.options_state import STATE_OPTIONS
@@ -21,9 +22,11 @@ __all__ = [
     "SPARK_PREFIX",
     "ConfigOption",
     "OptionType",
+    "current_key",
     "find_intended_key",
     "find_option",
     "parse_duration_ms",
+    "warning_about",
 ]
 
 SPARK_PREFIX: Final = "spark."
@@ -47,6 +50,7 @@ OPERATOR_CHAINING: Final = ConfigOption(
     OptionType.BOOLEAN,
     True,
     "Whether operators that could hand records on directly do so.",
+    fallback_keys=("pipeline.operator-chaining",),
 )
 PIPELINE_NAME: Final = ConfigOption(
     "pipeline.name", OptionType.STRING, None, "Name of the job, if execute() gives none."
@@ -82,6 +86,7 @@ BUFFER_TIMEOUT: Final = ConfigOption(
     OptionType.DURATION,
     100,
     "Accepted for compatibility: epochs decide how long records wait.",
+    fallback_keys=("execution.buffer-timeout",),
 )
 EPOCH_TARGET_DURATION: Final = ConfigOption(
     "millstream.epoch.target-duration",
@@ -202,11 +207,22 @@ ALL_OPTIONS: Final[tuple[ConfigOption, ...]] = (
 )
 
 _BY_KEY = {option.key: option for option in ALL_OPTIONS}
+_BY_OLDER_KEY = {key: option for option in ALL_OPTIONS for key in option.fallback_keys}
 
 
 def find_option(key: str) -> ConfigOption | None:
-    """Return the option of that key; None if millstream has none (a user's own key, or one of Spark's)."""
-    return _BY_KEY.get(key)
+    """Return the option of that key; None if millstream has none (a user's own key, or one of Spark's).
+
+    >>> find_option("state.checkpoints.dir").key
+    'execution.checkpointing.dir'
+    """
+    return _BY_KEY.get(key) or _BY_OLDER_KEY.get(key)
+
+
+def current_key(key: str) -> str:
+    """Return the key under which an option is kept: the option's own for an older one, else `key` itself."""
+    option = _BY_OLDER_KEY.get(key)
+    return key if option is None else option.key
 
 
 def find_intended_key(key: str) -> str | None:
@@ -215,9 +231,26 @@ def find_intended_key(key: str) -> str | None:
     >>> find_intended_key("execution.checkpointing.intervall")
     'execution.checkpointing.interval'
     """
-    if key in _BY_KEY or key.startswith(SPARK_PREFIX):
+    if find_option(key) is not None or key.startswith(SPARK_PREFIX):
         return None
     # Needed for mistakes only.
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(key, _BY_KEY, n=1, cutoff=0.85)), None)
+
+
+def warning_about(key: str) -> str | None:
+    """Return what to tell who sets a key that is no option: that it looks mistyped, or why it has no effect.
+
+    None for options, for Spark's, and for keys that may be a user's own.
+
+    >>> warning_about("state.backend.local-recovery")
+    'option "state.backend.local-recovery" has no effect: state is always read back from the checkpoint storage'
+    """
+    if find_option(key) is not None or key.startswith(SPARK_PREFIX):
+        return None
+    intended = find_intended_key(key)
+    if intended is not None:
+        return f'no option is named "{key}"; did you mean "{intended}"?'
+    reason = why_without_effect(key)
+    return None if reason is None else f'option "{key}" has no effect: {reason}'

@@ -103,6 +103,7 @@ UNALIGNED: Final = ConfigOption(
     OptionType.BOOLEAN,
     False,
     "Accepted for compatibility: epochs are aligned without waiting, nothing is in flight between them.",
+    fallback_keys=("execution.checkpointing.unaligned",),
 )
 FORCE_UNALIGNED: Final = ConfigOption(
     "execution.checkpointing.unaligned.forced",
@@ -115,6 +116,7 @@ ALIGNED_TIMEOUT: Final = ConfigOption(
     OptionType.DURATION,
     0,
     "Accepted for compatibility, as execution.checkpointing.unaligned.enabled.",
+    fallback_keys=("execution.checkpointing.alignment-timeout",),
 )
 CHECKPOINT_STORAGE: Final = ConfigOption(
     "execution.checkpointing.storage",
@@ -123,27 +125,41 @@ CHECKPOINT_STORAGE: Final = ConfigOption(
     "Where checkpoints are kept: filesystem, in the directory that must be named then; jobmanager, in a temporary "
     "directory of the driver's host unless one is named.",
     choices=("jobmanager", "filesystem"),
+    fallback_keys=("state.checkpoint-storage",),
 )
 RETAINED_CHECKPOINTS: Final = ConfigOption(
     "execution.checkpointing.num-retained",
     OptionType.POSITIVE_INTEGER,
     1,
     "How many completed checkpoints are kept.",
+    fallback_keys=("state.checkpoints.num-retained",),
 )
 CHECKPOINT_DIRECTORY: Final = ConfigOption(
-    "execution.checkpointing.dir", OptionType.STRING, None, "Directory of checkpoints."
+    "execution.checkpointing.dir",
+    OptionType.STRING,
+    None,
+    "Directory of checkpoints.",
+    fallback_keys=(
+        "state.checkpoints.dir",
+        "state.backend.fs.checkpointdir",
+    ),
 )
 SAVEPOINT_DIRECTORY: Final = ConfigOption(
     "execution.checkpointing.savepoint-dir",
     OptionType.STRING,
     None,
     "Directory of savepoints that are asked for without one.",
+    fallback_keys=(
+        "state.savepoints.dir",
+        "savepoints.state.backend.fs.dir",
+    ),
 )
 INCREMENTAL: Final = ConfigOption(
     "execution.checkpointing.incremental",
     OptionType.BOOLEAN,
     True,
     "Whether a checkpoint writes only what changed since the last one, as far as operators can tell.",
+    fallback_keys=("state.backend.incremental",),
 )
 COMPACT_FROM_BYTES: Final = ConfigOption(
     "millstream.checkpointing.compact-from-bytes",
@@ -164,6 +180,7 @@ RECOVERY_PATH: Final = ConfigOption(
     OptionType.STRING,
     None,
     "Savepoint or checkpoint to begin from.",
+    fallback_keys=("execution.savepoint.path",),
 )
 HA_DIRECTORY: Final = ConfigOption(
     "high-availability.storageDir",
@@ -171,12 +188,20 @@ HA_DIRECTORY: Final = ConfigOption(
     None,
     "Directory that outlives drivers, where a job notes its newest checkpoint; checkpoints go there too, unless "
     "execution.checkpointing.dir says otherwise.",
+    fallback_keys=(
+        "high-availability.zookeeper.storageDir",
+        "recovery.zookeeper.storageDir",
+    ),
 )
 HA_CLUSTER_ID: Final = ConfigOption(
     "high-availability.cluster-id",
     OptionType.STRING,
     None,
     "Tells the job from others that use the directory, beside its name.",
+    fallback_keys=(
+        "high-availability.zookeeper.path.namespace",
+        "recovery.zookeeper.path.namespace",
+    ),
 )
 RECOVER: Final = ConfigOption(
     "millstream.recover",
@@ -211,25 +236,33 @@ CLAIM_MODE: Final = ConfigOption(
     "Who owns the checkpoint or savepoint that a job begins from: with CLAIM the job, which removes it when "
     "checkpoints of its own have taken its place; with NO_CLAIM the user.",
     choices=("NO_CLAIM", "CLAIM"),
+    fallback_keys=("execution.savepoint-restore-mode",),
 )
 IGNORE_UNCLAIMED_STATE: Final = ConfigOption(
     "execution.state-recovery.ignore-unclaimed-state",
     OptionType.BOOLEAN,
     False,
     "Whether state may be dropped that no operator of the program takes.",
+    fallback_keys=("execution.savepoint.ignore-unclaimed-state",),
 )
 CHANGELOG_ENABLED: Final = ConfigOption(
     "state.changelog.enabled",
     OptionType.BOOLEAN,
     False,
     "Accepted for compatibility: checkpoints are made of what changed anyway.",
+    fallback_keys=("state.backend.changelog.enabled",),
 )
 RESTART_STRATEGY: Final = ConfigOption(
     "restart-strategy.type",
     OptionType.STRING,
     None,
     "What happens when a job fails.",
-    choices=("none", "off", "disable", "fixed-delay", "failure-rate", "exponential-delay"),
+    choices=(
+        *("none", "off", "disable"),
+        *("fixed-delay", "failure-rate", "exponential-delay"),
+        *("fixeddelay", "failurerate", "exponentialdelay"),
+    ),
+    fallback_keys=("restart-strategy",),
 )
 RESTART_FIXED_DELAY_ATTEMPTS: Final = ConfigOption(
     "restart-strategy.fixed-delay.attempts",

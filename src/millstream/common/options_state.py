@@ -15,6 +15,7 @@ STATE_BACKEND: Final = ConfigOption(
     "Where keyed state lives: hashmap, live objects in the slot's memory; rocksdb, on the slot's disk, larger "
     "than memory if need be (the name is Flink's, the engine is LMDB).",
     choices=("hashmap", "rocksdb"),
+    fallback_keys=("state.backend",),
 )
 STATE_LOCAL_DIRECTORY: Final = ConfigOption(
     "state.backend.rocksdb.localdir",

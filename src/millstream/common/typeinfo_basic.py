@@ -107,7 +107,8 @@ class TypeInformation(ABC):
         return hash((type(self), self._identity()))
 
     def __repr__(self) -> str:
-        return self.describe()
+        """Return the type as PyFlink writes it, such as `RowTypeInfo(name: String, age: Integer)`."""
+        return type(self).__name__
 
 
 def _find(values: Iterable[Any], fits: Callable[[Any], bool]) -> int | None:
@@ -133,6 +134,9 @@ class BasicType(Enum):
     BIG_INT = "BigInteger"
     BIG_DEC = "BigDecimal"
     INSTANT = "Instant"
+
+
+_JAVA_NAMES: Final = {basic_type.name: basic_type.value for basic_type in BasicType}
 
 
 class BasicTypeInfo(TypeInformation):
@@ -162,6 +166,9 @@ class BasicTypeInfo(TypeInformation):
     def describe(self) -> str:
         """Return the name."""
         return self.name
+
+    def __repr__(self) -> str:
+        return _JAVA_NAMES.get(self.name) or super().__repr__()
 
     def _identity(self) -> object:
         return self.name
@@ -428,6 +435,9 @@ class LocalTimeTypeInfo(_ClassTypeInfo):
         }
         super().__init__(time_type.name, kinds[time_type], takes_none=True)
 
+    def __repr__(self) -> str:
+        return f"LocalTimeTypeInfo<{self.name}>"
+
 
 class SqlTimeTypeInfo(TypeInformation):
     """Factories of SQL's types of time."""
@@ -545,6 +555,9 @@ class PickledBytesTypeInfo(TypeInformation):
     def describe(self) -> str:
         """Return the name."""
         return "PICKLED_BYTE_ARRAY"
+
+    def __repr__(self) -> str:
+        return "PickledByteArrayTypeInfo"
 
     def find_mismatch(self, values: Sequence[Any], *, nullable: bool = False) -> int | None:
         """Return None: everything fits."""

@@ -46,6 +46,9 @@ class _FieldsTypeInfo(TypeInformation):
         """Return the word and the fields' types."""
         return f"{self._word}<{', '.join(kind.describe() for kind in self._field_types)}>"
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self._field_types))})"
+
     def _identity(self) -> object:
         return self._field_types
 
@@ -162,6 +165,12 @@ class RowTypeInfo(_FieldsTypeInfo):
         pairs = zip(self._field_names, self._field_types, strict=True)
         return f"ROW<{', '.join(f'{name} {kind.describe()}' for name, kind in pairs)}>"
 
+    def __repr__(self) -> str:
+        if not self._named:
+            return super().__repr__()
+        pairs = zip(self._field_names, self._field_types, strict=True)
+        return f"RowTypeInfo({', '.join(f'{name}: {kind!r}' for name, kind in pairs)})"
+
     def _identity(self) -> object:
         return self._field_names, self._field_types
 
@@ -257,13 +266,17 @@ def _refill(values: list[Any], present: list[Any]) -> list[Any]:
 
 
 class TupleTypeInfo(_FieldsTypeInfo):
-    """Tuples; fields are None only where their type takes it. Subclasses of tuple are taken, rows are not."""
+    """Tuples; fields are None only where their type takes it. Lists and rows of as many fields are taken too."""
 
     _word = "TUPLE"
     _nullable_fields = False
 
     def _has_shape(self, value: Any) -> bool:
-        return isinstance(value, tuple) and len(value) == len(self._field_types)
+        return isinstance(value, (tuple, list, Row)) and len(value) == len(self._field_types)
+
+    def adapts(self) -> bool:
+        """Return True: lists and rows become tuples."""
+        return True
 
     def _uniform_columns(self, values: Sequence[Any]) -> list[Sequence[Any]] | None:
         if set(map(type, values)) != {tuple} or set(map(len, values)) != {len(self._field_types)}:
@@ -276,11 +289,14 @@ class TupleTypeInfo(_FieldsTypeInfo):
 
     def conform(self, values: list[Any]) -> list[Any]:
         """Return tuples with adapted fields."""
-        if not values or not self.adapts():
+        kinds = set(map(type, values)) - {NoneType}
+        if kinds and super().adapts():
+            columns = self._conform_columns([value for value in values if value is not None])
+            if columns is not None:
+                return _refill(values, columns)
+        if all(issubclass(kind, tuple) for kind in kinds):
             return values
-        present = [value for value in values if value is not None]
-        columns = self._conform_columns(present) if present else None
-        return values if columns is None else _refill(values, columns)
+        return [tuple(value) if isinstance(value, (list, Row)) else value for value in values]
 
 
 class _SequenceTypeInfo(TypeInformation):
@@ -296,6 +312,9 @@ class _SequenceTypeInfo(TypeInformation):
     def describe(self) -> str:
         """Return the word and the elements' type."""
         return f"{self._word}<{self._element_type.describe()}>"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}<{self._element_type!r}>"
 
     def _identity(self) -> object:
         return self._element_type
@@ -379,6 +398,9 @@ class MapTypeInfo(TypeInformation):
         """Return the types of keys and values."""
         return f"MAP<{self._key_type.describe()}, {self._value_type.describe()}>"
 
+    def __repr__(self) -> str:
+        return f"MapTypeInfo<{self._key_type!r}, {self._value_type!r}>"
+
     def _identity(self) -> object:
         return self._key_type, self._value_type
 
@@ -424,6 +446,9 @@ class ExternalTypeInfo(TypeInformation):
     def describe(self) -> str:
         """Return the type inside."""
         return self._type_info.describe()
+
+    def __repr__(self) -> str:
+        return f"ExternalTypeInfo<{self._type_info!r}>"
 
     def _identity(self) -> object:
         return self._type_info

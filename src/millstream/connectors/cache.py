@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import cloudpickle
-
 from millstream.common.errors import NotSerializableError, SinkError, SourceError
 from millstream.common.file_systems import current
+from millstream.common.pickling import dump_lasting
 from millstream.common.private_files import create_own, open_own
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.spi.source import (
@@ -99,12 +98,9 @@ class _CacheWriter(SinkWriter):
 
 def _pickle(batch: tuple[list[Any], list[int] | None]) -> bytes:
     try:
-        return pickle.dumps(batch, protocol=5)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        try:
-            return bytes(cloudpickle.dumps(batch, protocol=5))
-        except Exception as error:
-            raise NotSerializableError(f"a record of a cached stream cannot be pickled: {error}") from error
+        return dump_lasting(batch)
+    except Exception as error:
+        raise NotSerializableError(f"a record of a cached stream cannot be pickled: {error}") from error
 
 
 class _CacheCommitter(Committer):

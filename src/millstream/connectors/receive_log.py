@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
-
 from millstream.common.durable import make_directories, sync_directory
 from millstream.common.errors import LostInputError, NotSerializableError, SourceError
 from millstream.common.file_systems import current
+from millstream.common.pickling import dump_lasting
 from millstream.common.private_files import open_own, private_directory, user_directory
 
 __all__ = ["LogPosition", "ReceiveLog", "check_log", "read_log"]
@@ -242,9 +241,6 @@ def _remove_if_empty(directory: str) -> None:
 
 def _pickle(entry: Any) -> bytes:
     try:
-        return pickle.dumps(entry, protocol=5)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        try:
-            return bytes(cloudpickle.dumps(entry, protocol=5))
-        except Exception as error:
-            raise NotSerializableError(f"a record of a source function cannot be pickled: {error}") from error
+        return dump_lasting(entry)
+    except Exception as error:
+        raise NotSerializableError(f"a record of a source function cannot be pickled: {error}") from error

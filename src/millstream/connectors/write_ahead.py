@@ -29,8 +29,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import cloudpickle
-
 from millstream.common.crash_points import reach
 from millstream.common.durable import make_directories, sync_directory, write_file
 from millstream.common.errors import (
@@ -41,6 +39,7 @@ from millstream.common.errors import (
     SinkError,
 )
 from millstream.common.file_systems import current
+from millstream.common.pickling import dump_lasting
 from millstream.common.private_files import create_own, open_own, private_directory, user_directory
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
@@ -406,11 +405,6 @@ def _read(path: str) -> Iterator[list[Any]]:
 
 def _pickle(values: list[Any]) -> bytes:
     try:
-        return pickle.dumps(values, protocol=5)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        try:
-            return bytes(cloudpickle.dumps(values, protocol=5))
-        except Exception as error:
-            raise NotSerializableError(
-                f"a record for a write-ahead sink cannot be pickled: {error}"
-            ) from error
+        return dump_lasting(values)
+    except Exception as error:
+        raise NotSerializableError(f"a record for a write-ahead sink cannot be pickled: {error}") from error

@@ -41,6 +41,7 @@ from millstream.datastream.async_data_stream import AsyncDataStream
 from millstream.datastream.checkpoint_config import CheckpointConfig
 from millstream.datastream.checkpoint_storage import (
     CheckpointStorage,
+    CustomCheckpointStorage,
     FileSystemCheckpointStorage,
     JobManagerCheckpointStorage,
 )
@@ -60,6 +61,7 @@ from millstream.datastream.execution_mode import RuntimeExecutionMode
 from millstream.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from millstream.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from millstream.datastream.state_backend import (
+    CustomStateBackend,
     EmbeddedRocksDBStateBackend,
     HashMapStateBackend,
     PredefinedOptions,
@@ -81,10 +83,12 @@ from millstream.datastream.window import (
 __all__ = [
     "CheckpointConfig",
     "CheckpointStorage",
+    "CustomCheckpointStorage",
     "FileSystemCheckpointStorage",
     "JobManagerCheckpointStorage",
     "CheckpointingMode",
     "ExternalizedCheckpointRetention",
+    "CustomStateBackend",
     "EmbeddedRocksDBStateBackend",
     "HashMapStateBackend",
     "PredefinedOptions",

@@ -17,6 +17,7 @@ from millstream.common.async_functions import (
 from millstream.common.errors import ConfigurationError, TypeMismatchError
 from millstream.common.functions import Function
 from millstream.common.time import Duration, Time, to_milliseconds
+from millstream.common.type_variables import R, S
 from millstream.common.typeinfo import TypeInformation
 from millstream.datastream.streams.data_stream import DataStream, transform
 from millstream.operators.async_io import AsyncWaitSpec
@@ -36,12 +37,12 @@ class AsyncDataStream:
 
     @staticmethod
     def unordered_wait(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[S],
+        async_function: AsyncFunction[S, R],
         timeout: Time,
         capacity: int = 100,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[R]:
         """Make a call for each record; results come as calls end.
 
         Args:
@@ -61,13 +62,13 @@ class AsyncDataStream:
 
     @staticmethod
     def unordered_wait_with_retry(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[S],
+        async_function: AsyncFunction[S, R],
         timeout: Time,
         async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = 100,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[R]:
         """Make a call for each record, again where the strategy asks for it; results come as calls end.
 
         Args:
@@ -89,12 +90,12 @@ class AsyncDataStream:
 
     @staticmethod
     def ordered_wait(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[S],
+        async_function: AsyncFunction[S, R],
         timeout: Time,
         capacity: int = 100,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[R]:
         """Make a call for each record; results come in the order of the input.
 
         Arguments and errors are those of `unordered_wait`.
@@ -105,13 +106,13 @@ class AsyncDataStream:
 
     @staticmethod
     def ordered_wait_with_retry(
-        data_stream: DataStream,
-        async_function: AsyncFunction[Any, Any],
+        data_stream: DataStream[S],
+        async_function: AsyncFunction[S, R],
         timeout: Time,
         async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = 100,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[R]:
         """Make a call for each record, again where the strategy asks for it; results in the order of the input.
 
         Arguments and errors are those of `unordered_wait_with_retry`.
@@ -123,15 +124,15 @@ class AsyncDataStream:
 
     @staticmethod
     def unordered_wait_batched(
-        data_stream: DataStream,
-        async_function: BatchAsyncFunction[Any, Any],
+        data_stream: DataStream[S],
+        async_function: BatchAsyncFunction[S, R],
         timeout: Length,
         batch_size: int,
         max_delay: Length | None = None,
         capacity: int = 1000,
         output_type: TypeInformation | None = None,
         async_retry_strategy: AsyncRetryStrategy[Any] = NO_RETRY_STRATEGY,
-    ) -> DataStream:
+    ) -> DataStream[R]:
         """Make one call for up to `batch_size` records; results come as calls end. Flink has no such operator.
 
         Args:
@@ -163,15 +164,15 @@ class AsyncDataStream:
 
     @staticmethod
     def ordered_wait_batched(
-        data_stream: DataStream,
-        async_function: BatchAsyncFunction[Any, Any],
+        data_stream: DataStream[S],
+        async_function: BatchAsyncFunction[S, R],
         timeout: Length,
         batch_size: int,
         max_delay: Length | None = None,
         capacity: int = 1000,
         output_type: TypeInformation | None = None,
         async_retry_strategy: AsyncRetryStrategy[Any] = NO_RETRY_STRATEGY,
-    ) -> DataStream:
+    ) -> DataStream[R]:
         """Make one call for up to `batch_size` records; results come in the order of the input.
 
         Arguments and errors are those of `unordered_wait_batched`.

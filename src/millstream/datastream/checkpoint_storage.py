@@ -12,6 +12,7 @@ from typing import Any
 from millstream.common import options_checkpointing as options
 from millstream.common.configuration import Configuration
 from millstream.common.errors import ConfigurationError, NotSupportedError
+from millstream.common.flink_path import flink_path
 
 __all__ = [
     "CheckpointStorage",
@@ -47,8 +48,8 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         self._max_state_size = size
 
     def get_checkpoint_path(self) -> str | None:
-        """Return the directory of checkpoints' metadata."""
-        return self._checkpoint_path
+        """Return the directory of checkpoints' metadata, as Flink writes paths."""
+        return None if self._checkpoint_path is None else flink_path(self._checkpoint_path)
 
     def get_max_state_size(self) -> int:
         """Return the largest state of one subtask in bytes."""
@@ -105,8 +106,8 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         self._write_buffer_size = max(4096 if write_buffer_size < 0 else write_buffer_size, self._threshold)
 
     def get_checkpoint_path(self) -> str:
-        """Return the directory of checkpoints."""
-        return self._checkpoint_path
+        """Return the directory of checkpoints, as Flink writes paths."""
+        return flink_path(self._checkpoint_path)
 
     def get_savepoint_path(self) -> str | None:
         """Return None: savepoints have an option of their own."""

@@ -93,7 +93,7 @@ class JobFiles:
 
     def _note(self, option: ConfigOption, paths: tuple[str, ...]) -> None:
         known = Configuration.parse_list_value(self._configuration.get(option) or "")
-        self._configuration.set(option, ";".join([*known, *paths]))
+        self._configuration.set(option, str([*known, *paths]))  # a list of YAML, as Flink writes it
         for path in paths:
             _log.warning(
                 'jar "%s" is not used: connectors and formats of millstream are Python packages',

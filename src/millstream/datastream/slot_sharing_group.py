@@ -148,12 +148,24 @@ class SlotSharingGroup:
             return self
 
         def set_task_heap_memory(self, task_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Ask for heap memory."""
+            """Ask for heap memory.
+
+            Raises:
+                ConfigurationError: If it is zero.
+            """
+            if task_heap_memory.get_bytes() == 0:
+                raise ConfigurationError(
+                    "a task heap memory of 0 bytes was asked for", detail="It must be positive."
+                )
             self._heap = task_heap_memory
             return self
 
         def set_task_heap_memory_mb(self, task_heap_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Ask for heap memory in mebibytes."""
+            """Ask for heap memory in mebibytes.
+
+            Raises:
+                ConfigurationError: If it is zero.
+            """
             return self.set_task_heap_memory(MemorySize.of_mebi_bytes(task_heap_memory_mb))
 
         def set_task_off_heap_memory(self, task_off_heap_memory: MemorySize) -> SlotSharingGroup.Builder:

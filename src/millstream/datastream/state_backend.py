@@ -13,6 +13,7 @@ from typing import Any
 from millstream.common import options_checkpointing as options
 from millstream.common.configuration import Configuration
 from millstream.common.errors import ConfigurationError, NotSupportedError, TypeMismatchError
+from millstream.common.flink_path import local_path
 
 __all__ = [
     "CustomStateBackend",
@@ -76,11 +77,16 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._incremental = enable_incremental_checkpointing
         self._paths: list[str] = []
         self._predefined = PredefinedOptions.DEFAULT
+        self._options_factory: str | None = None
         self._transfer_threads = 4
 
     def set_db_storage_paths(self, *paths: str) -> None:
-        """Set the directories of state, on every host; none for those of the system."""
-        self._paths = [path for path in paths if path is not None]
+        """Set the directories of state, on every host; none for those of the system.
+
+        Raises:
+            ConfigurationError: If one is no path of a local file system.
+        """
+        self._paths = [local_path(path) for path in paths if path is not None]
 
     def get_db_storage_paths(self) -> list[str]:
         """Return the directories of state."""
@@ -99,19 +105,12 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return self._predefined
 
     def set_options(self, options_factory_class_name: str) -> None:
-        """Take a Java class that makes RocksDB's options: there is no RocksDB here.
-
-        Raises:
-            NotSupportedError: Always.
-        """
-        raise NotSupportedError(
-            f'RocksDB options of the Java class "{options_factory_class_name}" were given',
-            detail="The backend on disk has another engine.",
-        )
+        """Keep the name of a Java class that makes RocksDB's options; without effect: there is no RocksDB here."""
+        self._options_factory = options_factory_class_name
 
     def get_options(self) -> str | None:
-        """Return None: there is no factory of RocksDB's options."""
-        return None
+        """Return the name that was kept."""
+        return self._options_factory
 
     def get_number_of_transfer_threads(self) -> int:
         """Return the number that was kept."""

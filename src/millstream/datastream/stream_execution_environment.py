@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from millstream.common import options, options_python
 from millstream.common.configuration import ConfigSource, Configuration
+from millstream.common.error_display import show_uncaught_errors
 from millstream.common.errors import (
     ConfigurationError,
     JobDefinitionError,
@@ -21,15 +23,20 @@ from millstream.common.java_functions import SourceFunction
 from millstream.common.job_client import JobClient
 from millstream.common.job_execution_result import JobExecutionResult
 from millstream.common.job_id import JobID
+from millstream.common.missing import explain_missing
+from millstream.common.type_variables import R
 from millstream.common.typeinfo import TypeInformation
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.connectors.collection import CollectionSource
 from millstream.connectors.source_function import SourceFunctionSource
 from millstream.datastream.execution_mode import RuntimeExecutionMode
+from millstream.datastream.execution_plan import ExecutionPlan
 from millstream.datastream.job_files import CheckpointSettings, JobFiles
+from millstream.datastream.records import records_of
 from millstream.datastream.slot_sharing_group import SlotSharingGroup
 from millstream.datastream.streams.cached_data_stream import Cache
 from millstream.datastream.streams.data_stream import DataStream, check_strategy
+from millstream.datastream.streams.missing import OF_TABLES
 from millstream.datastream.streams.settings import Port
 from millstream.graph.explain import execution_plan
 from millstream.graph.launcher import JobSubmission, RunningJob, find_launcher
@@ -46,6 +53,24 @@ __all__ = ["StreamExecutionEnvironment"]
 DEFAULT_JOB_NAME = "Flink Streaming Job"
 
 _log = logging.getLogger(__name__)
+
+_INSTEAD = {
+    **OF_TABLES,
+    "fromelements": "Use from_collection([...]).",
+    "parallelize": "Use from_collection([...]).",
+    "generatesequence": 'Use from_source(NumberSequenceSource(1, n), WatermarkStrategy.no_watermarks(), "numbers").',
+    "fromsequence": 'Use from_source(NumberSequenceSource(1, n), WatermarkStrategy.no_watermarks(), "numbers").',
+    "readtextfile": "Use from_source(FileSource.for_record_stream_format(StreamFormat.text_line_format(), path)...).",
+    "readfile": "Use from_source(FileSource.for_record_stream_format(StreamFormat.text_line_format(), path)...).",
+    "readstream": "Use from_source(...).",
+    "read": "Use from_source(...).",
+    "sockettextstream": "Write a SourceFunction that reads the socket, and use add_source(...).",
+    "start": "Use execute(), or execute_async().",
+    "run": "Use execute().",
+    "stop": "Keep what execute_async() returns: client.cancel(), client.stop_with_savepoint(...).",
+    "getstreamgraph": "Use get_execution_plan(), or millstream info.",
+}
+"""Methods of Java, of Spark and of earlier Flinks."""
 
 
 class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
@@ -67,15 +92,16 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
         self._created = 0
         self._collectors = 0
         self._caches: list[Cache] = []
+        show_uncaught_errors(partial(self._configuration.get, options.VERBOSE))
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
         """Make an environment.
 
         Args:
-            configuration: Options; they win over those given on the command line.
+            configuration: Options; they win over those given on the command line, and these over files.
         """
-        settings = Configuration.from_environment(os.environ)
+        settings = Configuration.load(os.environ)
         local_parallelism = StreamExecutionEnvironment._local_parallelism
         if local_parallelism is not None and not settings.contains_key(options.DEFAULT_PARALLELISM.key):
             settings.set(options.DEFAULT_PARALLELISM, local_parallelism, source=ConfigSource.DEFAULT)
@@ -169,25 +195,20 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
     # Sources
 
     def from_collection(
-        self, collection: Iterable[Any], type_info: TypeInformation | None = None
-    ) -> DataStream:
+        self, collection: Iterable[R], type_info: TypeInformation | None = None
+    ) -> DataStream[R]:
         """Make a stream of values; read by one subtask.
 
         Args:
-            collection: The values; pickled now, so later changes to them do not show.
+            collection: The values: a list, a generator that ends, any iterable; pickled now, so later changes to
+                them do not show.
             type_info: Type of the values, checked now.
 
         Raises:
-            TypeMismatchError: If a value does not fit the type.
+            TypeMismatchError: If a value does not fit the type, or it is no collection of records but a text, a dict
+                or a frame; the error names the call that gives records.
         """
-        if isinstance(collection, (str, bytes, dict)):
-            raise _no_records(collection)
-        try:
-            values = list(collection)
-        except TypeError as error:
-            if isinstance(collection, Iterable):
-                raise  # of the user's own iterator
-            raise _no_records(collection) from error
+        values = records_of(collection)
         _check_type_info(type_info)
         return self._add_source(
             "Collection Source",
@@ -288,13 +309,13 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
         job = self._launch(job_name)
         return JobClient(job, lambda: _wait(job))
 
-    def get_execution_plan(self) -> str:
+    def get_execution_plan(self) -> ExecutionPlan:
         """Return what would be run now, as JSON in Flink's format.
 
         Raises:
             JobDefinitionError: If there is nothing to run, or it cannot run.
         """
-        return execution_plan(self._job_transformations(), self._configuration)
+        return ExecutionPlan(execution_plan(self._job_transformations(), self._configuration))
 
     def close(self) -> None:
         """Forget what was built and not run, and drop what cached streams keep."""
@@ -303,6 +324,19 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
             cache.invalidate()
 
     # Internals
+
+    def __repr__(self) -> str:
+        target = self._configuration.get(options.TARGET)
+        built = len(self._transformations)
+        return (
+            f"StreamExecutionEnvironment(parallelism={self.get_parallelism()}, target={target}, "
+            f"{built} operator{'' if built == 1 else 's'} built)"
+        )
+
+    if not TYPE_CHECKING:  # to checkers, what is not there is not there
+
+        def __getattr__(self, name: str) -> Any:
+            return explain_missing(self, name, what="the environment", hints=_INSTEAD)
 
     def _launch(self, job_name: str | None) -> RunningJob:
         transformations = self._job_transformations()
@@ -400,15 +434,9 @@ def _check_type_info(type_info: object) -> None:
         )
 
 
-def _no_records(given: object) -> TypeMismatchError:
-    return TypeMismatchError(
-        f"from_collection was given a {type(given).__name__}", hint="Give it a list of records."
-    )
-
-
 def _warn_of_mistyped_keys(configuration: Configuration) -> None:
-    """Warn of keys that look like an option's; those of the command line were looked at there."""
+    """Warn of keys that look like an option's, or are without effect; the command line looked at its own."""
     for key in configuration.to_dict():
-        intended = options.find_intended_key(key)
-        if intended is not None and configuration.source(key) is ConfigSource.CODE:
-            _log.warning('no option is named "%s"; did you mean "%s"?', key, intended)
+        warning = options.warning_about(key)
+        if warning is not None and configuration.source(key) is ConfigSource.CODE:
+            _log.warning("%s", warning)

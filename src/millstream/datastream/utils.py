@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,15 @@ from millstream.operators.functions_adapter import as_key_selector
 from millstream.operators.owned_keys import OwnedKeysSpec
 from millstream.operators.partitioners import Forward
 
-__all__ = ["DataStreamUtils"]
+__all__ = ["DataStreamUtils", "ResultTypeQueryable"]
+
+
+class ResultTypeQueryable(ABC):
+    """Something that knows the type of the records it makes."""
+
+    @abstractmethod
+    def get_produced_type(self) -> TypeInformation:
+        """Return that type."""
 
 
 class DataStreamUtils:

@@ -68,6 +68,49 @@ class CsvReaderFormat(StreamFormat):
         return _CsvRows(file, path, self._schema, position, columns_from_header=self._columns_from_header)
 
 
+class _Uncommented:
+    """The records of a file, without the comments between them; in place of a csv reader.
+
+    Lines within a quoted value are no comments, whatever they begin with.
+
+    Attributes:
+        comments: How many were left out.
+    """
+
+    def __init__(self, file: BinaryIO, schema: CsvSchema) -> None:
+        self._file = file
+        self._between_records = True
+        self.comments = 0
+        self._reader = csv.reader(self._lines(), **schema.dialect())
+
+    @property
+    def line_num(self) -> int:
+        """Number of lines that were read, comments included."""
+        return self._reader.line_num + self.comments
+
+    def __iter__(self) -> _Uncommented:
+        return self
+
+    def __next__(self) -> list[str]:
+        self._between_records = True
+        return next(self._reader)
+
+    def _lines(self) -> Iterator[str]:
+        for line in self._file:
+            if self._between_records and line.lstrip(b" ").startswith(b"#"):
+                self.comments += 1
+            else:
+                self._between_records = False
+                yield line.decode()
+
+
+def _records(file: BinaryIO, schema: CsvSchema) -> Any:
+    """Return an iterator over a file's records that counts lines, as csv's reader does."""
+    if schema.allow_comments:
+        return _Uncommented(file, schema)
+    return csv.reader(map(bytes.decode, file), **schema.dialect())
+
+
 class _CsvRows(FileRecords):
     """The rows of one open file."""
 
@@ -136,7 +179,7 @@ class _CsvRows(FileRecords):
             self._file.seek(3)
         self._position = (self._file.tell(), position[1])
         self._start_line = position[1]
-        self._reader = csv.reader(map(bytes.decode, self._file), **self._schema.dialect())
+        self._reader = _records(self._file, self._schema)
 
     def _raw(self, max_records: int) -> list[list[str]]:
         start = self._position
@@ -187,10 +230,11 @@ class _CsvRows(FileRecords):
 
     def _numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
         while True:
-            line = self._start_line + self._reader.line_num + 1
+            line, comments = self._start_line + self._reader.line_num + 1, self._comments()
             try:
                 row = next(self._reader, None)
             except csv.Error as error:
+                line += self._comments() - comments
                 raise MalformedRecordError(
                     f"file {self._path!r}, line {line}: CSV does not parse: {error}",
                     detail=f"Seen: {self._line_text(line)}",
@@ -204,7 +248,11 @@ class _CsvRows(FileRecords):
                 ) from error
             if row is None:
                 return
-            yield line, row
+            yield line + self._comments() - comments, row
+
+    def _comments(self) -> int:
+        """Return how many comments were left out; those of one record all stand before it."""
+        return self._reader.comments if isinstance(self._reader, _Uncommented) else 0
 
     def _explain_row(self, line: int, row: list[str]) -> None:
         where = f"file {self._path!r}, line {line}"

@@ -68,6 +68,7 @@ class CsvSchema:
         escape_char: One character, or None for no escaping.
         null_value: Text that means None in any column; None if there is none.
         line_separator: What ends a line when writing.
+        allow_comments: Whether lines that begin with `#` are left out when reading.
     """
 
     columns: tuple[CsvColumn, ...] = ()
@@ -80,6 +81,7 @@ class CsvSchema:
     escape_char: str | None = None
     null_value: str | None = None
     line_separator: str = "\n"
+    allow_comments: bool = False
 
     @staticmethod
     def builder() -> CsvSchemaBuilder:
@@ -232,12 +234,8 @@ class CsvSchemaBuilder:
         return self.set_array_element_separator("")
 
     def set_allow_comments(self, allow: bool = True) -> CsvSchemaBuilder:
-        """Tell whether lines that begin with `#` are left out; not built yet.
-
-        Raises:
-            NotSupportedError: If `allow` is true.
-        """
-        return self if not allow else _not_built("set_allow_comments")
+        """Tell whether lines that begin with `#`, or blanks and `#`, are left out."""
+        return self._set(allow_comments=allow)
 
     def set_any_property_name(self, name: str) -> CsvSchemaBuilder:
         """Name the property that takes surplus columns; not built yet.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, BinaryIO
 
-from millstream.common.datatypes import ArrayType, BooleanType
+from millstream.common import datatypes as types
+from millstream.common.csv_text import CsvLines
 from millstream.common.errors import ConfigurationError, TypeMismatchError, shorten
+from millstream.common.java_text import double_text, float_text
 from millstream.common.serialization import BulkWriter, BulkWriterFactory
 from millstream.formats.csv_schema import CsvColumn, CsvSchema
 from millstream.formats.rows import Tabulator
@@ -45,43 +45,65 @@ class _CsvWriter(BulkWriter):
         self._schema = schema
         names = [column.name for column in schema.columns]
         self._tabulator = Tabulator(tuple(names))
-        self._renderers = [_renderer(column) for column in schema.columns]
+        self._lines = CsvLines(
+            schema.column_separator,
+            quote=schema.quote_char,
+            escape=schema.escape_char,
+            end=schema.line_separator,
+        )
+        self._renderers = [self._column_renderer(column) for column in schema.columns]
         if schema.use_header:
-            self._write([names])
+            self._write([[self._lines.text(name) for name in names]])
 
     def add_elements(self, elements: Sequence[Any]) -> None:
         columns = self._tabulator.columns(elements)
-        null = self._schema.null_value or ""
         texts = []
         for column, render, values in zip(self._schema.columns, self._renderers, columns, strict=True):
             _check_column(column, values)
-            if render is None:
-                texts.append([null if value is None else value for value in values])
-            else:
-                texts.append([null if value is None else render(value) for value in values])
+            try:
+                texts.append(render(values))
+            except ValueError as error:
+                raise TypeMismatchError(
+                    f"column {column.name!r} cannot be written as CSV: {error}",
+                    hint="Set a quote or an escape character in the schema.",
+                ) from error
         self._write(zip(*texts, strict=True))
 
     def finish(self) -> None:
         """Nothing is buffered and CSV has no end mark."""
 
-    def _write(self, rows: Any) -> None:
-        buffer = io.StringIO(newline="")
-        try:
-            csv.writer(buffer, **self._schema.dialect()).writerows(rows)
-        except csv.Error as error:
-            raise TypeMismatchError(
-                f"row cannot be written as CSV: {error}",
-                hint="Set a quote or an escape character in the schema.",
-            ) from error
-        self._file.write(buffer.getvalue().encode())
+    def _write(self, rows: Iterable[Sequence[str]]) -> None:
+        self._file.write("".join(map(self._lines.join, rows)).encode())
+
+    def _column_renderer(self, column: CsvColumn) -> Callable[[Sequence[Any]], list[str]]:
+        """Return what makes the fields of a column."""
+        null = self._schema.null_value or ""
+        kind = column.data_type
+        lines = self._lines
+        if isinstance(kind, types.VarCharType):
+            return lambda values: lines.texts(values, null)
+        render = _renderer(kind, column.array_separator, null)
+        if isinstance(kind, (types.NumericType, types.BooleanType)):
+            return lambda values: [null if value is None else render(value) for value in values]
+        return lambda values: lines.texts(
+            [None if value is None else render(value) for value in values], null
+        )
 
 
-def _renderer(column: CsvColumn) -> Callable[[Any], Any] | None:
-    if isinstance(column.data_type, BooleanType):
+def _renderer(kind: types.DataType, separator: str, null: str) -> Callable[[Any], str]:
+    """Return what writes a value that is not None, as Java writes it."""
+    if isinstance(kind, types.BooleanType):
         return lambda value: "true" if value else "false"
-    if isinstance(column.data_type, ArrayType):
-        return lambda value: column.array_separator.join(map(str, value))
-    return None
+    if isinstance(kind, types.FloatType):
+        return float_text
+    if isinstance(kind, types.DoubleType):
+        return double_text
+    if isinstance(kind, types.DecimalType):
+        return lambda value: str(kind.rounded(value))
+    if isinstance(kind, types.ArrayType):
+        render = _renderer(kind.element_type, separator, null)
+        return lambda values: separator.join(null if value is None else render(value) for value in values)
+    return str
 
 
 def _check_column(column: CsvColumn, values: Sequence[Any]) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, BinaryIO
 
 from millstream.common import datatypes as types
 from millstream.common.errors import ConfigurationError, SourceError, TypeMismatchError, shorten
 from millstream.common.serialization import BulkWriter, BulkWriterFactory
+from millstream.common.time import Instant
 from millstream.common.types import Row
 from millstream.formats.rows import Tabulator
 from millstream.spi.formats import BulkFormat, FileRecords
@@ -157,7 +158,10 @@ class _ParquetRows(FileRecords):
                 values = column.cast(pa.timestamp("us", "UTC"), safe=False).to_pylist()
                 return [None if value is None else self._naive(value) for value in values]
             safe = not pa.types.is_timestamp(column.type)  # nanoseconds are cut
-            return list(column.cast(arrow_type, safe=safe).to_pylist())
+            values = column.cast(arrow_type, safe=safe).to_pylist()
+            if pa.types.is_map(arrow_type):
+                return [None if value is None else dict(value) for value in values]
+            return list(values)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SourceError(
                 f"file {self._path!r}, column {name!r}: type {column.type} does not fit {arrow_type}",
@@ -238,13 +242,42 @@ class _ParquetWriter(BulkWriter):
         if not field.data_type.nullable and None in values:
             raise TypeMismatchError(f"column {field.name!r}: value None does not fit type {field.data_type}")
         try:
-            return pa.array(values, _arrow_type(field.data_type))
+            encode = _encoder(field.data_type)
+            encoded = values if encode is None else [None if v is None else encode(v) for v in values]
+            return pa.array(encoded, _arrow_type(field.data_type))
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             for value in values:
                 _check_value(field, value)
             raise TypeMismatchError(
                 f"column {field.name!r}: values do not fit type {field.data_type}", detail=str(error)
             ) from error
+
+
+def _encoder(data_type: types.DataType) -> Callable[[Any], Any] | None:
+    """Return what makes pyarrow's value of one of a type; None if that is the value itself."""
+    if isinstance(data_type, types.DecimalType):
+        return data_type.rounded
+    if isinstance(data_type, types.LocalZonedTimestampType):
+        return _moment
+    if isinstance(data_type, types.MapType):
+        key, item = _encoder(data_type.key_type), _encoder(data_type.value_type)
+        return lambda value: [(_encoded(key, k), _encoded(item, v)) for k, v in value.items()]
+    if isinstance(data_type, types.ArrayType):
+        element = _encoder(data_type.element_type)
+        return None if element is None else lambda value: [_encoded(element, each) for each in value]
+    return None
+
+
+def _encoded(encode: Callable[[Any], Any] | None, value: Any) -> Any:
+    return value if encode is None or value is None else encode(value)
+
+
+def _moment(value: datetime.datetime | Instant) -> datetime.datetime:
+    """Return a moment in UTC; a datetime without zone is in the machine's."""
+    if isinstance(value, Instant):
+        seconds = datetime.datetime.fromtimestamp(value.seconds, datetime.UTC)
+        return seconds.replace(microsecond=value.nanos // 1000)
+    return value.astimezone(datetime.UTC)
 
 
 def _check_value(field: types.RowField, value: Any) -> None:
@@ -287,6 +320,8 @@ def _arrow_type(data_type: types.DataType) -> Any:
         return pa.list_(_arrow_type(data_type.element_type))
     if isinstance(data_type, types.RowType):
         return pa.struct([pa.field(field.name, _arrow_type(field.data_type)) for field in data_type])
+    if isinstance(data_type, types.MapType):
+        return pa.map_(_arrow_type(data_type.key_type), _arrow_type(data_type.value_type))
     if isinstance(data_type, types.DecimalType):
         return pa.decimal128(data_type.precision, data_type.scale)
     make = _ARROW_TYPES.get(type(data_type))
@@ -297,7 +332,9 @@ def _arrow_type(data_type: types.DataType) -> Any:
 
 _ARROW_TYPES: dict[type[types.DataType], tuple[str, ...]] = {
     types.VarCharType: ("string",),
+    types.CharType: ("string",),
     types.VarBinaryType: ("binary",),
+    types.BinaryType: ("binary",),
     types.BooleanType: ("bool_",),
     types.TinyIntType: ("int8",),
     types.SmallIntType: ("int16",),
@@ -308,4 +345,5 @@ _ARROW_TYPES: dict[type[types.DataType], tuple[str, ...]] = {
     types.DateType: ("date32",),
     types.TimeType: ("time64", "us"),
     types.TimestampType: ("timestamp", "us"),
+    types.LocalZonedTimestampType: ("timestamp", "us", "UTC"),
 }

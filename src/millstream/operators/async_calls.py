@@ -304,6 +304,8 @@ def _as_results(results: Any) -> list[Any]:
         return list(results)
     raise TypeMismatchError(
         f"an asynchronous call gave {shorten(results)} of type {type(results).__name__}",
-        detail="The results of a call are a list of elements to emit.",
+        detail="The result of AsyncFunction cannot be none: it is a list of what to emit."
+        if results is None
+        else "The result of AsyncFunction should be of list type: what to emit.",
         hint="Return [result], or [] for no result.",
     )

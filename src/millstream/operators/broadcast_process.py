@@ -28,9 +28,11 @@ from millstream.operators.base import BatchHandler, Operator, OperatorSpec
 from millstream.operators.calls import call_each, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
+from millstream.operators.keys import keys_of
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import KeyedContext, KeyedTimers, NoTimers, ProcessContext
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
+from millstream.state.keys import original_key
 
 __all__ = ["BroadcastProcessSpec", "KeyedBroadcastProcessSpec", "KeyedStateFunction"]
 
@@ -182,7 +184,7 @@ class _BroadcastContext(
                 backend.set_current_key(key)
                 if backend.touched is not None:
                     backend.touched.add(key)
-                function(key, state)
+                function(original_key(key), state)
         finally:
             backend.set_current_key(NO_KEY)
 
@@ -280,7 +282,7 @@ class KeyedBroadcastProcessOperator(KeyedFunctionOperator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each record of the keyed stream under its key."""
-        keys = map(self._key_selector, values)
+        keys = keys_of(self._key_selector, values)
         self._call_keyed(self._function.process_element, keys, values, timestamps)
 
     def process_broadcast_batch(self, values: list[Any], timestamps: list[int] | None) -> None:

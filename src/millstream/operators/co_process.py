@@ -22,6 +22,7 @@ from millstream.operators.base import BatchHandler, Operator, OperatorSpec
 from millstream.operators.calls import Process, call_each, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
+from millstream.operators.keys import keys_of
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import NoTimers, ProcessContext
 
@@ -109,12 +110,12 @@ class KeyedCoProcessOperator(KeyedFunctionOperator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each record of the first stream under its key."""
-        keys = map(self._key_selector1, values)
+        keys = keys_of(self._key_selector1, values)
         self._call_keyed(self._function.process_element1, keys, values, timestamps)
 
     def process_second_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each record of the second stream under its key."""
-        keys = map(self._key_selector2, values)
+        keys = keys_of(self._key_selector2, values)
         self._call_keyed(self._function.process_element2, keys, values, timestamps)
 
 

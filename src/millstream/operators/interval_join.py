@@ -39,6 +39,7 @@ from millstream.operators.base import (
 )
 from millstream.operators.calls import emit_results
 from millstream.operators.functions_adapter import open_function
+from millstream.operators.keys import keys_of
 from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
@@ -289,7 +290,7 @@ class IntervalJoinOperator(Operator):
         from_ms, to_ms = side.from_ms, side.to_ms
         all_keys, clean, emit = self._keys, self._clean, self._emit_pairs
         value = None
-        keys: Iterable[Any] = map(side.key_selector, values)
+        keys: Iterable[Any] = keys_of(side.key_selector, values)
         if self._touched is not None:
             keys = list(keys)
             self._touched.note(keys, len(self._keys))

@@ -8,6 +8,7 @@ from typing import Any
 
 from millstream.common.errors import StateAccessError, shorten
 from millstream.operators.base import Operator, OperatorSpec
+from millstream.operators.keys import key_list
 from millstream.operators.user_code import attach_element
 from millstream.state.key_groups import KeyGroupMemo
 
@@ -46,7 +47,7 @@ class OwnedKeysOperator(Operator):
             StateAccessError: If a key belongs to another subtask.
         """
         own = self.context.subtask_index
-        targets = self._memo.subtasks(map(self._key_selector, values))
+        targets = key_list(self._key_selector, values, self._memo.subtasks)
         if targets.count(own) != len(targets):
             place = next(place for place, target in enumerate(targets) if target != own)
             key = self._key_selector(values[place])

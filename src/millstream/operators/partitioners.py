@@ -15,6 +15,7 @@ from typing import Any
 from millstream.common.errors import ConfigurationError
 from millstream.common.functions import Partitioner
 from millstream.common.typeinfo import TypeInformation
+from millstream.operators.keys import key_list
 from millstream.operators.plain_functions import is_plain
 from millstream.operators.values import claim
 from millstream.state.key_groups import KeyGroupMemo
@@ -240,7 +241,7 @@ class _Keyed(ChannelSelector):
         self._receivers = receivers
 
     def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
-        targets = self._memo.subtasks(map(self._key_selector, values))
+        targets = key_list(self._key_selector, values, self._memo.subtasks)
         if not self._plain:
             claim(values)
         return _deal(values, timestamps, targets, self._receivers)

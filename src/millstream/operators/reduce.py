@@ -6,7 +6,7 @@ record (Flink gives it the largest there is, which no window holds).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
@@ -20,9 +20,11 @@ from millstream.common.types import Row
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.calls import noted
 from millstream.operators.functions_adapter import as_reduce, close_function, open_function
+from millstream.operators.keys import keys_of
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element, fit
 from millstream.operators.values import ATOMIC, copies, copy_of
+from millstream.state.keyed import NO_KEY
 
 __all__ = ["Aggregation", "ReduceSpec", "RollingAggregate"]
 
@@ -70,6 +72,10 @@ class ReduceOperator(Operator):
         self._table = state.table(_STATE)
         self._stamps = state.table(_STAMPS)
         open_function(self._function, OperatorRuntimeContext(self.context))
+        # Only such functions can have asked for state.
+        self._has_state = isinstance(self._function, ReduceFunction) and not isinstance(
+            self._function, RollingAggregate
+        )
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Reduce a batch, record by record."""
@@ -77,15 +83,17 @@ class ReduceOperator(Operator):
         if not self.context.batch:
             self.output.emit(fit(results, self._output_type), timestamps)
         elif timestamps is not None:
-            self._stamps.update(zip(map(self._key_selector, values), timestamps, strict=True))
+            self._stamps.update(zip(keys_of(self._key_selector, values), timestamps, strict=True))
 
     def _reduce_batch(self, values: list[Any]) -> list[Any]:
         reduce, table = self._reduce, self._table
         results: list[Any] = []
         append, find = results.append, table.get
-        keys: Iterable[Any] = map(self._key_selector, values)
+        keys: Iterable[Any] = keys_of(self._key_selector, values)
         if self._state.touched is not None:
             keys = noted(keys, self._state.touched)
+        if self._has_state:
+            keys = self._selecting(keys)
         value = None
         try:
             for value, key in zip(values, keys, strict=True):
@@ -107,6 +115,13 @@ class ReduceOperator(Operator):
             attach_element(error, value)
             raise
         return results
+
+    def _selecting(self, keys: Iterable[Any]) -> Iterator[Any]:
+        """Yield keys, each as the current one: state that the function has is that of the record's key."""
+        state = self._state
+        for state.current_key in keys:
+            yield state.current_key
+        state.current_key = NO_KEY
 
     def process_watermark(self, timestamp_ms: int) -> None:
         """Hand the watermark on; in batch mode the results before the final one."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 from millstream.common.crash_points import reach
 from millstream.common.functions import SinkFunction
+from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope, connector_name
 from millstream.operators.functions_adapter import open_function
@@ -217,6 +220,37 @@ class CollectOperator(Operator):
         report.collected, self._collected = self._collected, []
 
 
+class _SinkContext(SinkFunction.Context):
+    """Tells of the record at hand, whose timestamp the operator sets."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self.stamp = MIN_TIMESTAMP
+
+    def timestamp(self) -> int | None:
+        return None if self.stamp == MIN_TIMESTAMP else self.stamp
+
+    def current_watermark(self) -> int:
+        return self._operator.watermark_ms
+
+    def current_processing_time(self) -> int:
+        return self._operator.context.time.now_ms
+
+
+def _takes_context(function: SinkFunction) -> bool:
+    """Return whether `invoke` needs a second argument, or names one as Flink does."""
+    try:
+        parameters = list(inspect.signature(function.invoke).parameters.values())
+    except (TypeError, ValueError):  # written in C
+        return False
+    if len(parameters) < 2 or parameters[1].kind not in _POSITIONAL:
+        return False
+    return parameters[1].default is inspect.Parameter.empty or parameters[1].name in ("context", "ctx")
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
 class SinkFunctionOperator(Operator):
     """Calls a SinkFunction for each record, at least once."""
 
@@ -226,13 +260,27 @@ class SinkFunctionOperator(Operator):
     def open(self) -> None:
         """Open the function."""
         open_function(self._function, OperatorRuntimeContext(self.context))
+        self._takes_context = _takes_context(self._function)
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Invoke the function for each record."""
+        if self._takes_context:
+            self._process_with_context(values, timestamps)
+            return
         invoke = self._function.invoke
         for value in values:
             try:
                 invoke(value)
+            except BaseException as error:
+                attach_element(error, value)
+                raise
+
+    def _process_with_context(self, values: list[Any], timestamps: list[int] | None) -> None:
+        invoke = self._function.invoke
+        context = _SinkContext(self)
+        for value, context.stamp in zip(values, timestamps or repeat(MIN_TIMESTAMP), strict=False):
+            try:
+                invoke(value, context)
             except BaseException as error:
                 attach_element(error, value)
                 raise

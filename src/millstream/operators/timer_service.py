@@ -9,6 +9,7 @@ from millstream.common.errors import StateAccessError
 from millstream.common.functions import TimeDomain, TimerService
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.operators.base import Operator
+from millstream.state.canonical_key import CanonicalKey
 from millstream.state.keyed import KeyedStateBackend
 
 __all__ = ["KeyedContext", "KeyedTimers", "NoTimers", "ProcessContext"]
@@ -117,7 +118,8 @@ class KeyedContext(KeyedCoProcessFunction.OnTimerContext):
 
     def get_current_key(self) -> Any:
         """Return the key of the record or timer."""
-        return self.state.current_key
+        key = self.state.current_key
+        return key.original if type(key) is CanonicalKey else key
 
     def time_domain(self) -> TimeDomain:
         """Return which kind of timer fired."""

@@ -1,13 +1,20 @@
 """Canonical bytes of keys: order-preserving, the same in every process, run and version.
 
-In the manner of FoundationDB's tuple layer: a type tag, then bytes that sort as the values do. Keys that are
-equal in Python (`1`, `1.0`, `True`) have the same bytes, so hashing agrees with dict look-up.
+In the manner of FoundationDB's tuple layer: a type tag, then bytes that sort as the values do. There are two kinds.
+`encode_key` gives what key groups are made of: numbers that are equal in Python (`1`, `1.0`, `True`) have the same
+bytes. `encode_exactly` tells them apart, as PyFlink does, and knows objects of every kind by what they hold::
+
+    int, str, bytes, dates, UUIDs, Enums ...   the bytes of encode_key
+    bool, float, Decimal, complex              a tag of their own; NaN is equal to itself, -0.0 differs from 0.0
+    tuple, list, Row, set, dict                their elements; of sets and dicts sorted by their bytes
+    any other object                           its class and what it is pickled from
 """
 
 from __future__ import annotations
 
+import copyreg
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
 from decimal import Decimal
@@ -18,23 +25,23 @@ from uuid import UUID
 from millstream.common.errors import ConfigurationError, shorten
 from millstream.common.types import Row
 from millstream.common.windows import GlobalWindow, TimeWindow
+from millstream.state.canonical_key import CanonicalKey
 
-__all__ = ["encode_key"]
+__all__ = ["encode_exactly", "encode_key", "is_enum_or_type"]
+
+Encoder = Callable[[Any], bytes]
 
 _END = b"\x00"
+_NAN_BITS = 0x7FF8 << 48
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def encode_key(key: Any) -> bytes:
-    """Return the canonical bytes of a key.
-
-    Args:
-        key: None, bool, int, float, str, bytes, Decimal, Enum, date, time, datetime, UUID, or tuples, lists,
-            Rows and frozen dataclasses of these.
+    """Return the canonical bytes of a key, for its key group.
 
     Raises:
-        ConfigurationError: If the key's type has no canonical bytes; names the type and the value.
+        ConfigurationError: If the key cannot be pickled, so that it has no bytes; names the type and the value.
 
     Example:
         >>> encode_key(1) == encode_key(1.0) == encode_key(True), encode_key(-5) < encode_key(3) < encode_key(300)
@@ -48,7 +55,32 @@ def encode_key(key: Any) -> bytes:
     return encoder(key)
 
 
-def _encoder_of_base(key: Any) -> Callable[[Any], bytes]:
+def encode_exactly(key: Any) -> bytes:
+    """Return bytes that two keys share if they are the same key, and only then.
+
+    Raises:
+        ConfigurationError: If the key cannot be pickled, so that it has no bytes; names the type and the value.
+
+    Example:
+        >>> encode_exactly(1) == encode_exactly(1.0), encode_exactly([1]) == encode_exactly((1,))
+        (False, False)
+        >>> encode_exactly(float("nan")) == encode_exactly(float("inf") * 0)
+        True
+        >>> encode_exactly({"a": 1, "b": {2, 3}}) == encode_exactly({"b": {3, 2}, "a": 1})
+        True
+    """
+    encoder = _EXACT.get(type(key))
+    if encoder is None:
+        encoder = _exact_encoder_of_base(key)
+    return encoder(key)
+
+
+def is_enum_or_type(kind: type) -> bool:
+    """Return whether objects of a type are enum members or classes: of each there is one, known by its name."""
+    return issubclass(kind, (Enum, type))
+
+
+def _encoder_of_base(key: Any) -> Encoder:
     if isinstance(key, Enum):
         return _enum
     for base in type(key).__mro__[1:]:
@@ -57,13 +89,32 @@ def _encoder_of_base(key: Any) -> Callable[[Any], bytes]:
     if getattr(type(key), "__dataclass_params__", None) is not None and type(key).__dataclass_params__.frozen:
         return _dataclass
     item = getattr(key, "item", None)  # numpy scalars
-    if callable(item) and type(key).__module__ == "numpy":
+    if callable(item) and type(key).__module__ == "numpy" and not getattr(key, "ndim", 0):
         return _numpy
-    raise ConfigurationError(
+    return encode_exactly
+
+
+def _exact_encoder_of_base(key: Any) -> Encoder:
+    if isinstance(key, Enum):
+        return _enum
+    if isinstance(key, type):
+        return _class
+    for base in type(key).__mro__[1:]:
+        if base in _EXACT and base is not dict:
+            return _EXACT[base]
+    if hasattr(type(key), "__dataclass_fields__") and "__reduce__" not in type(key).__dict__:
+        return _exact_dataclass
+    item = getattr(key, "item", None)
+    if callable(item) and type(key).__module__ == "numpy" and not getattr(key, "ndim", 0):
+        return _exact_numpy
+    return _object
+
+
+def _refused(key: Any, error: BaseException) -> ConfigurationError:
+    return ConfigurationError(
         f"a key of type {type(key).__name__} has no canonical form: {shorten(key)}",
-        detail="Keys are None, bool, int, float, str, bytes, Decimal, Enum, date, time, datetime, UUID, or "
-        "tuples, Rows and frozen dataclasses of these.",
-        hint="Let the key selector return one of these, for example a tuple of the fields that make the key.",
+        detail=f"Keys are told apart by what they are pickled from: {type(error).__name__}: {error}.",
+        hint="Let the key selector return plain data, for example a tuple of the fields that make the key.",
     )
 
 
@@ -89,12 +140,14 @@ def _length(size: int) -> bytes:
 def _float(key: float) -> bytes:
     if key.is_integer():
         return _int(int(key))
-    bits = int.from_bytes(struct.pack(">d", key), "big")
+    bits = int.from_bytes(struct.pack(">d", key), "big") if key == key else _NAN_BITS
     bits = bits ^ (1 << 63) if bits < 1 << 63 else bits ^ ((1 << 64) - 1)
     return b"\x22" + bits.to_bytes(8, "big")
 
 
 def _decimal(key: Decimal) -> bytes:
+    if key.is_nan():
+        return b"\x23" + _escaped(b"NaN")
     if key.is_finite() and key == key.to_integral_value():
         return _int(int(key))
     as_float = float(key)
@@ -134,7 +187,78 @@ def _numpy(key: Any) -> bytes:
     return encode_key(key.item())
 
 
-_ENCODERS: dict[type, Callable[[Any], bytes]] = {
+def _exact_numpy(key: Any) -> bytes:
+    return encode_exactly(key.item())
+
+
+def _exact_bool(key: bool) -> bytes:
+    return b"\x02\x01" if key else b"\x02\x00"
+
+
+def _exact_float(key: float) -> bytes:
+    if not key.is_integer() and key == key:
+        return _float(key)
+    return b"\x24" + struct.pack(">d", key) if key == key else b"\x25"
+
+
+def _exact_decimal(key: Decimal) -> bytes:
+    return b"\x26" + _escaped(b"NaN" if key.is_nan() else str(key.normalize()).encode())
+
+
+def _exact_complex(key: complex) -> bytes:
+    return b"\x27" + _exact_float(key.real) + _exact_float(key.imag)
+
+
+def _exact_elements(tag: bytes) -> Encoder:
+    return lambda key: tag + b"".join(map(encode_exactly, key)) + _END
+
+
+def _exact_set(key: Iterable[Any]) -> bytes:
+    return b"\x53" + b"".join(sorted(map(encode_exactly, key))) + _END
+
+
+def _exact_dict(key: dict[Any, Any]) -> bytes:
+    return b"\x52" + b"".join(sorted(encode_exactly(k) + encode_exactly(v) for k, v in key.items())) + _END
+
+
+def _exact_row(key: Row) -> bytes:
+    kind = bytes((key.get_row_kind().value + 1,))
+    return b"\x55" + kind + encode_exactly(key._fields) + b"".join(map(encode_exactly, key)) + _END
+
+
+def _exact_dataclass(key: Any) -> bytes:
+    fields = (getattr(key, name) for name in type(key).__dataclass_fields__)
+    return b"\x61" + _escaped(type(key).__qualname__.encode()) + b"".join(map(encode_exactly, fields)) + _END
+
+
+def _class(key: type) -> bytes:
+    return b"\x62" + _escaped(key.__qualname__.encode())
+
+
+def _object(key: Any) -> bytes:
+    """Return the bytes of an object: its class, and what it would be pickled from."""
+    try:
+        reduced = _reduced(key)
+        if isinstance(reduced, str):  # the name of something that exists once
+            return b"\x63" + _class(type(key)) + _escaped(reduced.encode())
+        make, arguments, *rest = reduced
+        state, elements, items = (*rest, None, None, None)[:3]
+        made_by = _escaped(getattr(make, "__qualname__", type(make).__qualname__).encode())
+        held = (arguments, state, elements and list(elements), items and dict(items))
+        return b"\x64" + _class(type(key)) + made_by + encode_exactly(held)
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        raise _refused(key, error) from error
+
+
+def _reduced(key: Any) -> Any:
+    reduce = copyreg.dispatch_table.get(type(key))
+    return key.__reduce_ex__(4) if reduce is None else reduce(key)
+
+
+_ENCODERS: dict[type, Encoder] = {
+    CanonicalKey: lambda key: encode_key(key._original),
     type(None): lambda key: b"\x01",
     bytes: lambda key: b"\x10" + _escaped(key),
     str: lambda key: b"\x11" + _escaped(key.encode("utf-8", "surrogatepass")),
@@ -151,4 +275,21 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     UUID: lambda key: b"\x70" + key.bytes,
     TimeWindow: lambda key: b"\x58" + _int(key.start) + _int(key.end),
     GlobalWindow: lambda key: b"\x59",
+}
+
+_EXACT: dict[type, Encoder] = {
+    **_ENCODERS,
+    CanonicalKey: lambda key: key.identity,
+    bool: _exact_bool,
+    float: _exact_float,
+    complex: _exact_complex,
+    Decimal: _exact_decimal,
+    timedelta: lambda key: b"\x44" + _int(key // _MICROSECOND),
+    bytearray: lambda key: b"\x12" + _escaped(bytes(key)),
+    tuple: _exact_elements(b"\x50"),
+    list: _exact_elements(b"\x51"),
+    dict: _exact_dict,
+    set: _exact_set,
+    frozenset: _exact_set,
+    Row: _exact_row,
 }

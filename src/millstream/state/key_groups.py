@@ -6,10 +6,11 @@ The hash is made of the key's canonical bytes, so it is the same in every proces
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from millstream.state.key_encoding import encode_key
+from millstream.state.keys import canonical_key, canonical_keys
 
 __all__ = ["KeyGroupMemo", "key_group", "key_group_of_bytes", "key_group_range", "subtask_of"]
 
@@ -56,6 +57,11 @@ class _Memo(dict[Any, int]):
         self._parallelism = parallelism
 
     def __missing__(self, key: Any) -> int:
+        # A key that does not stand for itself may be equal to one of another group, or to none, as NaN: it is never
+        # kept under what it is. Equal numbers of different kinds have the same group.
+        canonical = canonical_key(key)
+        if canonical is not key:
+            return self[canonical]
         if len(self) >= _MEMO_LIMIT:
             self.clear()
         group = key_group(key, self._max_parallelism)
@@ -69,10 +75,13 @@ class KeyGroupMemo:
     def __init__(self, max_parallelism: int, parallelism: int) -> None:
         self._memo = _Memo(max_parallelism, parallelism)
 
-    def subtasks(self, keys: Iterable[Any]) -> list[int]:
-        """Return the owning subtask of each key.
+    def subtasks(self, keys: Sequence[Any]) -> list[int]:
+        """Return the owning subtask of each key, canonical or not.
 
         Raises:
-            ConfigurationError: If a key is of a type that has no canonical bytes, or is not hashable.
+            ConfigurationError: If a key has no canonical form.
         """
-        return list(map(self._memo.__getitem__, keys))
+        try:
+            return list(map(self._memo.__getitem__, keys))
+        except TypeError:  # not hashable
+            return list(map(self._memo.__getitem__, canonical_keys(list(keys))))

@@ -27,6 +27,7 @@ from millstream.common.state import (
 from millstream.common.type_forms import form_of, may_become
 from millstream.state.folding import FoldingAggregatingState, FoldingReducingState
 from millstream.state.key_groups import key_group
+from millstream.state.keys import canonical_entries, canonical_key
 from millstream.state.kinds import NO_KEY, StateKind, StateSchema, incompatible_state, kind_of
 from millstream.state.snapshots import (
     GroupMemo,
@@ -59,7 +60,7 @@ class KeyedStateBackend(ABC):
     """State and timers of one keyed operator in one subtask; the subtask's thread calls it.
 
     Attributes:
-        current_key: The key that state objects act on; hot loops set it directly.
+        current_key: The key that state objects act on, in its canonical form; hot loops set it directly.
         event_timers: Event-time timers by key.
         processing_timers: Processing-time timers by key.
         tracking: Whether checkpoints may write what changed only, so that it has to be known.
@@ -103,8 +104,8 @@ class KeyedStateBackend(ABC):
         self._declared: dict[str, Any] = {}
 
     def set_current_key(self, key: Any) -> None:
-        """Choose the key that state objects act on."""
-        self.current_key = key
+        """Choose the key that state objects act on, as the user has it or canonical."""
+        self.current_key = key if key is NO_KEY else canonical_key(key)
 
     def get_state(self, descriptor: StateDescriptor, namespace: Any = None) -> Any:
         """Return the state that a descriptor of any kind describes.
@@ -171,7 +172,7 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def table(self, name: str) -> MutableMapping[Any, Any]:
-        """Return the values of a state by key, as a mapping: for operators' own hot loops."""
+        """Return the values of a state by canonical key, as a mapping: for operators' own hot loops."""
 
     @abstractmethod
     def clear_namespace(self, namespace: Any, key: Any) -> None:
@@ -245,7 +246,7 @@ class KeyedStateBackend(ABC):
         for group, states in snapshot.groups.items():
             if key_groups is None or group in key_groups:
                 for name, entries in states.items():
-                    self._restore_entries(name, entries)
+                    self._restore_entries(name, canonical_entries(entries))
         for group, timers in snapshot.timers.items():
             if key_groups is None or group in key_groups:
                 timers.restore(self.event_timers, self.processing_timers)

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
+from millstream.common.windows import Window
 from millstream.state.key_groups import key_group
+from millstream.state.keys import canonical_key
 from millstream.state.kinds import StateSchema
 from millstream.state.timers import TimerQueue
 
@@ -41,9 +43,19 @@ class TimerSnapshot:
     def restore(self, event_timers: TimerQueue, processing_timers: TimerQueue) -> None:
         """Register them again."""
         for timestamp_ms, key in self.event:
-            event_timers.register(timestamp_ms, key)
+            event_timers.register(timestamp_ms, _canonical_timer(key))
         for timestamp_ms, key in self.processing:
-            processing_timers.register(timestamp_ms, key)
+            processing_timers.register(timestamp_ms, _canonical_timer(key))
+
+
+def _canonical_timer(key: Any) -> Any:
+    """Return a timer's key, with its window if it is one's, under what stands for the key.
+
+    Checkpoints that were made before there were stand-ins hold the keys themselves.
+    """
+    if type(key) is tuple and len(key) == 2 and isinstance(key[1], Window):
+        return canonical_key(key[0]), key[1]
+    return canonical_key(key)
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from millstream.common.state import (
 from millstream.operators.base import EpochTime
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileWriter
 from millstream.state.heap import HeapKeyedStateBackend
+from millstream.state.keys import canonical_key
 from millstream.state.operator_state import OperatorStateBackend, OperatorStateMode
 
 __all__ = ["Bootstrap", "BroadcastBootstrap", "Column", "KeyedBootstrap", "ListBootstrap"]
@@ -96,7 +97,7 @@ class KeyedBootstrap(Bootstrap):
             if column is not None
         ]
         for row in _iterate(self.rows):
-            key = _take(row, self.key)
+            key = canonical_key(_take(row, self.key))
             backend.set_current_key(key)
             for state, column in states:
                 _add(state, _take(row, column))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.state.keys import canonical_key, original_key
 from millstream.state_processor.reader import SavepointReader, StateInfo
 
 __all__ = ["StateChange", "diff_states"]
@@ -83,12 +84,12 @@ def _diff_entries(
     for (key, namespace), value in old.items():
         now = new.get((key, namespace), _ABSENT)
         if now is _ABSENT:
-            yield StateChange(label, state, "removed", key, namespace, value, None)
+            yield StateChange(label, state, "removed", original_key(key), namespace, value, None)
         elif not _same(value, now):
-            yield StateChange(label, state, "changed", key, namespace, value, now)
+            yield StateChange(label, state, "changed", original_key(key), namespace, value, now)
     for (key, namespace), value in new.items():
         if (key, namespace) not in old:
-            yield StateChange(label, state, "added", key, namespace, None, value)
+            yield StateChange(label, state, "added", original_key(key), namespace, None, value)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -110,7 +111,7 @@ def _contents(reader: SavepointReader, operator_id: str) -> dict[str, dict[tuple
         contents[info.name] = _entries(reader, operator_id, info)
     timers = {
         (
-            timer.key,
+            canonical_key(timer.key),
             (timer.namespace, timer.timestamp_ms, "event" if timer.event_time else "processing"),
         ): True
         for timer in reader.timers(operator_id)
@@ -121,7 +122,8 @@ def _contents(reader: SavepointReader, operator_id: str) -> dict[str, dict[tuple
 def _entries(reader: SavepointReader, operator_id: str, info: StateInfo) -> dict[tuple[Any, Any], Any]:
     if info.keys is not None:
         return {
-            (key, namespace): value for key, namespace, value in reader.keyed_state(operator_id, info.name)
+            (canonical_key(key), namespace): value
+            for key, namespace, value in reader.keyed_state(operator_id, info.name)
         }
     elements = reader.operator_state(operator_id, info.name).elements
     if isinstance(elements, dict):

@@ -6,6 +6,8 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.state.keys import original_key
+
 __all__ = ["KeyText"]
 
 
@@ -39,6 +41,7 @@ class KeyText:
         >>> [KeyText("17").matches(key) for key in (17, "17", 17.5)]
         [True, True, False]
         """
+        key = original_key(key)
         if self.text in (repr(key), str(key)):
             return True
         value = self.value()

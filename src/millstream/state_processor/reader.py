@@ -23,6 +23,7 @@ from millstream.runtime.checkpoint.chain import StateChain
 from millstream.runtime.checkpoint.manifest import OperatorEntry
 from millstream.runtime.checkpoint.restore import Saved, find_saved
 from millstream.runtime.checkpoint.state_file import ChunkKind
+from millstream.state.keys import canonical_key, original_key
 from millstream.state.kinds import StateKind, StateSchema
 from millstream.state.operator_state import OperatorStateMode
 from millstream.state_processor.frames import to_pandas, to_spark
@@ -207,7 +208,7 @@ class SavepointReader:
         keys: dict[str, set[Any]] = {}
         for name, key, _, _ in self._keyed_entries(entry):
             counts[name] = counts.get(name, 0) + 1
-            keys.setdefault(name, set()).add(key)
+            keys.setdefault(name, set()).add(canonical_key(key))
         kinds = {name: schema.describe() for name, schema in self._schemas(entry).items()}
         infos = [
             StateInfo(name, kinds.get(name, "kept by the operator"), count, len(keys[name]))
@@ -235,7 +236,7 @@ class SavepointReader:
         entry = self._entry(uid)
         self.check_keyed_state(uid, name)
         return (
-            (key, namespace, value)
+            (original_key(key), namespace, value)
             for found, key, namespace, value in self._keyed_entries(entry, name)
             if found == name
         )
@@ -249,7 +250,7 @@ class SavepointReader:
         entry = self._entry(uid)
         of_windows = entry.kind == "WindowSpec"
         return (
-            Timer(key, namespace, timestamp_ms, event_time)
+            Timer(original_key(key), namespace, timestamp_ms, event_time)
             for chain in self._open().values()
             for _, timers in chain.read(entry.operator_id, ChunkKind.TIMERS)
             for event_time, waiting in ((True, timers.event), (False, timers.processing))

@@ -53,6 +53,7 @@ from millstream.runtime.task.dependencies import collect_dependencies
 from millstream.runtime.task.deployment import Deployment
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.keyed import KeyedStateBackend
+from millstream.state.keys import canonical_key
 from millstream.state.snapshots import Entries, KeyedStateSnapshot, TimerSnapshot
 from millstream.state_processor.keys import KeyText
 from millstream.state_processor.reader import SavepointReader, untimed
@@ -392,7 +393,7 @@ class _Watch:
         selector = self._spec.selectors.get(index)
         for place, value in enumerate(values):
             stamp = None if timestamps is None else timestamps[place]
-            key = None if selector is None else selector(value)
+            key = None if selector is None else canonical_key(selector(value))
             if selector is None or self._matches(key):
                 self._step(index, handler, value, stamp, key, keyed=selector is not None)
 

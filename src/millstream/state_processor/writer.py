@@ -19,6 +19,7 @@ from millstream.runtime.checkpoint.manifest import (
 )
 from millstream.runtime.checkpoint.state_file import Chunk, ChunkKind, StateFileWriter
 from millstream.runtime.checkpoint.storage import FileStore, open_store
+from millstream.state.keys import original_key
 from millstream.state.kinds import StateKind, StateSchema
 from millstream.state_processor.bootstrap import (
     Bootstrap,
@@ -370,7 +371,7 @@ def _changed(
         result[name] = [
             (namespace, key, _retimed(schema, entry, value))
             for namespace, key, entry in entries
-            if (value := change(key, namespace, untimed(schema, entry))) is not None
+            if (value := change(original_key(key), namespace, untimed(schema, entry))) is not None
         ]
     return result
 

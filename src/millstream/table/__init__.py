@@ -5,12 +5,22 @@ from typing import Any
 
 from millstream.common.errors import NotSupportedError
 from millstream.common.not_yet import NotYetAttributeError
+from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.schema import Schema
 from millstream.table.stream_table_environment import StreamTableEnvironment, Table
 from millstream.table.table_descriptor import TableDescriptor
 from millstream.table.types import DataTypes, Row, RowKind
 
-__all__ = ["DataTypes", "Row", "RowKind", "Schema", "StreamTableEnvironment", "Table", "TableDescriptor"]
+__all__ = [
+    "DataTypes",
+    "EnvironmentSettings",
+    "Row",
+    "RowKind",
+    "Schema",
+    "StreamTableEnvironment",
+    "Table",
+    "TableDescriptor",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from millstream.common.errors import JobDefinitionError, NotSupportedError
+from millstream.common.configuration import Configuration
+from millstream.common.errors import JobDefinitionError, NotSupportedError, TypeMismatchError
+from millstream.common.not_yet import NotYetAttributeError
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.table.datagen import build_datagen_source, row_type
+from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.table_descriptor import TableDescriptor
 
 __all__ = ["StreamTableEnvironment", "Table"]
 
 
 class _StreamEnvironment(Protocol):
+    def configure(self, configuration: Configuration) -> None: ...
+
     def from_source(
         self, source: Any, watermark_strategy: WatermarkStrategy, source_name: str, type_info: Any = None
     ) -> Any: ...
@@ -30,14 +35,16 @@ class Table:
         self.path = path
         self.descriptor = descriptor
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise NotSupportedError(
-            f'a table was asked for "{name}"',
-            detail="The Table API comes with a later release; tables can be turned into streams.",
-            hint="Use table_environment.to_data_stream(table).",
-        )
+    if not TYPE_CHECKING:  # to checkers, what is not there is not there
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise NotYetAttributeError(
+                f'a table was asked for "{name}"',
+                detail="The Table API comes with a later release; tables can be turned into streams.",
+                hint="Use table_environment.to_data_stream(table).",
+            )
 
 
 class StreamTableEnvironment:
@@ -49,24 +56,44 @@ class StreamTableEnvironment:
 
     @staticmethod
     def create(
-        stream_execution_environment: Any = None, environment_settings: Any = None
+        stream_execution_environment: Any = None, environment_settings: EnvironmentSettings | None = None
     ) -> StreamTableEnvironment:
         """Make an environment for tables.
 
         Args:
             stream_execution_environment: Where the streams are.
-            environment_settings: Not taken yet.
+            environment_settings: Their mode and options hold for the streams too.
 
         Raises:
-            NotSupportedError: If there is no stream environment, or there are settings.
+            NotSupportedError: If there is no stream environment.
+            TypeMismatchError: If the settings are something else.
         """
-        if stream_execution_environment is None or environment_settings is not None:
+        if environment_settings is not None and not isinstance(environment_settings, EnvironmentSettings):
+            raise TypeMismatchError(
+                f"environment_settings is a {type(environment_settings).__name__}",
+                hint="Use EnvironmentSettings.in_streaming_mode() or in_batch_mode().",
+            )
+        if stream_execution_environment is None:
             raise NotSupportedError(
-                "a table environment was made without a stream environment, or with settings",
+                "a table environment was made without a stream environment",
                 detail="The Table API comes with a later release.",
                 hint="Use StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment()).",
             )
+        if environment_settings is not None:
+            stream_execution_environment.configure(environment_settings.get_configuration())
         return StreamTableEnvironment(stream_execution_environment)
+
+    if not TYPE_CHECKING:  # to checkers, what is not there is not there
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise NotYetAttributeError(
+                f'"{name}" of table environments is not in millstream yet',
+                detail="The Table API and SQL come with a later release; so far there are create_temporary_table, "
+                "from_path and to_data_stream.",
+                hint="Use the DataStream API.",
+            )
 
     def create_temporary_table(self, path: str, descriptor: TableDescriptor) -> None:
         """Declare a table.

@@ -56,6 +56,11 @@ class SimulatedExecutor(LocalExecutor):
             self._cores[slot] = SlotCore(tasks, deployment.attempt)
         for tasks in self._slots:
             self._ask(tasks.slot, tasks.open)
+        if world.members is not None:
+            restore = deployment.restore
+            world.members.opened(
+                self._slots, None if restore is None else (restore.location, restore.checkpoint_id)
+            )
 
     def run_epoch(self, headers: Mapping[int, EpochHeader]) -> Sequence[SlotReport]:
         """Run level after level, in each slot after slot; some requests come twice."""
@@ -81,6 +86,9 @@ class SimulatedExecutor(LocalExecutor):
             end.records for report in reports for _, each in report.operators for end in each.range_ends
         )
         world.note(f"epoch {header.epoch} read {records} records")
+        if world.members is not None:
+            for order in header.orders:
+                world.members.checkpoint(self._slots, (order.location, order.checkpoint_id))
         return reports
 
     def _run_level(self, slot: int, header: EpochHeader, level: int, bundles: list[bytes]) -> LevelOutput:

@@ -15,6 +15,7 @@ from millstream.runtime.checkpoint.manifest import age_of_checkpoint
 from millstream.runtime.job.launcher import DefaultLauncher
 from millstream.verify.executor import SimulatedExecutor
 from millstream.verify.faults import DriverKilled, Fault, InjectedFault
+from millstream.verify.members import Members
 from millstream.verify.program import Program, SimulatedOutput
 from millstream.verify.scenario import Scenario
 from millstream.verify.watch import Check, Violation
@@ -65,6 +66,7 @@ def simulate(
     scenario: Scenario,
     expected: Mapping[str, Counter[str]] | None = None,
     check: Check | None = None,
+    members: Members | None = None,
 ) -> Outcome:
     """Run a job in a world of its own; everything it writes is gone afterwards.
 
@@ -74,10 +76,12 @@ def simulate(
         expected: What the sinks are to have at the end, by label, so that it is seen if they have more at any moment;
             None if that is not known.
         check: A further check of what readers see, whenever that has changed.
+        members: Looks at what functions keep in themselves.
     """
     with tempfile.TemporaryDirectory(prefix="millstream-verify-", dir=scratch_base()) as scratch:
         home = Path(scratch)
-        world = World(scenario, home, program.watches(home, expected, check), program.synced(home))
+        watches = program.watches(home, expected, check)
+        world = World(scenario, home, watches, program.synced(home), members)
         with world.installed():
             return _Run(program, world).run()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from millstream.common.errors import MillstreamError
 from millstream.verify.compare import Difference, compare
+from millstream.verify.members import Members, Variable, find_culprits
 from millstream.verify.program import Guarantee, Program
 from millstream.verify.run import Outcome, simulate
 from millstream.verify.scenario import EVERYTHING, Scenario, Variation, draw_scenario
@@ -16,6 +17,8 @@ from millstream.verify.watch import Check, Violation
 __all__ = ["SeedResult", "Summary", "Verifier"]
 
 _PROBES = 6
+_MOST_BLAMED = 20
+"""Of so many failed seeds is the cause looked for in what functions keep; each takes a few runs more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class SeedResult:
         faults: Place and kind of what went wrong on purpose.
         restarts: How often an attempt or the driver began anew.
         also_without_faults: Whether the same run is wrong without faults too; None if it is right.
+        culprits: Variables of functions that a restart loses: with them put back, results are right.
         trace: What happened.
     """
 
@@ -41,6 +45,7 @@ class SeedResult:
     restarts: int
     also_without_faults: bool | None
     trace: tuple[str, ...]
+    culprits: tuple[Variable, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -94,6 +99,7 @@ class Verifier:
         program.check()
         self._program = program
         self._check = check
+        self._blamed = 0
         self.guarantees: dict[str, Guarantee] = program.sinks()
         self.dependencies: list[str] = []
         self.reference = simulate(program, Scenario(interval_ms=1_000_000))
@@ -118,10 +124,13 @@ class Verifier:
         """Run one scenario and compare."""
         outcome = self._simulate(scenario)
         differences, error = self._judge(outcome)
-        also = None
+        also: bool | None = None
+        culprits: tuple[Variable, ...] = ()
         if (differences or error) and scenario.faults:
-            undisturbed, other = self._judge(self._simulate(scenario.without_faults()))
-            also = bool(undisturbed) or other is not None
+            also = not self._is_right(scenario.without_faults())
+            if not also and self._blamed < _MOST_BLAMED:
+                self._blamed += 1
+                culprits = self._find_culprits(scenario)
         return SeedResult(
             seed=scenario.seed,
             scenario=scenario,
@@ -131,10 +140,25 @@ class Verifier:
             restarts=outcome.restarts,
             also_without_faults=also,
             trace=outcome.trace,
+            culprits=culprits,
         )
 
-    def _simulate(self, scenario: Scenario) -> Outcome:
-        return simulate(self._program, scenario, self.reference.outputs, self._check)
+    def _find_culprits(self, scenario: Scenario) -> tuple[Variable, ...]:
+        """Return what functions keep in themselves and lose, if that explains what is wrong."""
+        if scenario.parallelism is not None:
+            # Subtasks must be the same ones after a restart for what they had to be put back.
+            scenario = replace(scenario, parallelism=scenario.parallelism[:1] * 3)
+        members = Members()
+        if self._is_right(scenario, members):
+            return ()
+        return find_culprits(members.suspects, lambda chosen: self._is_right(scenario, Members(chosen)))
+
+    def _is_right(self, scenario: Scenario, members: Members | None = None) -> bool:
+        differences, error = self._judge(self._simulate(scenario, members))
+        return not differences and error is None
+
+    def _simulate(self, scenario: Scenario, members: Members | None = None) -> Outcome:
+        return simulate(self._program, scenario, self.reference.outputs, self._check, members)
 
     def _judge(self, outcome: Outcome) -> tuple[list[Difference | Violation], str | None]:
         wrong: list[Difference | Violation] = list(outcome.violations)

@@ -20,6 +20,7 @@ from millstream.common.errors import MillstreamError, SinkError, SlotLostError
 from millstream.common.ids import set_id_source
 from millstream.verify.disk import Disk
 from millstream.verify.faults import DriverKilled, Fault, FaultKind, InjectedFault, SlotKilled
+from millstream.verify.members import Members
 from millstream.verify.pausing import DriverView, PausableCall, PausedDriver
 from millstream.verify.scenario import Scenario
 from millstream.verify.stored import broken_checkpoints
@@ -54,6 +55,7 @@ class World:
         scratch: A directory of its own, empty.
         watches: What looks at its sinks after every step.
         synced: Directories in which all is synced that somebody relies on.
+        members: Looks at what functions keep in themselves; None if nobody wants to know.
 
     Attributes:
         disk: Loses what is not synced when power fails; None if it does not.
@@ -79,8 +81,10 @@ class World:
         scratch: Path,
         watches: Sequence[Watch] = (),
         synced: Sequence[Path] = (),
+        members: Members | None = None,
     ) -> None:
         self.watches = watches
+        self.members = members
         loses = any(fault.kind is FaultKind.POWER_LOSS for fault in scenario.faults)
         self.disk = Disk(synced, scratch / "synced") if loses else None
         self.power_lost = False

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from concurrent.futures import Future
 
 import pytest
 from click.testing import CliRunner
@@ -8,6 +10,7 @@ from click.testing import CliRunner
 from millstream.cli.main import main
 from millstream.common.clock import ManualClock
 from millstream.common.time import MIN_TIMESTAMP
+from millstream.runtime.job.control_channel import ControlChannel, ControlledJob
 from millstream.runtime.job.status_files import StatusFile
 from millstream.runtime.job.watermark_advice import WatermarkFact
 
@@ -144,3 +147,27 @@ def test_batch_job_has_no_watermark_before_its_end():
     run_job("abc", "sales", HOLDER, batch=True)
     assert "runs in batch mode" in explain().output
     assert "held back" not in explain().output
+
+
+def test_job_whose_first_epoch_runs_is_told_as_such(monkeypatch):
+    directory = tempfile.TemporaryDirectory(prefix="ms")  # short: the path of a socket has 108 bytes at most
+    monkeypatch.setattr("tempfile.tempdir", directory.name)
+    job = ControlledJob(
+        job_id="ab" * 16,
+        name="slow",
+        started_ms=0,
+        status=dict,
+        savepoint=lambda directory, stop, drain: Future(),
+        cancel=lambda: None,
+    )
+    channel = ControlChannel(job)
+    channel.start()
+    try:
+        for arguments in ((), ("slow",)):
+            result = explain(*arguments)
+            assert result.exit_code == 1
+            assert 'job abababababababababababababababab "slow" began' in result.stderr
+            assert "its first epoch has not ended" in result.stderr
+    finally:
+        channel.close()
+        directory.cleanup()

@@ -77,6 +77,7 @@ def test_an_error_of_the_job_is_an_error_here(query):
     assert result.exit_code == 1
     assert "nobody knows ('op', 's', 'nobody')" in result.stderr
     assert "Hint: Ask for another." in result.stderr
+    assert result.stderr.startswith("[STATE_ACCESS] ")  # the job has not failed
 
 
 def test_a_job_that_does_not_run_is_an_error(query):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import abc
 import datetime
 import pickle
 from dataclasses import dataclass
 
 import pytest
 
-from millstream.common import Instant, RestartStrategies, Row, RowKind, Types
+from millstream import datastream
+from millstream.common import Configuration, Instant, RestartStrategies, Row, RowKind, Types
 from millstream.common.errors import ConfigurationError, NotSupportedError, TypeMismatchError
 from millstream.common.serialization import Encoder, RowFieldExtractorSchema
 from millstream.common.typeinfo import BasicType, BasicTypeInfo, LocalTimeTypeInfo
+from millstream.common.utils import JavaObjectWrapper
 from millstream.datastream import (
     EmbeddedRocksDBStateBackend,
     FileSystemCheckpointStorage,
@@ -20,7 +23,10 @@ from millstream.datastream import (
     MemorySize,
     SlotSharingGroup,
 )
+from millstream.datastream.connectors.file_system import FileSink, OutputFileConfig
 from millstream.datastream.state_backend import CustomStateBackend
+from millstream.datastream.utils import ResultTypeQueryable
+from millstream.table import EnvironmentSettings
 from millstream.util.exceptions import JavaException, TableNotExistException
 
 
@@ -79,8 +85,6 @@ def test_backends_and_storages_are_sets_of_flinks_options():
 def test_backends_and_storages_refuse_what_they_cannot_do():
     with pytest.raises(NotSupportedError):
         CustomStateBackend(object())
-    with pytest.raises(NotSupportedError, match="another engine"):
-        EmbeddedRocksDBStateBackend().set_options("org.example.Factory")
     with pytest.raises(ConfigurationError):
         FileSystemCheckpointStorage()
     with pytest.raises(ConfigurationError, match="threshold"):
@@ -207,3 +211,65 @@ def test_row_field_extractor_takes_bytes_only():
 def test_flinks_exceptions_are_caught_by_their_root_and_survive_pickling():
     error = pickle.loads(pickle.dumps(TableNotExistException("no table")))
     assert isinstance(error, JavaException) and str(error) == error.stack_trace == "no table"
+
+
+def test_paths_of_checkpoints_and_state_are_given_back_as_flink_writes_them():
+    assert FileSystemCheckpointStorage("file://host/checkpoints/").get_checkpoint_path() == (
+        "file://host/checkpoints"
+    )
+    assert FileSystemCheckpointStorage("file:///a//b/").get_checkpoint_path() == "file:/a/b"
+    assert JobManagerCheckpointStorage("hdfs://host:9000/a/").get_checkpoint_path() == "hdfs://host:9000/a"
+    disk = EmbeddedRocksDBStateBackend()
+    disk.set_db_storage_paths("file:///state/a/", "/state//b")
+    assert disk.get_db_storage_paths() == ["/state/a", "/state/b"]
+    assert disk.configuration().get_string("state.backend.rocksdb.localdir") == "/state/a,/state/b"
+
+
+@pytest.mark.parametrize("path", ["hdfs://host/state", "state"])
+def test_state_on_disk_lies_in_local_directories_only(path):
+    with pytest.raises(ConfigurationError, match="local file system"):
+        EmbeddedRocksDBStateBackend().set_db_storage_paths(path)
+
+
+def test_a_class_for_options_of_rocksdb_is_kept_and_given_back():
+    disk = EmbeddedRocksDBStateBackend()
+    assert disk.get_options() is None
+    disk.set_options("org.example.Factory")
+    assert disk.get_options() == "org.example.Factory"
+
+
+def test_a_slot_sharing_group_asks_for_some_heap_memory_or_none_at_all():
+    builder = SlotSharingGroup.builder("g").set_cpu_cores(1.0)
+    for refused in (
+        lambda: builder.set_task_heap_memory(MemorySize(bytes_size=0)),
+        lambda: builder.set_task_heap_memory_mb(0),
+    ):
+        with pytest.raises(ConfigurationError, match="0 bytes"):
+            refused()
+
+
+def test_names_lie_where_pyflink_has_them():
+    assert datastream.CustomCheckpointStorage is not None and datastream.CustomStateBackend is not None
+    config = OutputFileConfig.OutputFileConfigBuilder().with_part_prefix("a").with_part_suffix(".b").build()
+    assert config == OutputFileConfig("a", ".b")
+    row = FileSink.for_row_format("/t", Encoder.simple_string_encoder())
+    assert isinstance(row, FileSink.RowFormatBuilder) and issubclass(
+        FileSink.BulkFormatBuilder, FileSink.BaseBuilder
+    )
+    assert JavaObjectWrapper(1).get_java_object() == 1
+    assert issubclass(ResultTypeQueryable, abc.ABC)
+
+
+def test_settings_of_tables_know_their_mode_and_names():
+    settings = (
+        EnvironmentSettings.new_instance()
+        .in_batch_mode()
+        .with_built_in_catalog_name("c")
+        .with_built_in_database_name("d")
+        .with_configuration(Configuration().set_string("k", "v"))
+        .build()
+    )
+    assert not settings.is_streaming_mode()
+    assert (settings.get_built_in_catalog_name(), settings.get_built_in_database_name()) == ("c", "d")
+    assert settings.get_configuration().get_string("k") == "v"
+    assert EnvironmentSettings.in_streaming_mode().get_built_in_catalog_name() == "default_catalog"

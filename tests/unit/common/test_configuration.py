@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from millstream.common import options
+from millstream.common import options, options_checkpointing, options_state
 from millstream.common.config_options import ConfigOptions
 from millstream.common.configuration import CONFIG_VARIABLE, ConfigSource, Configuration
 from millstream.common.errors import ConfigurationError
@@ -165,3 +165,81 @@ def test_the_execution_config_is_a_view_of_the_configuration():
     config.set_parallelism(-1)
     assert not configuration.contains_key("parallelism.default")
     assert config.enable_object_reuse().is_object_reuse_enabled()
+
+
+@pytest.mark.parametrize(
+    ("older", "current", "given", "read"),
+    [
+        ("state.checkpoints.dir", options_checkpointing.CHECKPOINT_DIRECTORY, "/c", "/c"),
+        ("state.savepoints.dir", options_checkpointing.SAVEPOINT_DIRECTORY, "/s", "/s"),
+        ("state.backend", options_state.STATE_BACKEND, "rocksdb", "rocksdb"),
+        ("state.backend.incremental", options_checkpointing.INCREMENTAL, "false", False),
+        ("state.checkpoint-storage", options_checkpointing.CHECKPOINT_STORAGE, "filesystem", "filesystem"),
+        ("state.checkpoints.num-retained", options_checkpointing.RETAINED_CHECKPOINTS, "3", 3),
+        ("execution.buffer-timeout", options.BUFFER_TIMEOUT, "1 min", 60_000),
+        ("execution.savepoint.path", options_checkpointing.RECOVERY_PATH, "/p", "/p"),
+        ("execution.savepoint-restore-mode", options_checkpointing.CLAIM_MODE, "CLAIM", "CLAIM"),
+        (
+            "execution.savepoint.ignore-unclaimed-state",
+            options_checkpointing.IGNORE_UNCLAIMED_STATE,
+            "true",
+            True,
+        ),
+        ("restart-strategy", options_checkpointing.RESTART_STRATEGY, "fixed-delay", "fixed-delay"),
+        ("pipeline.operator-chaining", options.OPERATOR_CHAINING, "false", False),
+        ("execution.checkpointing.alignment-timeout", options_checkpointing.ALIGNED_TIMEOUT, "5 s", 5_000),
+        ("execution.checkpointing.unaligned", options_checkpointing.UNALIGNED, "true", True),
+        ("state.backend.changelog.enabled", options_checkpointing.CHANGELOG_ENABLED, "true", True),
+    ],
+)
+def test_an_older_key_of_flink_is_another_name_of_the_current_one(older, current, given, read):
+    configuration = Configuration().set_string(older, given)
+    assert configuration.get(current) == configuration.get(older) == read
+    assert configuration.contains_key(current.key) and configuration.contains_key(older)
+    assert configuration.get_string(older) == configuration.get_string(current.key)
+    assert configuration.key_set() == {current.key}
+    assert configuration.source(older) is configuration.source(current.key) is ConfigSource.CODE
+    assert options.warning_about(older) is None
+    assert configuration.remove_config(older) and not configuration.contains_key(current.key)
+
+
+def test_an_older_key_replaces_what_was_set_before_under_the_current_one():
+    configuration = Configuration().set("state.backend.type", "hashmap").set("state.backend", "rocksdb")
+    assert configuration.to_dict() == {"state.backend.type": "rocksdb"}
+
+
+@pytest.mark.parametrize(
+    ("key", "warning"),
+    [
+        ("execution.checkpointing.intervall", 'did you mean "execution.checkpointing.interval"'),
+        ("taskmanager.memory.process.size", "spark.executor.memory"),
+        ("state.backend.local-recovery", "has no effect: state is always read back"),
+        ("execution.batch.speculative.enabled", "has no effect: millstream has no such option"),
+        ("my.own.key", None),
+        ("spark.executor.memory", None),
+    ],
+)
+def test_keys_without_effect_are_told_apart_from_a_users_own(key, warning):
+    told = options.warning_about(key)
+    assert told is None if warning is None else warning in told
+
+
+def test_a_configuration_is_written_as_flink_writes_it():
+    configuration = Configuration().set_string("k1", "v1").set_integer("k2", 1).set_boolean("k3", True)
+    assert str(configuration) == "{k1=v1, k2=1, k3=true}"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (None, []),
+        ("", []),
+        ("a.jar;b.jar", ["a.jar", "b.jar"]),
+        ("[a.jar, 'b c.jar', \"d.jar\"]", ["a.jar", "b c.jar", "d.jar"]),
+        ("- a.jar\n- 'b.jar'\n", ["a.jar", "b.jar"]),
+        ("- a.jar", ["a.jar"]),
+        ("-a.jar", ["-a.jar"]),
+    ],
+)
+def test_lists_are_read_in_each_form_that_flink_takes(text, parts):
+    assert Configuration.parse_list_value(text) == parts

@@ -87,8 +87,8 @@ MISFITS = [
     (PERSON, [("Ada", 1), None], 1),
     (PERSON, [("Ada", 1), ("Ada", 1), 3, ("Ada", "x")], 2),
     (PAIR, [("a", 1), ("a", None)], 1),
-    (PAIR, [("a", 1), ["a", 1]], 1),
-    (PAIR, [Row("a", 1)], 0),
+    (PAIR, [("a", 1), ["a", "b"]], 1),
+    (PAIR, [Row("a", 1), ["b", 2], Row("c")], 2),
     (Types.PRIMITIVE_ARRAY(Types.INT()), [[], [1], [1, 2, None]], 2),
     (Types.PRIMITIVE_ARRAY(Types.BYTE()), [b"a", [300]], 1),
     (Types.LIST(Types.STRING()), [["a"], "abc"], 1),
@@ -112,7 +112,29 @@ def test_an_empty_batch_fits_every_type_and_stays_as_it_is(kind):
 def test_types_describe_themselves_as_users_write_them():
     assert PERSON.describe() == "ROW<name STRING, age INT>"
     assert Types.ROW([Types.INT(), PAIR]).describe() == "ROW<INT, TUPLE<STRING, LONG>>"
-    assert repr(Types.MAP(Types.STRING(), Types.LIST(Types.DOUBLE()))) == "MAP<STRING, LIST<DOUBLE>>"
+    assert Types.MAP(Types.STRING(), Types.LIST(Types.DOUBLE())).describe() == "MAP<STRING, LIST<DOUBLE>>"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [  # what str(...) gives in PyFlink 2.3
+        (PERSON, "RowTypeInfo(name: String, age: Integer)"),
+        (Types.ROW([Types.INT(), Types.TUPLE([Types.LONG()])]), "RowTypeInfo(Integer, TupleTypeInfo(Long))"),
+        (
+            Types.MAP(Types.INT(), Types.LIST(Types.BIG_DEC())),
+            "MapTypeInfo<Integer, ListTypeInfo<BigDecimal>>",
+        ),
+        (Types.PRIMITIVE_ARRAY(Types.BYTE()), "PrimitiveArrayTypeInfo<Byte>"),
+        (Types.BASIC_ARRAY(Types.STRING()), "BasicArrayTypeInfo<String>"),
+        (Types.OBJECT_ARRAY(Types.ROW([Types.CHAR()])), "ObjectArrayTypeInfo<RowTypeInfo(Char)>"),
+        (Types.SQL_TIMESTAMP(), "TimestampTypeInfo"),
+        (Types.SQL_DATE(), "DateTypeInfo"),
+        (Types.INSTANT(), "Instant"),
+        (Types.PICKLED_BYTE_ARRAY(), "PickledByteArrayTypeInfo"),
+    ],
+)
+def test_the_text_of_a_type_is_pyflinks(kind, text):
+    assert str(kind) == repr(kind) == text
 
 
 @pytest.mark.parametrize("kind", [kind for kind, _ in FITS], ids=str)
@@ -226,3 +248,14 @@ def test_a_row_type_knows_its_fields():
     assert PERSON.get_field_types() == [Types.STRING(), Types.INT()]
     assert (PERSON.get_field_index("age"), PERSON.get_field_index("x")) == (1, -1)
     assert Types.ROW([Types.INT(), Types.INT()]).get_field_names() == ["f0", "f1"]
+
+
+def test_lists_and_rows_become_the_tuples_that_are_declared():
+    # PyFlink 2.3 prints (1, 'a'), (2, 'b') and (3, 'c') for [[1, "a"], (2, "b"), Row(3, "c")] of TUPLE<INT, STRING>.
+    kind = Types.TUPLE([Types.INT(), Types.STRING()])
+    given = [[1, "a"], (2, "b"), None, Row(3, "c")]
+    assert kind.find_mismatch(given, nullable=True) is None
+    assert kind.conform(given) == [(1, "a"), (2, "b"), None, (3, "c")]
+    same = [(1, "a")]
+    assert kind.conform(same) is same
+    assert Types.LIST(kind).conform([[[1, "a"]]]) == [[(1, "a")]]

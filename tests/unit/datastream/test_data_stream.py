@@ -21,7 +21,7 @@ from millstream.common.functions import (
     SinkFunction,
 )
 from millstream.common.output_tag import OutputTag
-from millstream.common.state import ValueStateDescriptor
+from millstream.common.state import MapStateDescriptor, ValueStateDescriptor
 from millstream.common.typeinfo import Types
 from millstream.common.types import Row
 from millstream.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
@@ -148,10 +148,39 @@ def test_partitioning_stands_on_the_edge_of_the_next_operator(env):
         (numbers.broadcast(), partitioners.Broadcast()),
         (numbers.global_(), partitioners.Global()),
         (numbers.rebalance().shuffle(), partitioners.Shuffle()),
-        (numbers.key_by(str).rebalance(), partitioners.Rebalance()),
         (numbers.key_by(str), partitioners.KeyGroups(str)),
     ]:
         assert edges(stream.map(str)) == [("Collection Source", expected, None)]
+
+
+@pytest.mark.parametrize(
+    "repartition",
+    [
+        lambda stream: stream.rebalance(),
+        lambda stream: stream.rescale(),
+        lambda stream: stream.shuffle(),
+        lambda stream: stream.forward(),
+        lambda stream: stream.global_(),
+        lambda stream: stream.broadcast(),
+        lambda stream: stream.broadcast(MapStateDescriptor("m", Types.INT(), Types.INT())),
+        lambda stream: stream.partition_custom(lambda key, count: 0, str),
+    ],
+)
+def test_a_keyed_stream_is_not_dealt_anew(env, repartition):
+    keyed = env.from_collection([1]).key_by(str)
+    with pytest.raises(JobDefinitionError, match="a keyed stream was to be dealt"):
+        repartition(keyed)
+    assert edges(keyed.key_by(int).map(str)) == [("Collection Source", partitioners.KeyGroups(int), None)]
+
+
+def test_a_keyed_stream_is_collected_with_its_keys():
+    settings = {"execution.target": "local", "parallelism.default": 1}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    keyed = env.from_collection(["a", "bb", "c", "dd"]).map(str.upper).set_parallelism(1).key_by(len)
+    expected = [Row(f0=1, f1="A"), Row(f0=2, f1="BB"), Row(f0=1, f1="C"), Row(f0=2, f1="DD")]
+    assert keyed.execute_and_collect(limit=3) == expected[:3]
+    with keyed.execute_and_collect() as rows:
+        assert list(rows) == expected
 
 
 def test_a_custom_partitioner_gets_its_key_selector(env):

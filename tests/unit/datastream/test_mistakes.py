@@ -6,9 +6,11 @@ import logging
 
 import pytest
 
-from millstream.common import Configuration, Types, WatermarkStrategy
+from millstream.common import Configuration, Time, Types, WatermarkStrategy
 from millstream.common.errors import ConfigurationError, JobExecutionError, TypeMismatchError
 from millstream.datastream import (
+    AsyncDataStream,
+    AsyncFunction,
     CoProcessFunction,
     FlatMapFunction,
     KeyedProcessFunction,
@@ -99,6 +101,36 @@ def test_an_error_of_the_function_itself_stays_as_it_is():
     error = failure_of(environment().from_collection([17]).flat_map(Failing()))
     assert "of the user's own" in str(error)
     assert "Yield" not in str(error)
+
+
+def test_the_text_of_a_failed_job_holds_the_error_of_the_users_function():
+    def fail(value):
+        raise ValueError("no\n  such thing")
+
+    env = environment()
+    env.from_collection([17]).map(fail).name("failing").print()
+    with pytest.raises(JobExecutionError) as failed:
+        env.execute("told")
+    assert str(failed.value) == (
+        '[JOB_FAILED] job "told" failed\n'
+        'Detail: [USER_FUNCTION] ValueError was raised in operator "failing", subtask 0:\n'
+        "ValueError: no\n  such thing"
+    )
+
+
+def test_the_text_of_a_failed_job_holds_detail_and_hint_of_our_own_errors():
+    class Forgets(AsyncFunction):
+        async def async_invoke(self, value):
+            return None
+
+    env = environment()
+    stream = AsyncDataStream.unordered_wait(env.from_collection([17]), Forgets(), Time.seconds(5))
+    stream.print()
+    with pytest.raises(
+        JobExecutionError, match=r"gave None.*The result of AsyncFunction cannot be none"
+    ) as failed:
+        env.execute()
+    assert failed.value.hint == "Return [result], or [] for no result."
 
 
 def test_a_number_is_no_collection():

@@ -156,8 +156,8 @@ def test_first_data_row_is_skipped_once():
 
 
 def test_what_is_not_built_says_so():
-    with pytest.raises(NotSupportedError, match="set_allow_comments"):
-        CsvSchema.builder().set_allow_comments()
+    with pytest.raises(NotSupportedError, match="set_any_property_name"):
+        CsvSchema.builder().set_any_property_name("rest")
     with pytest.raises(ConfigurationError, match="must be a single ASCII character"):
         CsvSchema.builder().set_column_separator("||")
 
@@ -178,7 +178,7 @@ def test_written_rows_are_read_back():
     )
     rows = [Row(s='a|"b"\nc', b=True, l=[1, 2]), Row(s=None, b=None, l=[])]
     data = written(schema, rows[:1], rows[1:])
-    assert data.startswith(b"s|b|l\n")
+    assert data.startswith(b'"s"|"b"|"l"\n"a|""b""\nc"|true|"1;2"\n')
     assert read_all(CsvReaderFormat.for_schema(schema), data) == rows
 
 
@@ -186,3 +186,98 @@ def test_value_of_another_type_is_not_written():
     schema = CsvSchema.builder().add_number_column("n").build()
     with pytest.raises(TypeMismatchError, match="column 'n': value 'x' of type str does not fit type BIGINT"):
         written(schema, [Row(n="x")])
+
+
+def test_arrays_are_written_with_the_text_of_their_elements():
+    builder = CsvSchema.builder().add_array_column("b", ":", DataTypes.BOOLEAN()).set_null_value("-")
+    schema = builder.add_array_column("n", ":", DataTypes.DOUBLE()).build()
+    data = written(schema, [Row(b=[True, False, None], n=[1.5, 2.0])])
+    assert data == b"true:false:-,1.5:2.0\n"
+    assert read_all(CsvReaderFormat.for_schema(schema), b"true:false,1.5\n") == [
+        Row(b=[True, False], n=[1.5])
+    ]
+
+
+COMMENTED = b'# one\nann,1\n  # two\n"b\n#c",2\n#three\nd#,3\n# four\n'
+
+
+@pytest.mark.parametrize("piece", [1, 2, 10])
+@pytest.mark.parametrize("fresh", [True, False])
+def test_comments_between_records_are_left_out(piece, fresh):
+    fmt = people(allow_comments=True)
+    opened, rows = records(fmt, COMMENTED), []
+    while not opened.exhausted:
+        rows += opened.read(piece)
+        if fresh:
+            opened = records(fmt, COMMENTED, opened.position)
+    assert rows == [Row(name="ann", age=1), Row(name="b\n#c", age=2), Row(name="d#", age=3)]
+
+
+def test_comments_count_as_lines_where_an_error_is_named():
+    with pytest.raises(MalformedRecordError, match="line 4, column 2"):
+        read_all(people(allow_comments=True), b"# one\nann,1\n#\nbob,x\n")
+
+
+def test_without_leave_a_comment_is_a_row():
+    fmt = CsvReaderFormat.for_schema(CsvSchema.builder().add_string_column("s").build())
+    assert read_all(fmt, b"# one\n") == [Row(s="# one")]
+
+
+@pytest.mark.parametrize(
+    ("separator", "quote", "escape", "text", "line"),
+    [  # as Flink 2.3 writes them
+        (",", '"', None, "hello", "hello"),
+        (",", '"', None, "hello world", '"hello world"'),
+        (",", '"', None, "a,b", '"a,b"'),
+        (",", '"', None, 'say "x"', '"say ""x"""'),
+        (",", '"', None, "a-b", "a-b"),
+        (",", '"', None, "it's", '"it\'s"'),
+        (",", '"', None, "back\\slash", '"back\\slash"'),
+        (",", '"', None, "", ""),
+        (",", '"', None, "x" * 24, "x" * 24),
+        (",", '"', None, "x" * 25, f'"{"x" * 25}"'),
+        (",", '"', "\\", "back\\slash", '"back\\\\slash"'),
+        (",", '"', "*", "back\\slash", "back\\slash"),
+        (",", '"', "*", "star*", '"star**"'),
+        ("|", '"', None, "string", '"string"'),
+        ("|", "`", None, "string", "`string`"),
+        (";", "'", "*", "123'4*", "'123''4**'"),
+        (";", "'", "*", "null", "null"),
+    ],
+)
+def test_text_is_enclosed_where_flink_encloses_it(separator, quote, escape, text, line):
+    builder = CsvSchema.builder().add_string_column("s").set_column_separator(separator).set_quote_char(quote)
+    schema = (builder if escape is None else builder.set_escape_char(escape)).build()
+    data = written(schema, [Row(s=text)])
+    assert data.decode() == f"{line}\n"
+    if text:
+        assert read_all(CsvReaderFormat.for_schema(schema), data) == [Row(s=text)]
+
+
+def test_numbers_are_written_as_java_writes_them_and_decimals_are_rounded():
+    schema = (
+        CsvSchema.builder()
+        .add_number_column("f", DataTypes.FLOAT())
+        .add_number_column("d", DataTypes.DOUBLE())
+        .add_number_column("x", DataTypes.DECIMAL(4, 1))
+        .add_array_column("l", ";", DataTypes.DOUBLE())
+        .add_array_column("b", ";", DataTypes.BOOLEAN())
+        .build()
+    )
+    rows = [
+        (3e38, 2e-308, Decimal("1.25"), [1e7, 0.5, None], [True, False]),
+        (1, 10000000, Decimal(-3), [], None),
+    ]
+    assert written(schema, rows).decode() == ("3.0E38,2.0E-308,1.3,1.0E7;0.5;,true;false\n1.0,1.0E7,-3.0,,\n")
+    with pytest.raises(TypeMismatchError, match="does not fit type DECIMAL"):
+        written(schema, [(1.0, 1.0, Decimal(1000), [], [])])
+
+
+def test_without_quotes_what_cannot_be_told_apart_is_refused_or_escaped():
+    builder = CsvSchema.builder().add_string_column("s").disable_quote_char()
+    with pytest.raises(TypeMismatchError, match="no quotation mark"):
+        written(builder.build(), [Row(s="a,b")])
+    escaped = builder.set_escape_char("*").build()
+    data = written(escaped, [Row(s="a,b*")])
+    assert data == b"a*,b**\n"
+    assert read_all(CsvReaderFormat.for_schema(escaped), data) == [Row(s="a,b*")]

@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from millstream.common.errors import ConfigurationError, SourceError, TypeMismatchError
+from millstream.common.time import Instant
 from millstream.common.types import Row
 from millstream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from millstream.table import DataTypes
@@ -110,3 +111,34 @@ def test_without_pyarrow_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ConfigurationError, match=r"millstream\[parquet\]"):
         ParquetBulkWriters.for_row_type(ROW)
+
+
+def test_maps_moments_bytes_and_rounded_decimals_come_back():
+    kind = DataTypes.ROW(
+        [
+            DataTypes.FIELD("m", DataTypes.MAP(DataTypes.STRING(), DataTypes.DECIMAL(3, 1))),
+            DataTypes.FIELD("t", DataTypes.TIMESTAMP_LTZ(3)),
+            DataTypes.FIELD("c", DataTypes.CHAR(3)),
+            DataTypes.FIELD("b", DataTypes.BINARY(2)),
+            DataTypes.FIELD("v", DataTypes.VARBINARY(9)),
+            DataTypes.FIELD("d", DataTypes.ARRAY(DataTypes.DECIMAL(3, 1))),
+        ]
+    )
+    moment = datetime.datetime(2020, 1, 2, 3, 4, 5, 6000, datetime.UTC)
+    local = moment.astimezone().replace(tzinfo=None)
+    instant = Instant(int(moment.timestamp()), 6_000_000)
+    rows = [
+        ({"a": Decimal("1.25")}, given, "abc", b"xy", b"z", [Decimal("-0.05"), None])
+        for given in (moment, local, instant)
+    ]
+    rows.append((None, None, None, None, None, None))
+    data = written(kind, rows)
+    expected = Row(m={"a": Decimal("1.3")}, t=local, c="abc", b=b"xy", v=b"z", d=[Decimal("-0.1"), None])
+    nothing = Row(m=None, t=None, c=None, b=None, v=None, d=None)
+    assert records(data, kind).read(10) == [expected] * 3 + [nothing]
+
+
+def test_a_decimal_with_too_many_digits_is_named():
+    kind = DataTypes.ROW([DataTypes.FIELD("x", DataTypes.DECIMAL(3, 1))])
+    with pytest.raises(TypeMismatchError, match="does not fit type DECIMAL"):
+        written(kind, [(Decimal(100),)])

@@ -325,13 +325,20 @@ def test_an_exception_fails_with_its_element_and_the_other_calls_are_cancelled(o
     assert sorted(cancelled) == [0, 2]
 
 
-@pytest.mark.parametrize("given", [None, 7])
-def test_results_that_are_no_iterable_are_refused(given):
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (None, "The result of AsyncFunction cannot be none"),
+        (7, "The result of AsyncFunction should be of list type"),
+    ],
+)
+def test_results_that_are_no_iterable_are_refused_in_flinks_words(given, told):
     async def call(value):
         return given
 
-    with pytest.raises(TypeMismatchError, match="asynchronous call gave"):
+    with pytest.raises(TypeMismatchError, match="asynchronous call gave") as refused:
         run(Call(call), [1])
+    assert told in str(refused.value)
 
 
 def test_any_iterable_of_results_is_taken():

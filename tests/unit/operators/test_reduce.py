@@ -30,12 +30,17 @@ class Recorder(Output):
         raise AssertionError
 
 
-def reduced(function, *batches, key=lambda value: value[0], timestamps=None):
+def reducing(function, key=lambda value: value[0]):
     spec = cloudpickle.loads(cloudpickle.dumps(ReduceSpec(function, key)))
     operator, output = spec.build(), Recorder()
     context = OperatorContext("job", "op", "id", 0, 1, 128, 0, EpochTime(), HeapKeyedStateBackend())
     operator.setup(context, output)
     operator.open()
+    return operator, output
+
+
+def reduced(function, *batches, key=lambda value: value[0], timestamps=None):
+    operator, output = reducing(function, key)
     for batch in batches:
         operator.process_batch(list(batch), timestamps)
     operator.close()
@@ -78,6 +83,29 @@ def test_a_function_that_changes_its_first_argument_does_not_change_what_was_emi
 
     output = reduced(add, [make("a", 1), make("a", 2), make("a", 3)])
     assert [value[1] for value in output.values] == [1, 3, 6]
+
+
+def test_what_is_nested_in_results_does_not_change_later():
+    # PyFlink 2.3 gives ('a', [1]), ('a', [1, 2]), ('a', [1, 2, 3]): state is pickled.
+    def add(a, b):
+        a[1].append(b[1][0])
+        return a
+
+    output = reduced(add, [("a", [1]), ("a", [2]), ("a", [3])])
+    assert output.values == [("a", [1]), ("a", [1, 2]), ("a", [1, 2, 3])]
+
+
+@pytest.mark.parametrize("function", [lambda a, b: a, RollingAggregate(Aggregation.MAX_BY, 1)])
+@pytest.mark.parametrize("make", [lambda *parts: list(parts), Row, lambda *parts: (*parts[:2], list(parts))])
+def test_whoever_changes_a_result_does_not_change_the_state(function, make):
+    operator, output = reducing(function)
+    for _ in range(3):
+        operator.process_batch([make("a", 1), make("a", 0)], None)
+        for value in output.values:
+            (value[2] if isinstance(value, tuple) else value)[1] = "changed"
+        output.values.clear()
+    operator.process_batch([make("a", 1)], None)
+    assert output.values == [make("a", 1)]
 
 
 def test_the_failing_element_is_noted_on_the_error():

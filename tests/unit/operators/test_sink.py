@@ -11,7 +11,9 @@ from millstream.common import Configuration
 from millstream.common.errors import SinkError
 from millstream.common.functions import CheckpointedFunction, CheckpointListener, SinkFunction
 from millstream.common.state import ListStateDescriptor
-from millstream.datastream import StreamExecutionEnvironment
+from millstream.common.time import MIN_TIMESTAMP
+from millstream.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+from millstream.datastream import StreamExecutionEnvironment, functions
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, RestoreScope
 from millstream.operators.sink import SinkOperator
 from millstream.spi.sink import Sink, SinkWriter
@@ -160,3 +162,83 @@ def test_sink_whose_writer_cannot_be_made_can_be_aborted_and_closed():
     operator.abort()
     operator.close()
     assert CALLS == []
+
+
+class Witness(SinkFunction):
+    """Writes down what it is told of each record."""
+
+    def __init__(self, target):
+        self.target = target
+
+    def invoke(self, value, context):
+        now_ms = context.current_processing_time()
+        with open(self.target, "a") as file:
+            file.write(f"{value} {context.timestamp()} {context.current_watermark()} {now_ms > 1e12}\n")
+
+
+class Optional(Witness):
+    def invoke(self, value, context=None):
+        super().invoke(value, context)
+
+
+class Unrelated(SinkFunction):
+    """A second parameter of its own, which the job leaves alone."""
+
+    def __init__(self, target):
+        self.target = target
+
+    def invoke(self, value, ending="!\n"):
+        with open(self.target, "a") as file:
+            file.write(f"{value}{ending}")
+
+
+class Plain(Unrelated):
+    def invoke(self, value):
+        super().invoke(value)
+
+
+class TakesAll(Unrelated):
+    def invoke(self, *values):
+        super().invoke(*values)
+
+
+class Second(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value[1]
+
+
+def told(tmp_path, function, *, stamped):
+    options = {"execution.target": "local", "millstream.epoch.fixed-records": 1}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+    env.set_parallelism(1)
+    stream = env.from_collection([("a", 10), ("b", 20), ("c", 15)])
+    if stamped:
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Second())
+        stream = stream.assign_timestamps_and_watermarks(strategy)
+    stream.map(lambda pair: pair[0]).add_sink(function(str(tmp_path / "told")))
+    env.execute()
+    return (tmp_path / "told").read_text().splitlines()
+
+
+@pytest.mark.parametrize("function", [Witness, Optional])
+def test_a_sink_function_may_ask_for_timestamp_watermark_and_time(tmp_path, function):
+    assert told(tmp_path, function, stamped=True) == [
+        f"a 10 {MIN_TIMESTAMP} True",
+        "b 20 9 True",
+        "c 15 19 True",
+    ]
+
+
+def test_a_record_without_timestamp_tells_none(tmp_path):
+    assert told(tmp_path, Witness, stamped=False)[0] == f"a None {MIN_TIMESTAMP} True"
+
+
+@pytest.mark.parametrize("function", [Plain, Unrelated, TakesAll])
+def test_a_sink_function_that_asks_for_no_context_is_given_none(tmp_path, function):
+    assert told(tmp_path, function, stamped=True) == ["a!", "b!", "c!"]
+
+
+def test_what_java_has_for_checkpoints_lies_beside_the_other_functions():
+    assert functions.CheckpointedFunction is CheckpointedFunction
+    assert functions.CheckpointListener is CheckpointListener
+    assert functions.FunctionInitializationContext and functions.FunctionSnapshotContext

@@ -96,7 +96,7 @@ def test_equal_instants_have_equal_bytes_whatever_their_zone():
 
 
 def test_key_without_canonical_form_is_refused_by_type_and_value():
-    with pytest.raises(ConfigurationError, match=r"type set .*\{1\}"):
-        encode_key({1})
-    with pytest.raises(ConfigurationError, match="type object"):
-        encode_key((1, object()))
+    with pytest.raises(ConfigurationError, match=r"type memoryview .*(?s:.*)cannot pickle"):
+        encode_key(memoryview(b"x"))
+    with pytest.raises(ConfigurationError, match="type generator"):
+        encode_key((1, (n for n in ())))

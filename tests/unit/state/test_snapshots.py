@@ -11,9 +11,10 @@ from millstream.common.errors import StateIncompatibleError
 from millstream.common.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from millstream.common.windows import TimeWindow
 from millstream.state.key_groups import key_group, key_group_range, subtask_of
+from millstream.state.keys import canonical_key
 from millstream.state.kinds import StateKind, StateSchema
 
-KEYS = [f"user-{number}" for number in range(60)] + [1, 2.5, ("t", 1), None, True]
+KEYS = [f"user-{number}" for number in range(60)] + [1, 2.5, ("t", 1), None, True, [1], float("nan")]
 WINDOW = TimeWindow(0, 10)
 
 
@@ -22,13 +23,13 @@ def fill(backend):
         backend.set_current_key(key)
         backend.get_state(ValueStateDescriptor("v")).update(number)
         backend.get_state(ValueStateDescriptor("v"), WINDOW).update(-number)
-        backend.get_state(ListStateDescriptor("l")).add_all([number, key])
-        backend.get_state(MapStateDescriptor("m")).put_all({key: number, True: 0})
-        backend.event_timers.register(100 + number % 7, key)
-        backend.processing_timers.register(200, key)
+        backend.get_state(ListStateDescriptor("l")).add_all([number, repr(key)])
+        backend.get_state(MapStateDescriptor("m")).put_all({repr(key): number, True: 0})
+        backend.event_timers.register(100 + number % 7, canonical_key(key))
+        backend.processing_timers.register(200, canonical_key(key))
     table = backend.table("t")
     for key in KEYS:
-        table[key] = [key]
+        table[canonical_key(key)] = [repr(key)]
 
 
 def contents(backends, parallelism):
@@ -42,7 +43,7 @@ def contents(backends, parallelism):
             owner.get_state(ValueStateDescriptor("v"), WINDOW).value(),
             list(owner.get_state(ListStateDescriptor("l"))),
             dict(owner.get_state(MapStateDescriptor("m")).items()),
-            owner.table("t")[key],
+            owner.table("t")[canonical_key(key)],
         )
     return seen
 
@@ -111,11 +112,11 @@ def test_timers_of_more_than_a_key_go_with_their_key(make_backend):
     backend = make_backend("heap")
     backend.timer_key = lambda timer: timer[0]
     for key in KEYS:
-        backend.event_timers.register(5, (key, WINDOW))
+        backend.event_timers.register(5, (canonical_key(key), WINDOW))
     found = {
         (group, timer[0]) for group, held in backend.snapshot().timers.items() for _, timer in held.event
     }
-    assert found == {(key_group(key, 128), key) for key in KEYS}
+    assert found == {(key_group(key, 128), canonical_key(key)) for key in KEYS}
 
 
 BEFORE_TYPES = (

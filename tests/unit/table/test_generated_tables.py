@@ -5,9 +5,20 @@ import pickle
 import pytest
 
 from millstream.common.configuration import Configuration
-from millstream.common.errors import ConfigurationError, JobDefinitionError, NotSupportedError
+from millstream.common.errors import (
+    ConfigurationError,
+    JobDefinitionError,
+    NotSupportedError,
+    TypeMismatchError,
+)
 from millstream.datastream import StreamExecutionEnvironment
-from millstream.table import DataTypes, Schema, StreamTableEnvironment, TableDescriptor
+from millstream.table import (
+    DataTypes,
+    EnvironmentSettings,
+    Schema,
+    StreamTableEnvironment,
+    TableDescriptor,
+)
 from millstream.table.datagen import build_datagen_source
 
 
@@ -90,11 +101,24 @@ def test_option_that_does_not_fit_is_told(options):
         build_datagen_source(describe(("n", DataTypes.INT()), **options))
 
 
+def test_settings_of_tables_hold_for_the_streams_beside_them(environments):
+    environment, _ = environments
+    config = Configuration().set_string("parallelism.default", "3")
+    settings = EnvironmentSettings.new_instance().in_batch_mode().with_configuration(config).build()
+    tables = StreamTableEnvironment.create(environment, settings)
+    assert environment.get_parallelism() == 3
+    bounds = {"fields__n__start": 1, "fields__n__end": 4}
+    rows = describe(("n", DataTypes.INT()), number_of_rows=4, fields__n__kind="sequence", **bounds)
+    assert sorted(row.n for row in collect(tables, rows)) == [1, 2, 3, 4]
+
+
 def test_what_the_table_api_will_do_says_so(environments):
     environment, tables = environments
     with pytest.raises(NotSupportedError, match="later release"):
         tables.create_temporary_table("k", describe(("n", DataTypes.INT()), connector="kafka"))
     with pytest.raises(NotSupportedError, match="later release"):
+        StreamTableEnvironment.create()
+    with pytest.raises(TypeMismatchError, match="environment_settings is a object"):
         StreamTableEnvironment.create(environment, environment_settings=object())
     with pytest.raises(JobDefinitionError, match="was not found"):
         tables.from_path("nowhere")

@@ -10,7 +10,6 @@ __all__ = [
     "DefaultRollingPolicy",
     "OnCheckpointRollingPolicy",
     "OutputFileConfig",
-    "OutputFileConfigBuilder",
     "RollingPolicy",
 ]
 
@@ -106,10 +105,35 @@ class OutputFileConfig:
                 hint="Use a bucket assigner to make directories.",
             )
 
+    class OutputFileConfigBuilder:
+        """Builds an `OutputFileConfig`; each method returns the builder."""
+
+        def __init__(self) -> None:
+            self._prefix = "part"
+            self._suffix = ""
+
+        def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set what names begin with."""
+            self._prefix = prefix
+            return self
+
+        def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set what names end with."""
+            self._suffix = suffix
+            return self
+
+        def build(self) -> OutputFileConfig:
+            """Return the config.
+
+            Raises:
+                ConfigurationError: If the prefix or suffix holds a slash.
+            """
+            return OutputFileConfig(self._prefix, self._suffix)
+
     @staticmethod
-    def builder() -> OutputFileConfigBuilder:
+    def builder() -> OutputFileConfig.OutputFileConfigBuilder:
         """Begin with the defaults."""
-        return OutputFileConfigBuilder()
+        return OutputFileConfig.OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
         """Return the prefix."""
@@ -118,29 +142,3 @@ class OutputFileConfig:
     def get_part_suffix(self) -> str:
         """Return the suffix."""
         return self.part_suffix
-
-
-class OutputFileConfigBuilder:
-    """Builds an `OutputFileConfig`; each method returns the builder."""
-
-    def __init__(self) -> None:
-        self._prefix = "part"
-        self._suffix = ""
-
-    def with_part_prefix(self, prefix: str) -> OutputFileConfigBuilder:
-        """Set what names begin with."""
-        self._prefix = prefix
-        return self
-
-    def with_part_suffix(self, suffix: str) -> OutputFileConfigBuilder:
-        """Set what names end with."""
-        self._suffix = suffix
-        return self
-
-    def build(self) -> OutputFileConfig:
-        """Return the config.
-
-        Raises:
-            ConfigurationError: If the prefix or suffix holds a slash.
-        """
-        return OutputFileConfig(self._prefix, self._suffix)

@@ -35,76 +35,10 @@ from millstream.connectors.files.rolling import (
 from millstream.connectors.files.writer import FileSinkSettings, FileWriter
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
-__all__ = ["BulkFormatBuilder", "FileCommittable", "FileSink", "RowFormatBuilder"]
+__all__ = ["BulkSinkBuilder", "FileCommittable", "FileSink", "RowSinkBuilder", "SinkBuilder"]
 
 
-class FileSink(Sink):
-    """Writes records to files below a directory; a file is seen when it is finished and its epoch is safe.
-
-    The base path is a local path that every host sees, or a URI of a file system that pyarrow knows.
-    """
-
-    def __init__(self, settings: FileSinkSettings) -> None:
-        self._settings = settings
-
-    @staticmethod
-    def for_row_format(base_path: str, encoder: Encoder) -> RowFormatBuilder:
-        """Write record by record.
-
-        Raises:
-            ConfigurationError: If it is no encoder.
-        """
-        if not isinstance(encoder, Encoder):
-            raise ConfigurationError(
-                f"{type(encoder).__name__} is no Encoder",
-                hint="Use Encoder.simple_string_encoder() or a subclass of Encoder.",
-            )
-        return RowFormatBuilder(base_path, encoder, RollingPolicy.default_rolling_policy())
-
-    @staticmethod
-    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> BulkFormatBuilder:
-        """Write files as a whole (Parquet, CSV); they are finished at checkpoints only.
-
-        Raises:
-            ConfigurationError: If it is no factory of bulk writers.
-        """
-        if not isinstance(writer_factory, BulkWriterFactory):
-            raise ConfigurationError(
-                f"{type(writer_factory).__name__} is no BulkWriterFactory",
-                hint="Use ParquetBulkWriters.for_row_type(...) or CsvBulkWriters.for_schema(...).",
-            )
-        return BulkFormatBuilder(base_path, writer_factory, RollingPolicy.on_checkpoint_rolling_policy())
-
-    @property
-    def base_path(self) -> str:
-        """The directory below which files are written."""
-        return self._settings.base_path
-
-    def at(self, base_path: str) -> FileSink:
-        """Return the same sink with another directory."""
-        return FileSink(replace(self._settings, base_path=base_path))
-
-    def build_writer(self, context: WriterContext) -> SinkWriter:
-        """Make the writer of one subtask."""
-        settings = self._settings
-        if isinstance(settings.output, Encoder):
-            settings = replace(settings, output=settings.output.for_type(context.value_type))
-        return FileWriter(settings, context)
-
-    def build_committer(self) -> Committer | None:
-        """Make the committer."""
-        return _FileCommitter(open_output(self._settings.base_path))
-
-    def check(self) -> None:
-        """Write and remove a hidden file below the base path; the directory is made if it is not there.
-
-        Raises:
-            SinkError: If that fails.
-        """
-        open_output(self._settings.base_path).check_writable()
-
-
-class _Builder:
+class SinkBuilder:
     """What the builders of both kinds of format share."""
 
     def __init__(
@@ -186,19 +120,19 @@ class _Builder:
         )
 
 
-class RowFormatBuilder(_Builder):
+class RowSinkBuilder(SinkBuilder):
     """Builds a sink that writes record by record; each method returns the builder."""
 
-    def with_rolling_policy(self, rolling_policy: RollingPolicy) -> RowFormatBuilder:
+    def with_rolling_policy(self, rolling_policy: RollingPolicy) -> RowSinkBuilder:
         """Set when files are finished."""
         self._rolling_policy = rolling_policy
         return self
 
 
-class BulkFormatBuilder(_Builder):
+class BulkSinkBuilder(SinkBuilder):
     """Builds a sink that writes files as a whole; each method returns the builder."""
 
-    def with_rolling_policy(self, rolling_policy: RollingPolicy) -> BulkFormatBuilder:
+    def with_rolling_policy(self, rolling_policy: RollingPolicy) -> BulkSinkBuilder:
         """Set when files are finished: at checkpoints, nothing else is possible.
 
         Raises:
@@ -211,6 +145,76 @@ class BulkFormatBuilder(_Builder):
             )
         self._rolling_policy = rolling_policy
         return self
+
+
+class FileSink(Sink):
+    """Writes records to files below a directory; a file is seen when it is finished and its epoch is safe.
+
+    The base path is a local path that every host sees, or a URI of a file system that pyarrow knows.
+    """
+
+    BaseBuilder = SinkBuilder
+    RowFormatBuilder = RowSinkBuilder
+    BulkFormatBuilder = BulkSinkBuilder
+
+    def __init__(self, settings: FileSinkSettings) -> None:
+        self._settings = settings
+
+    @staticmethod
+    def for_row_format(base_path: str, encoder: Encoder) -> RowSinkBuilder:
+        """Write record by record.
+
+        Raises:
+            ConfigurationError: If it is no encoder.
+        """
+        if not isinstance(encoder, Encoder):
+            raise ConfigurationError(
+                f"{type(encoder).__name__} is no Encoder",
+                hint="Use Encoder.simple_string_encoder() or a subclass of Encoder.",
+            )
+        return RowSinkBuilder(base_path, encoder, RollingPolicy.default_rolling_policy())
+
+    @staticmethod
+    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> BulkSinkBuilder:
+        """Write files as a whole (Parquet, CSV); they are finished at checkpoints only.
+
+        Raises:
+            ConfigurationError: If it is no factory of bulk writers.
+        """
+        if not isinstance(writer_factory, BulkWriterFactory):
+            raise ConfigurationError(
+                f"{type(writer_factory).__name__} is no BulkWriterFactory",
+                hint="Use ParquetBulkWriters.for_row_type(...) or CsvBulkWriters.for_schema(...).",
+            )
+        return BulkSinkBuilder(base_path, writer_factory, RollingPolicy.on_checkpoint_rolling_policy())
+
+    @property
+    def base_path(self) -> str:
+        """The directory below which files are written."""
+        return self._settings.base_path
+
+    def at(self, base_path: str) -> FileSink:
+        """Return the same sink with another directory."""
+        return FileSink(replace(self._settings, base_path=base_path))
+
+    def build_writer(self, context: WriterContext) -> SinkWriter:
+        """Make the writer of one subtask."""
+        settings = self._settings
+        if isinstance(settings.output, Encoder):
+            settings = replace(settings, output=settings.output.for_type(context.value_type))
+        return FileWriter(settings, context)
+
+    def build_committer(self) -> Committer | None:
+        """Make the committer."""
+        return _FileCommitter(open_output(self._settings.base_path))
+
+    def check(self) -> None:
+        """Write and remove a hidden file below the base path; the directory is made if it is not there.
+
+        Raises:
+            SinkError: If that fails.
+        """
+        open_output(self._settings.base_path).check_writable()
 
 
 class _FileCommitter(Committer):

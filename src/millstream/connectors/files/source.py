@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.common.errors import ConfigurationError, NotSupportedError
+from millstream.common.errors import ConfigurationError
 from millstream.common.time import Duration, to_milliseconds
 from millstream.connectors.files.enumerator import FileEnumerator, FileSplit
 from millstream.connectors.files.paths import open_file
+from millstream.connectors.files.providers import (
+    FileEnumeratorProvider,
+    FileSplitAssignerProvider,
+    check_provider,
+)
 from millstream.operators.weight import estimate_bytes
 from millstream.spi.formats import BulkFormat, FileFormat, FileRecords, StreamFileFormat
 from millstream.spi.source import (
@@ -105,21 +110,23 @@ class FileSourceBuilder:
         self._interval_ms = None
         return self
 
-    def set_file_enumerator(self, file_enumerator: object) -> FileSourceBuilder:
-        """Choose how files are found; not built.
+    def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
+        """Choose how files are found; there is one way.
 
         Raises:
-            NotSupportedError: Always.
+            ConfigurationError: If it is no FileEnumeratorProvider.
         """
-        raise NotSupportedError("FileSourceBuilder.set_file_enumerator is not supported")
+        check_provider(file_enumerator, FileEnumeratorProvider)
+        return self
 
-    def set_split_assigner(self, split_assigner: object) -> FileSourceBuilder:
-        """Choose who reads which file; not built.
+    def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
+        """Choose who reads which file; there is one way.
 
         Raises:
-            NotSupportedError: Always.
+            ConfigurationError: If it is no FileSplitAssignerProvider.
         """
-        raise NotSupportedError("FileSourceBuilder.set_split_assigner is not supported")
+        check_provider(split_assigner, FileSplitAssignerProvider)
+        return self
 
     def build(self) -> FileSource:
         """Return the source."""

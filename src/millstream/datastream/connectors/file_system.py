@@ -3,6 +3,7 @@
 from millstream.common.not_yet import NotYet
 from millstream.connectors.files.buckets import BucketAssigner, BucketAssignerContext
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
+from millstream.connectors.files.providers import FileEnumeratorProvider, FileSplitAssignerProvider
 from millstream.connectors.files.rolling import (
     DefaultRollingPolicy,
     OnCheckpointRollingPolicy,
@@ -32,20 +33,6 @@ __all__ = [
     "StreamFormat",
     "StreamingFileSink",
 ]
-
-
-class FileEnumeratorProvider(NotYet):
-    """How files are found and cut."""
-
-    _reason = "Files are found, and cut where their format allows it, by the source itself."
-    _hint = "Leave set_file_enumerator(...) out."
-
-
-class FileSplitAssignerProvider(NotYet):
-    """Which subtask reads which file."""
-
-    _reason = "Files are shared out by the source itself."
-    _hint = "Leave set_split_assigner(...) out."
 
 
 class StreamingFileSink(NotYet):

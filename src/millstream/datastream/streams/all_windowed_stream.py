@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from millstream.common.functions import (
     AggregateFunction,
@@ -11,6 +11,7 @@ from millstream.common.functions import (
     ProcessAllWindowFunction,
     ReduceFunction,
 )
+from millstream.common.type_variables import R, S, T
 from millstream.common.typeinfo import TypeInformation
 from millstream.datastream.streams.keyed_stream import KeyedStream
 from millstream.datastream.streams.windowed_stream import BaseWindowedStream
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["AllWindowedStream"]
 
 
-class AllWindowedStream(BaseWindowedStream):
+class AllWindowedStream(BaseWindowedStream[T, int], Generic[T]):
     """All records of a stream in windows, whatever their keys; `DataStream.window_all` makes it.
 
     One subtask gets all records: the operator's parallelism is 1.
@@ -40,16 +41,32 @@ class AllWindowedStream(BaseWindowedStream):
     _kind = "AllWindow"
     _window_function_kinds = (AllWindowFunction, ProcessAllWindowFunction)
 
-    def __init__(self, data_stream: DataStream, window_assigner: WindowAssigner) -> None:
+    def __init__(self, data_stream: DataStream[T], window_assigner: WindowAssigner) -> None:
         keyed = KeyedStream(data_stream._partition(Global()), _no_key, None)
         super().__init__(keyed, window_assigner)
 
+    @overload
     def reduce(
         self,
-        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
-        window_function: AllWindowFunction | ProcessAllWindowFunction | None = None,
+        reduce_function: ReduceFunction[T] | Callable[[T, T], T],
+        window_function: None = None,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[T]: ...
+
+    @overload
+    def reduce(
+        self,
+        reduce_function: ReduceFunction[T] | Callable[[T, T], T],
+        window_function: AllWindowFunction[T, R, Any] | ProcessAllWindowFunction[T, R, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[R]: ...
+
+    def reduce(
+        self,
+        reduce_function: ReduceFunction[T] | Callable[[T, T], T],
+        window_function: AllWindowFunction[T, R, Any] | ProcessAllWindowFunction[T, R, Any] | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[T] | DataStream[R]:
         """Reduce the records of each window to one, as they arrive.
 
         Args:
@@ -62,13 +79,31 @@ class AllWindowedStream(BaseWindowedStream):
         """
         return self._reduce(reduce_function, window_function, output_type)
 
+    @overload
     def aggregate(
         self,
-        aggregate_function: AggregateFunction,
-        window_function: AllWindowFunction | ProcessAllWindowFunction | None = None,
+        aggregate_function: AggregateFunction[T, Any, R],
+        window_function: None = None,
         accumulator_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[R]: ...
+
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T, Any, S],
+        window_function: AllWindowFunction[S, R, Any] | ProcessAllWindowFunction[S, R, Any],
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[R]: ...
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T, Any, Any],
+        window_function: AllWindowFunction[Any, R, Any] | ProcessAllWindowFunction[Any, R, Any] | None = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[R]:
         """Fold the records of each window into an accumulator, as they arrive.
 
         Args:
@@ -83,8 +118,8 @@ class AllWindowedStream(BaseWindowedStream):
         return self._aggregate(aggregate_function, window_function, output_type)
 
     def apply(
-        self, window_function: AllWindowFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self, window_function: AllWindowFunction[T, R, Any], output_type: TypeInformation | None = None
+    ) -> DataStream[R]:
         """Make results of all records of each window; they are kept until it is cleaned up.
 
         Raises:
@@ -93,8 +128,10 @@ class AllWindowedStream(BaseWindowedStream):
         return self._call("window_function", window_function, ApplyWindow, output_type)
 
     def process(
-        self, process_window_function: ProcessAllWindowFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self,
+        process_window_function: ProcessAllWindowFunction[T, R, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[R]:
         """Make results of all records of each window, with access to state and side outputs.
 
         Raises:

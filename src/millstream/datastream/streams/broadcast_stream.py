@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Generic
+
 from millstream.common.co_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from millstream.common.errors import ConfigurationError, TypeMismatchError
+from millstream.common.missing import explain_missing
 from millstream.common.state import MapStateDescriptor
+from millstream.common.type_variables import T1, T2, R, T
 from millstream.common.typeinfo import RowTypeInfo, TypeInformation
 from millstream.datastream.streams.data_stream import DataStream, check_stream, transform
 from millstream.datastream.streams.keyed_stream import KeyedStream
+from millstream.datastream.streams.missing import OF_CONNECTED, TO_RESULTS
 from millstream.operators.broadcast_process import BroadcastProcessSpec, KeyedBroadcastProcessSpec
 
 __all__ = ["BroadcastConnectedStream", "BroadcastStream"]
 
 
-class BroadcastStream:
+class BroadcastStream(Generic[T]):
     """A stream whose records reach every subtask, to be kept in broadcast state.
 
     `DataStream.broadcast(descriptor, ...)` makes it; all that can be done with it is to connect a stream to it.
@@ -28,7 +33,7 @@ class BroadcastStream:
     """
 
     def __init__(
-        self, input_stream: DataStream, broadcast_state_descriptors: list[MapStateDescriptor]
+        self, input_stream: DataStream[T], broadcast_state_descriptors: list[MapStateDescriptor]
     ) -> None:
         names = set()
         for descriptor in broadcast_state_descriptors:
@@ -44,8 +49,12 @@ class BroadcastStream:
         self.input_stream = input_stream
         self.broadcast_state_descriptors = broadcast_state_descriptors
 
+    def __repr__(self) -> str:
+        states = ", ".join(f'state "{descriptor.name}"' for descriptor in self.broadcast_state_descriptors)
+        return f"BroadcastStream({self.input_stream!r}, {states})"
 
-class BroadcastConnectedStream:
+
+class BroadcastConnectedStream(Generic[T1, T2]):
     """A stream, keyed or not, connected to a broadcast one; `DataStream.connect` makes it.
 
     Within an epoch, records come by watermark, and broadcast records first where watermarks are equal.
@@ -59,10 +68,25 @@ class BroadcastConnectedStream:
         JobDefinitionError: If both belong to different environments.
     """
 
+    def __repr__(self) -> str:
+        return f"BroadcastConnectedStream({self.non_broadcast_stream!r}, {self.broadcast_stream!r})"
+
+    if not TYPE_CHECKING:  # to checkers, what is not there is not there
+
+        def __getattr__(self, name: str) -> Any:
+            way = TO_RESULTS.format(before="process(...)")
+            return explain_missing(
+                self,
+                name,
+                what="the pair of connected streams",
+                hints=OF_CONNECTED,
+                elsewhere=[(DataStream, way)],
+            )
+
     def __init__(
         self,
-        non_broadcast_stream: DataStream,
-        broadcast_stream: BroadcastStream,
+        non_broadcast_stream: DataStream[T1],
+        broadcast_stream: BroadcastStream[T2],
         broadcast_state_descriptors: list[MapStateDescriptor],
     ) -> None:
         check_stream("connect", broadcast_stream.input_stream, non_broadcast_stream._environment)
@@ -72,9 +96,9 @@ class BroadcastConnectedStream:
 
     def process(
         self,
-        func: BroadcastProcessFunction | KeyedBroadcastProcessFunction,
+        func: BroadcastProcessFunction[T1, T2, R] | KeyedBroadcastProcessFunction[T1, T2, R, Any],
         output_type: TypeInformation | list[TypeInformation] | None = None,
-    ) -> DataStream:
+    ) -> DataStream[R]:
         """Process each record of both.
 
         Args:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from millstream.common import options
 from millstream.common.errors import ConfigurationError, JobDefinitionError
+from millstream.common.type_variables import T
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.connectors.cache import CacheSink, CacheSource
 from millstream.datastream.streams.data_stream import DataStream, transform
@@ -81,13 +82,13 @@ class Cache:
             self._path = ""
 
 
-class CachedDataStream(DataStream):
+class CachedDataStream(DataStream[T]):
     """A stream that is computed once: by the first job that reads it; later jobs read what was kept.
 
     Its timestamps are kept, its watermarks are not: later jobs see the final one only.
     """
 
-    def __init__(self, stream: DataStream, kept: Cache) -> None:
+    def __init__(self, stream: DataStream[T], kept: Cache) -> None:
         super().__init__(stream._environment, stream._ports, stream._type_info)
         self._cache = kept
 
@@ -146,7 +147,7 @@ class CachedDataStream(DataStream):
         self._refuse("slot_sharing_group")
 
 
-def cache(stream: DataStream) -> CachedDataStream:
+def cache(stream: DataStream[T]) -> CachedDataStream[T]:
     """Return `stream` as one that is computed once.
 
     Raises:

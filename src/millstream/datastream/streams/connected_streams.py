@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from millstream.common.co_functions import (
     CoFlatMapFunction,
@@ -13,15 +13,18 @@ from millstream.common.co_functions import (
 )
 from millstream.common.errors import TypeMismatchError
 from millstream.common.functions import KeySelector
+from millstream.common.missing import explain_missing
+from millstream.common.type_variables import T1, T2, R
 from millstream.common.typeinfo import TypeInformation
 from millstream.datastream.streams.data_stream import DataStream, check_stream, transform
 from millstream.datastream.streams.keyed_stream import KeyedStream
+from millstream.datastream.streams.missing import OF_CONNECTED, TO_RESULTS
 from millstream.operators.co_process import CoProcessSpec, KeyedCoProcessSpec, as_co_process
 
 __all__ = ["ConnectedStreams", "check_key_types"]
 
 
-class ConnectedStreams:
+class ConnectedStreams(Generic[T1, T2]):
     """Two streams, of any types, whose records go to one function; `DataStream.connect` makes it.
 
     If both are keyed, their records of one key meet in one subtask and share its state and timers. If only
@@ -36,7 +39,22 @@ class ConnectedStreams:
         JobDefinitionError: If they belong to different environments.
     """
 
-    def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
+    def __repr__(self) -> str:
+        return f"ConnectedStreams({self.stream1!r}, {self.stream2!r})"
+
+    if not TYPE_CHECKING:  # to checkers, what is not there is not there
+
+        def __getattr__(self, name: str) -> Any:
+            way = TO_RESULTS.format(before="map(...), flat_map(...) or process(...)")
+            return explain_missing(
+                self,
+                name,
+                what="the pair of connected streams",
+                hints=OF_CONNECTED,
+                elsewhere=[(DataStream, way)],
+            )
+
+    def __init__(self, stream1: DataStream[T1], stream2: DataStream[T2]) -> None:
         check_stream("connect", stream2, stream1._environment)
         check_key_types("connect", stream1, stream2)
         self.stream1 = stream1
@@ -44,10 +62,10 @@ class ConnectedStreams:
 
     def key_by(
         self,
-        key_selector1: KeySelector | Callable[[Any], Any],
-        key_selector2: KeySelector | Callable[[Any], Any],
+        key_selector1: KeySelector[T1, R] | Callable[[T1], R],
+        key_selector2: KeySelector[T2, R] | Callable[[T2], R],
         key_type: TypeInformation | None = None,
-    ) -> ConnectedStreams:
+    ) -> ConnectedStreams[T1, T2]:
         """Deal both streams by key; replaces keys that they had.
 
         Args:
@@ -62,7 +80,9 @@ class ConnectedStreams:
             self.stream1.key_by(key_selector1, key_type), self.stream2.key_by(key_selector2, key_type)
         )
 
-    def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def map(
+        self, func: CoMapFunction[T1, T2, R], output_type: TypeInformation | None = None
+    ) -> DataStream[R]:
         """Make at most one record of each, by a method for each stream.
 
         Raises:
@@ -72,7 +92,9 @@ class ConnectedStreams:
             raise TypeMismatchError(f"map was given a {type(func).__name__}, not a CoMapFunction")
         return self._process("Co-Map", as_co_process(func), output_type)
 
-    def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def flat_map(
+        self, func: CoFlatMapFunction[T1, T2, R], output_type: TypeInformation | None = None
+    ) -> DataStream[R]:
         """Make any number of records of each, by a method for each stream.
 
         Raises:
@@ -83,8 +105,10 @@ class ConnectedStreams:
         return self._process("Co-Flat Map", as_co_process(func), output_type)
 
     def process(
-        self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self,
+        func: CoProcessFunction[T1, T2, R] | KeyedCoProcessFunction[T1, T2, R, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[R]:
         """Process each record, with access to time and side outputs; on keyed streams to state and timers.
 
         Raises:

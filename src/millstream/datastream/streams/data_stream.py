@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from millstream.common.errors import (
     ConfigurationError,
@@ -37,14 +37,19 @@ from millstream.common.functions import (
     ProcessFunction,
     SinkFunction,
 )
+from millstream.common.html import html_table
+from millstream.common.missing import explain_missing
 from millstream.common.output_tag import OutputTag
+from millstream.common.type_variables import R, T
 from millstream.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.datastream.streams.missing import OF_STREAMS, TO_KEYS
 from millstream.datastream.streams.settings import OperatorSettings, Port, check_type
 from millstream.graph.launcher import RunningJob
 from millstream.graph.transformation import ChainingStrategy, Edge
 from millstream.operators.base import OperatorSpec
 from millstream.operators.functions_adapter import as_filter, as_flat_map, as_key_selector, as_map
+from millstream.operators.keys import typed_selector
 from millstream.operators.partitioners import (
     Broadcast,
     CustomPartitioning,
@@ -78,7 +83,7 @@ if TYPE_CHECKING:
 __all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "check_strategy", "check_stream", "transform"]
 
 
-class DataStream(OperatorSettings):
+class DataStream(OperatorSettings, Generic[T]):
     """A stream of records.
 
     Args:
@@ -118,28 +123,32 @@ class DataStream(OperatorSettings):
         """Return the environment's execution config."""
         return self._environment.get_config()
 
-    def force_non_parallel(self) -> DataStream:
+    def force_non_parallel(self) -> Self:
         """Fix the operator's parallelism at 1."""
         transformation = self._transformation
         transformation.parallelism = transformation.max_parallelism = 1
         transformation.fixed_parallelism = True
         return self
 
-    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
+    def set_buffer_timeout(self, timeout_millis: int) -> Self:
         """Keep a timeout, accepted for compatibility: epochs decide how long records wait."""
         self._transformation.buffer_timeout_ms = timeout_millis
         return self
 
-    def start_new_chain(self) -> DataStream:
+    def start_new_chain(self) -> Self:
         """Begin a chain with this operator: it is not chained to the one before."""
         self._transformation.chaining = ChainingStrategy.HEAD
         return self
 
+    def _described(self) -> list[str]:
+        declared = [] if self._type_info is None else [self._type_info.describe()]
+        return [*super()._described(), *declared]
+
     # Operators
 
     def map(
-        self, func: MapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self, func: MapFunction[T, R] | Callable[[T], R], output_type: TypeInformation | None = None
+    ) -> DataStream[R]:
         """Make one record of each.
 
         Raises:
@@ -150,9 +159,9 @@ class DataStream(OperatorSettings):
 
     def flat_map(
         self,
-        func: FlatMapFunction | Callable[[Any], Iterable[Any] | None],
+        func: FlatMapFunction[T, R] | Callable[[T], Iterable[R] | None],
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[R]:
         """Make any number of records of each.
 
         Raises:
@@ -161,7 +170,7 @@ class DataStream(OperatorSettings):
         as_flat_map(func)
         return self._transform("Flat Map", FlatMapSpec(func, output_type), output_type)
 
-    def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
+    def filter(self, func: FilterFunction[T] | Callable[[T], Any]) -> DataStream[T]:
         """Keep the records that `func` is true for.
 
         Raises:
@@ -170,7 +179,9 @@ class DataStream(OperatorSettings):
         as_filter(func)
         return self._transform("Filter", FilterSpec(func), self._type_info)
 
-    def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def process(
+        self, func: ProcessFunction[T, R], output_type: TypeInformation | None = None
+    ) -> DataStream[R]:
         """Process each record with access to time and side outputs.
 
         Raises:
@@ -204,7 +215,7 @@ class DataStream(OperatorSettings):
         kind = Types.TUPLE([fields[index] for index in field_indexes])
         return self._transform("Projection", MapSpec(_Projection(field_indexes), None), kind)
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream[T]:
         """Give records timestamps, and the stream watermarks.
 
         Raises:
@@ -227,8 +238,8 @@ class DataStream(OperatorSettings):
     # Partitioning
 
     def key_by(
-        self, key_selector: KeySelector | Callable[[Any], Any], key_type: TypeInformation | None = None
-    ) -> KeyedStream:
+        self, key_selector: KeySelector[T, R] | Callable[[T], R], key_type: TypeInformation | None = None
+    ) -> KeyedStream[T, R]:
         """Deal records by key: all of one key to the same subtask.
 
         Raises:
@@ -236,11 +247,11 @@ class DataStream(OperatorSettings):
         """
         from millstream.datastream.streams.keyed_stream import KeyedStream
 
-        selector = as_key_selector(key_selector)
         check_type(key_type)
+        selector = typed_selector(as_key_selector(key_selector), key_type)
         return KeyedStream(self._partition(KeyGroups(selector, key_type)), selector, key_type)
 
-    def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream:
+    def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream[T]:
         """Cut all records into windows, whatever their keys; the operator's parallelism is 1.
 
         Raises:
@@ -250,7 +261,7 @@ class DataStream(OperatorSettings):
 
         return AllWindowedStream(self, window_assigner)
 
-    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream[T]:
         """Cut all records into windows of `size` records, a new one every `slide` (Java Flink's).
 
         Raises:
@@ -258,7 +269,7 @@ class DataStream(OperatorSettings):
         """
         return self.window_all(count_windows(size, slide))
 
-    def union(self, *streams: DataStream) -> DataStream:
+    def union(self, *streams: DataStream[T]) -> DataStream[T]:
         """Return the records of this stream and others, of the same type; a stream may come twice.
 
         The result is declared to be of that type if all are; undeclared streams fit any type. Its watermark is
@@ -284,12 +295,14 @@ class DataStream(OperatorSettings):
         return DataStream(self._environment, tuple(ports), None if None in types else declared[0])
 
     @overload
-    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+    def connect(self, ds: DataStream[R]) -> ConnectedStreams[T, R]: ...
 
     @overload
-    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+    def connect(self, ds: BroadcastStream[R]) -> BroadcastConnectedStream[T, R]: ...
 
-    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+    def connect(
+        self, ds: DataStream[R] | BroadcastStream[R]
+    ) -> ConnectedStreams[T, R] | BroadcastConnectedStream[T, R]:
         """Put this stream and another, of any type, under one function; with a broadcast one, and its state.
 
         Raises:
@@ -303,7 +316,7 @@ class DataStream(OperatorSettings):
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         return ConnectedStreams(self, ds)
 
-    def join(self, other_stream: DataStream) -> JoinedStreams:
+    def join(self, other_stream: DataStream[R]) -> JoinedStreams[T, R]:
         """Join this stream with another in windows: `a.join(b).where(k1).equal_to(k2).window(w).apply(f)`.
 
         Raises:
@@ -314,7 +327,7 @@ class DataStream(OperatorSettings):
 
         return JoinedStreams(self, other_stream)
 
-    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+    def co_group(self, other_stream: DataStream[R]) -> CoGroupedStreams[T, R]:
         """Group this stream and another in windows: `a.co_group(b).where(k1).equal_to(k2).window(w).apply(f)`.
 
         Raises:
@@ -325,41 +338,41 @@ class DataStream(OperatorSettings):
 
         return CoGroupedStreams(self, other_stream)
 
-    def rebalance(self) -> DataStream:
+    def rebalance(self) -> DataStream[T]:
         """Deal records in turn to all subtasks of the next operator."""
-        return self._partition(Rebalance())
+        return self._repartition(Rebalance())
 
-    def rescale(self) -> DataStream:
+    def rescale(self) -> DataStream[T]:
         """Deal records in turn to each sender's own share of the next operator's subtasks."""
-        return self._partition(Rescale())
+        return self._repartition(Rescale())
 
-    def shuffle(self) -> DataStream:
+    def shuffle(self) -> DataStream[T]:
         """Deal records at random, evenly."""
-        return self._partition(Shuffle())
+        return self._repartition(Shuffle())
 
-    def forward(self) -> DataStream:
+    def forward(self) -> DataStream[T]:
         """Hand records to the subtask of the same index; both sides need the same parallelism."""
-        return self._partition(Forward())
+        return self._repartition(Forward())
 
-    def global_(self) -> DataStream:
+    def global_(self) -> DataStream[T]:
         """Hand all records to the first subtask."""
-        return self._partition(Global())
+        return self._repartition(Global())
 
     @overload
-    def broadcast(self) -> DataStream: ...
+    def broadcast(self) -> DataStream[T]: ...
 
     @overload
     def broadcast(
         self,
         broadcast_state_descriptor: MapStateDescriptor,
         *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> BroadcastStream: ...
+    ) -> BroadcastStream[T]: ...
 
     def broadcast(
         self,
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> DataStream | BroadcastStream:
+    ) -> DataStream[T] | BroadcastStream[T]:
         """Hand every record to every subtask; with descriptors of broadcast states, for `connect`.
 
         Raises:
@@ -368,16 +381,16 @@ class DataStream(OperatorSettings):
         """
         from millstream.datastream.streams.broadcast_stream import BroadcastStream
 
-        stream = self._partition(Broadcast())
+        stream = self._repartition(Broadcast())
         if broadcast_state_descriptor is None:
             return stream
         return BroadcastStream(stream, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
 
     def partition_custom(
         self,
-        partitioner: Partitioner | Callable[[Any, int], int],
-        key_selector: KeySelector | Callable[[Any], Any],
-    ) -> DataStream:
+        partitioner: Partitioner | Callable[[R, int], int],
+        key_selector: KeySelector[T, R] | Callable[[T], R],
+    ) -> DataStream[T]:
         """Have `partitioner` choose the subtask for each record's key.
 
         Raises:
@@ -387,7 +400,7 @@ class DataStream(OperatorSettings):
             isinstance(partitioner, Function) or not callable(partitioner)
         ):
             raise TypeMismatchError(f"a {type(partitioner).__name__} is not a Partitioner")
-        return self._partition(CustomPartitioning(partitioner, as_key_selector(key_selector)))
+        return self._repartition(CustomPartitioning(partitioner, as_key_selector(key_selector)))
 
     # Sinks
 
@@ -423,9 +436,20 @@ class DataStream(OperatorSettings):
             )
         return self._sink(type(sink_func).__name__, SinkFunctionSpec(sink_func))
 
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: None = None
+    ) -> CloseableIterator[T]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[T]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[T]: ...
+
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
-    ) -> CloseableIterator | list[Any]:
+    ) -> CloseableIterator[T] | list[T]:
         """Run the program and bring this stream's records here.
 
         Args:
@@ -436,15 +460,18 @@ class DataStream(OperatorSettings):
             An iterator over the records as they come, to be closed; with a limit, a list.
         """
         collect_id = self._environment._next_collect_id()
-        self._sink("Collect", CollectSpec(collect_id))
+        sink = self._sink("Collect", CollectSpec(collect_id))
+        # As parallel as what it reads, so that what one subtask emits stays in order.
+        parallel = {port.source.parallelism for port in self._ports}
+        sink._transformation.parallelism = parallel.pop() if len(parallel) == 1 else 1
         job = self._environment._launch(job_execution_name)
-        records = CloseableIterator(job, job.collected(collect_id))
+        records: CloseableIterator[T] = CloseableIterator(job, job.collected(collect_id))
         if limit is None:
             return records
         with records:
             return list(islice(records, limit))
 
-    def iterate(self, max_wait_time_ms: int = 0) -> IterativeStream:
+    def iterate(self, max_wait_time_ms: int = 0) -> IterativeStream[T]:
         """Begin a loop: the stream returned gives these records, and those that its `close_with` sends back.
 
         Args:
@@ -455,7 +482,7 @@ class DataStream(OperatorSettings):
 
         return iterate(self)
 
-    def cache(self) -> CachedDataStream:
+    def cache(self) -> CachedDataStream[T]:
         """Have the stream computed once: the first job that reads it keeps its records for later ones.
 
         Raises:
@@ -467,15 +494,28 @@ class DataStream(OperatorSettings):
 
     # Internals
 
+    if not TYPE_CHECKING:  # to checkers, what is not there is not there
+
+        def __getattr__(self, name: str) -> Any:
+            from millstream.datastream.streams.keyed_stream import KeyedStream
+
+            return explain_missing(
+                self, name, what="the stream", hints=OF_STREAMS, elsewhere=[(KeyedStream, TO_KEYS)]
+            )
+
     def _transform(
         self, name: str, spec: OperatorSpec, output_type: TypeInformation | None = None
     ) -> DataStream:
         """Add an operator that reads this stream; returns its result."""
         return transform(name, spec, [self], output_type)
 
-    def _partition(self, partitioning: Partitioning) -> DataStream:
+    def _partition(self, partitioning: Partitioning) -> DataStream[T]:
         ports = tuple(replace(port, partitioning=partitioning) for port in self._ports)
         return DataStream(self._environment, ports, self._type_info)
+
+    def _repartition(self, partitioning: Partitioning) -> DataStream:
+        """Deal records as the program asks for; keyed streams refuse."""
+        return self._partition(partitioning)
 
     def _sink(self, name: str, spec: OperatorSpec) -> DataStreamSink:
         return DataStreamSink(self._transform(name, spec))
@@ -487,31 +527,48 @@ class DataStreamSink(OperatorSettings):
     def __init__(self, stream: DataStream) -> None:
         self._ports = stream._ports
 
+    if not TYPE_CHECKING:  # to checkers, what is not there is not there
 
-class CloseableIterator:
+        def __getattr__(self, name: str) -> Any:
+            hint = "Nothing comes behind a sink. Keep the stream in a variable before it; it may have several sinks."
+            return explain_missing(self, name, what="the sink", hints={}, elsewhere=[(DataStream, hint)])
+
+
+class CloseableIterator(Generic[T]):
     """Records of a running job, as they come; closing it before its end cancels the job.
 
     Iterating raises what made the job fail.
     """
 
-    def __init__(self, job: RunningJob, records: Iterator[Any]) -> None:
+    def __init__(self, job: RunningJob, records: Iterator[T]) -> None:
         self._job = job
         self._records = records
         self._ended = False
+        self._given = 0
 
-    def __iter__(self) -> CloseableIterator:
+    def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Any:
+    def __repr__(self) -> str:
+        state = "ended" if self._ended else "open"
+        return f"CloseableIterator(job {self._job.job_id}, {self._given} records so far, {state})"
+
+    def _repr_html_(self) -> str:
+        rows = [(self._job.job_id, self._given, "ended" if self._ended else "open")]
+        return html_table("Records of a job", ("job", "records so far", "state"), rows)
+
+    def __next__(self) -> T:
         if self._ended:
             raise StopIteration
         try:
-            return next(self._records)
+            record = next(self._records)
         except (StopIteration, Exception):
             self._ended = True
             raise
+        self._given += 1
+        return record
 
-    def next(self) -> Any:
+    def next(self) -> T:
         """Return the next record.
 
         Raises:
@@ -525,7 +582,7 @@ class CloseableIterator:
             self._ended = True
             self._job.cancel()
 
-    def __enter__(self) -> CloseableIterator:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any, Generic, Self
 
 from millstream.common.co_functions import ProcessJoinFunction
 from millstream.common.errors import TypeMismatchError
 from millstream.common.output_tag import OutputTag
 from millstream.common.time import Duration, Time, to_milliseconds
+from millstream.common.type_variables import T1, T2, R
 from millstream.common.typeinfo import TypeInformation
 from millstream.datastream.streams.connected_streams import check_key_types
 from millstream.datastream.streams.data_stream import DataStream, check_stream, transform
@@ -19,7 +21,7 @@ __all__ = ["IntervalJoin", "IntervalJoined"]
 Bound = Duration | Time | timedelta | int
 
 
-class IntervalJoin:
+class IntervalJoin(Generic[T1, T2]):
     """Two keyed streams to be joined by time; `KeyedStream.interval_join` makes it.
 
     Raises:
@@ -27,7 +29,7 @@ class IntervalJoin:
         JobDefinitionError: If they belong to different environments.
     """
 
-    def __init__(self, stream_one: KeyedStream, stream_two: KeyedStream) -> None:
+    def __init__(self, stream_one: KeyedStream[T1, Any], stream_two: KeyedStream[T2, Any]) -> None:
         check_stream("interval_join", stream_two, stream_one._environment)
         if not isinstance(stream_two, KeyedStream):
             raise TypeMismatchError(
@@ -37,17 +39,20 @@ class IntervalJoin:
         self._streams = stream_one, stream_two
         self._event_time = True
 
-    def in_event_time(self) -> IntervalJoin:
+    def __repr__(self) -> str:
+        return f"IntervalJoin({self._streams[0]!r}, {self._streams[1]!r})"
+
+    def in_event_time(self) -> Self:
         """Pair records by their timestamps; the default."""
         self._event_time = True
         return self
 
-    def in_processing_time(self) -> IntervalJoin:
+    def in_processing_time(self) -> Self:
         """Pair records by the processing times at which they arrive; no record is late then."""
         self._event_time = False
         return self
 
-    def between(self, lower_bound: Bound, upper_bound: Bound) -> IntervalJoined:
+    def between(self, lower_bound: Bound, upper_bound: Bound) -> IntervalJoined[T1, T2]:
         """Set how far the time of a right record may be from that of a left one, both bounds inclusive.
 
         Args:
@@ -65,13 +70,13 @@ class IntervalJoin:
         )
 
 
-class IntervalJoined:
+class IntervalJoined(Generic[T1, T2]):
     """An interval join with its bounds; `IntervalJoin.between` makes it."""
 
     def __init__(
         self,
-        stream_one: KeyedStream,
-        stream_two: KeyedStream,
+        stream_one: KeyedStream[T1, Any],
+        stream_two: KeyedStream[T2, Any],
         lower_ms: int,
         upper_ms: int,
         *,
@@ -86,17 +91,17 @@ class IntervalJoined:
         self._late_left: OutputTag | None = None
         self._late_right: OutputTag | None = None
 
-    def lower_bound_exclusive(self) -> IntervalJoined:
+    def lower_bound_exclusive(self) -> Self:
         """Leave out pairs that are exactly the lower bound apart."""
         self._lower_exclusive = True
         return self
 
-    def upper_bound_exclusive(self) -> IntervalJoined:
+    def upper_bound_exclusive(self) -> Self:
         """Leave out pairs that are exactly the upper bound apart."""
         self._upper_exclusive = True
         return self
 
-    def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+    def side_output_left_late_data(self, output_tag: OutputTag) -> Self:
         """Send left records that come behind the watermark to a side output; otherwise they are dropped.
 
         Raises:
@@ -105,7 +110,7 @@ class IntervalJoined:
         self._late_left = _check_tag(output_tag)
         return self
 
-    def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+    def side_output_right_late_data(self, output_tag: OutputTag) -> Self:
         """Send right records that come behind the watermark to a side output; otherwise they are dropped.
 
         Raises:
@@ -116,9 +121,9 @@ class IntervalJoined:
 
     def process(
         self,
-        process_join_function: ProcessJoinFunction,
+        process_join_function: ProcessJoinFunction[T1, T2, R],
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[R]:
         """Call a function for each pair, as soon as both records are there.
 
         Results have the later one of both times.

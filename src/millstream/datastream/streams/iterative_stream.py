@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from millstream.common.errors import JobDefinitionError, TypeMismatchError
+from millstream.common.type_variables import T
 from millstream.datastream.streams.data_stream import DataStream, transform
 from millstream.operators.iteration import IterationHeadSpec, IterationTailSpec
 
 __all__ = ["IterativeStream", "iterate"]
 
 
-class IterativeStream(DataStream):
+class IterativeStream(DataStream[T]):
     """The head of a loop: gives its input, and whatever `close_with` sends back.
 
     Example:
@@ -22,7 +23,7 @@ class IterativeStream(DataStream):
         ...     return halved.filter(lambda n: n % 2 == 1)
     """
 
-    def close_with(self, feedback_stream: DataStream) -> DataStream:
+    def close_with(self, feedback_stream: DataStream[T]) -> DataStream[T]:
         """Send the records of a stream, made of this one, back to the head; may be called several times.
 
         They are there again in the next epoch. Watermarks do not go round: what was sent back may be late for
@@ -52,7 +53,7 @@ class IterativeStream(DataStream):
         return feedback_stream
 
 
-def iterate(stream: DataStream) -> IterativeStream:
+def iterate(stream: DataStream[T]) -> IterativeStream[T]:
     """Return the head of a loop behind `stream`; it has the stream's parallelism."""
     result = transform("Iteration", IterationHeadSpec(), [stream], stream._type_info)
     head = result._transformation

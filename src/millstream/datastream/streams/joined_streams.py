@@ -5,15 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Generic, overload
 
 from millstream.common.co_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from millstream.common.functions import KeySelector, WindowFunction
+from millstream.common.type_variables import T1, T2, R
 from millstream.common.typeinfo import TypeInformation
 from millstream.datastream.streams.data_stream import DataStream, check_stream, transform
 from millstream.datastream.streams.keyed_stream import KeyedStream
 from millstream.datastream.streams.settings import Port, check_type
 from millstream.operators.functions_adapter import as_key_selector
+from millstream.operators.keys import typed_selector
 from millstream.operators.partitioners import KeyGroups
 from millstream.operators.window_join import TAGGED_KEY, TagSpec, co_group_windows, join_windows
 from millstream.operators.windowing.assigner import WindowAssigner, check_assigner
@@ -22,10 +24,8 @@ from millstream.operators.windowing.trigger import Trigger, check_trigger
 
 __all__ = ["CoGroupedStreams", "JoinedStreams"]
 
-Selector = KeySelector | Callable[[Any], Any]
 
-
-class _Pair(ABC):
+class _Pair(ABC, Generic[T1, T2]):
     """Two streams to be brought together by key and window.
 
     Raises:
@@ -35,11 +35,18 @@ class _Pair(ABC):
 
     operation: str
 
-    def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
+    def __init__(self, stream1: DataStream[T1], stream2: DataStream[T2]) -> None:
         check_stream(self.operation, stream2, stream1._environment)
         self._streams = stream1, stream2
 
-    def where(self, key_selector: Selector, key_type: TypeInformation | None = None) -> _Where:
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._streams[0]!r}, {self._streams[1]!r})"
+
+    def where(
+        self,
+        key_selector: KeySelector[T1, Any] | Callable[[T1], Any],
+        key_type: TypeInformation | None = None,
+    ) -> _Where[T1, T2]:
         """Set the key of the first stream's records.
 
         Raises:
@@ -71,7 +78,7 @@ def _tag(stream: DataStream, port: Port, spec: TagSpec) -> DataStream:
     return result
 
 
-class JoinedStreams(_Pair):
+class JoinedStreams(_Pair[T1, T2]):
     """Two streams, of which every pair with the same key in the same window is joined.
 
     `DataStream.join` makes it; go on with `where`, `equal_to`, `window` and `apply`.
@@ -86,7 +93,7 @@ class JoinedStreams(_Pair):
         return join_windows(function)
 
 
-class CoGroupedStreams(_Pair):
+class CoGroupedStreams(_Pair[T1, T2]):
     """Two streams, of which all records with the same key in the same window are grouped, also if one has none.
 
     `DataStream.co_group` makes it; go on with `where`, `equal_to`, `window` and `apply`.
@@ -101,15 +108,17 @@ class CoGroupedStreams(_Pair):
         return co_group_windows(function)
 
 
-class _Where:
+class _Where(Generic[T1, T2]):
     """A pair of streams, and the key of the first."""
 
-    def __init__(self, pair: _Pair, selector: Callable[[Any], Any], key_type: TypeInformation | None) -> None:
+    def __init__(
+        self, pair: _Pair[T1, T2], selector: Callable[[Any], Any], key_type: TypeInformation | None
+    ) -> None:
         self._pair = pair
         self._selector = selector
         self._key_type = key_type
 
-    def equal_to(self, key_selector: Selector) -> _EqualTo:
+    def equal_to(self, key_selector: KeySelector[T2, Any] | Callable[[T2], Any]) -> _EqualTo[T1, T2]:
         """Set the key of the second stream's records.
 
         Raises:
@@ -118,12 +127,12 @@ class _Where:
         return _EqualTo(self._pair, (self._selector, as_key_selector(key_selector)), self._key_type)
 
 
-class _EqualTo:
+class _EqualTo(Generic[T1, T2]):
     """A pair of streams, and the keys of both."""
 
     def __init__(
         self,
-        pair: _Pair,
+        pair: _Pair[T1, T2],
         selectors: tuple[Callable[[Any], Any], Callable[[Any], Any]],
         key_type: TypeInformation | None,
     ) -> None:
@@ -131,7 +140,7 @@ class _EqualTo:
         self._selectors = selectors
         self._key_type = key_type
 
-    def window(self, window_assigner: WindowAssigner) -> _WithWindow:
+    def window(self, window_assigner: WindowAssigner) -> _WithWindow[T1, T2]:
         """Set the windows, of any kind that keyed streams take.
 
         Raises:
@@ -141,7 +150,7 @@ class _EqualTo:
         return _WithWindow(self._pair, self._selectors, self._key_type, window_assigner)
 
 
-class _WithWindow:
+class _WithWindow(Generic[T1, T2]):
     """A pair of streams with keys and windows.
 
     Custom triggers and evictors see `(key, side, record)`, side 0 for the first stream and 1 for the second.
@@ -149,7 +158,7 @@ class _WithWindow:
 
     def __init__(
         self,
-        pair: _Pair,
+        pair: _Pair[T1, T2],
         selectors: tuple[Callable[[Any], Any], Callable[[Any], Any]],
         key_type: TypeInformation | None,
         window_assigner: WindowAssigner,
@@ -162,7 +171,7 @@ class _WithWindow:
         self._evictor: Evictor | None = None
         self._allowed_lateness_ms: int | None = None
 
-    def trigger(self, trigger: Trigger) -> _WithWindow:
+    def trigger(self, trigger: Trigger) -> _WithWindow[T1, T2]:
         """Set when windows fire; without it, the assigner's default trigger says so.
 
         Raises:
@@ -172,7 +181,7 @@ class _WithWindow:
         self._trigger = trigger
         return self
 
-    def evictor(self, evictor: Evictor) -> _WithWindow:
+    def evictor(self, evictor: Evictor) -> _WithWindow[T1, T2]:
         """Set which records are taken out of windows that fire.
 
         Raises:
@@ -182,12 +191,24 @@ class _WithWindow:
         self._evictor = evictor
         return self
 
-    def allowed_lateness(self, time_ms: int) -> _WithWindow:
+    def allowed_lateness(self, time_ms: int) -> _WithWindow[T1, T2]:
         """Keep windows for so long after their end; each late record fires its window again, as a whole."""
         self._allowed_lateness_ms = time_ms
         return self
 
-    def apply(self, function: Any, output_type: TypeInformation | None = None) -> DataStream:
+    @overload
+    def apply(
+        self,
+        function: JoinFunction[T1, T2, R] | FlatJoinFunction[T1, T2, R] | CoGroupFunction[T1, T2, R],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[R]: ...
+
+    @overload
+    def apply(
+        self, function: Callable[[Any, Any], Any], output_type: TypeInformation | None = None
+    ) -> DataStream[Any]: ...
+
+    def apply(self, function: Any, output_type: TypeInformation | None = None) -> DataStream[Any]:
         """Make results of each window; they have the window's greatest timestamp.
 
         Args:
@@ -200,8 +221,9 @@ class _WithWindow:
         """
         window_function = self._pair.window_function(function)
         tagged = self._pair.tagged(self._selectors)
-        by_key = tagged._partition(KeyGroups(TAGGED_KEY, self._key_type))
-        windowed = KeyedStream(by_key, TAGGED_KEY, self._key_type).window(self._window_assigner)
+        selector = typed_selector(TAGGED_KEY, self._key_type)
+        by_key = tagged._partition(KeyGroups(selector, self._key_type))
+        windowed = KeyedStream(by_key, selector, self._key_type).window(self._window_assigner)
         if self._trigger is not None:
             windowed = windowed.trigger(self._trigger)
         if self._evictor is not None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
-from millstream.common.errors import TypeMismatchError
+from millstream.common.errors import JobDefinitionError, TypeMismatchError
 from millstream.common.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -14,10 +15,13 @@ from millstream.common.functions import (
     MapFunction,
     ReduceFunction,
 )
+from millstream.common.type_variables import KEY, R, T
 from millstream.common.typeinfo import TypeInformation
+from millstream.common.types import Row
 from millstream.datastream.streams.data_stream import DataStream
 from millstream.datastream.streams.windowed_stream import WindowedStream
 from millstream.operators.functions_adapter import as_keyed_process, as_reduce
+from millstream.operators.partitioners import Partitioning
 from millstream.operators.process import KeyedProcessSpec
 from millstream.operators.reduce import Aggregation, ReduceSpec, RollingAggregate
 from millstream.operators.windowing.assigner import WindowAssigner
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["KeyedStream"]
 
 
-class KeyedStream(DataStream):
+class KeyedStream(DataStream[T], Generic[T, KEY]):
     """A stream dealt by key; its operators have state for each key."""
 
     class AccumulateType(Enum):
@@ -42,15 +46,15 @@ class KeyedStream(DataStream):
         SUM = 5
 
     def __init__(
-        self, stream: DataStream, key_selector: Callable[[Any], Any], key_type: TypeInformation | None
+        self, stream: DataStream[T], key_selector: Callable[[T], KEY], key_type: TypeInformation | None
     ) -> None:
         super().__init__(stream._environment, stream._ports, stream._type_info)
         self._key_selector = key_selector
         self._key_type = key_type
 
     def map(
-        self, func: MapFunction | Callable[[Any], Any], output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self, func: MapFunction[T, R] | Callable[[T], R], output_type: TypeInformation | None = None
+    ) -> DataStream[R]:
         """Make one record of each; a MapFunction may use keyed state."""
         if isinstance(func, MapFunction):
             return self._process("Map", as_keyed_process(func), output_type)
@@ -58,23 +62,23 @@ class KeyedStream(DataStream):
 
     def flat_map(
         self,
-        func: FlatMapFunction | Callable[[Any], Iterable[Any] | None],
+        func: FlatMapFunction[T, R] | Callable[[T], Iterable[R] | None],
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[R]:
         """Make any number of records of each; a FlatMapFunction may use keyed state."""
         if isinstance(func, FlatMapFunction):
             return self._process("Flat Map", as_keyed_process(func), output_type)
         return super().flat_map(func, output_type)
 
-    def filter(self, func: FilterFunction | Callable[[Any], bool]) -> DataStream:
+    def filter(self, func: FilterFunction[T] | Callable[[T], Any]) -> DataStream[T]:
         """Keep the records that `func` is true for; a FilterFunction may use keyed state."""
         if isinstance(func, FilterFunction):
             return self._process("Filter", as_keyed_process(func), self._type_info)
         return super().filter(func)
 
     def process(  # type: ignore[override]
-        self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self, func: KeyedProcessFunction[T, R, KEY], output_type: TypeInformation | None = None
+    ) -> DataStream[R]:
         """Process each record with access to its key's state, time, timers and side outputs.
 
         Raises:
@@ -87,7 +91,7 @@ class KeyedStream(DataStream):
             )
         return self._process("KeyedProcess", func, output_type)
 
-    def reduce(self, func: ReduceFunction | Callable[[Any, Any], Any]) -> DataStream:
+    def reduce(self, func: ReduceFunction[T] | Callable[[T, T], T]) -> DataStream[T]:
         """Combine the records of each key one by one; every record gives the result so far.
 
         Raises:
@@ -96,31 +100,31 @@ class KeyedStream(DataStream):
         as_reduce(func)
         return self._transform("Keyed Reduce", ReduceSpec(func, self._key_selector), self._type_info)
 
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+    def sum(self, position_to_sum: int | str = 0) -> DataStream[T]:
         """Add up a field of the records of each key; other fields stay those of the first record."""
         return self._aggregate(Aggregation.SUM, position_to_sum)
 
-    def min(self, position_to_min: int | str = 0) -> DataStream:
+    def min(self, position_to_min: int | str = 0) -> DataStream[T]:
         """Keep the least value of a field for each key; other fields stay those of the first record."""
         return self._aggregate(Aggregation.MIN, position_to_min)
 
-    def max(self, position_to_max: int | str = 0) -> DataStream:
+    def max(self, position_to_max: int | str = 0) -> DataStream[T]:
         """Keep the greatest value of a field for each key; other fields stay those of the first record."""
         return self._aggregate(Aggregation.MAX, position_to_max)
 
-    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream[T]:
         """Keep the record with the least value of a field for each key, the earlier one on ties."""
         return self._aggregate(Aggregation.MIN_BY, position_to_min_by)
 
-    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream[T]:
         """Keep the record with the greatest value of a field for each key, the earlier one on ties."""
         return self._aggregate(Aggregation.MAX_BY, position_to_max_by)
 
-    def window(self, window_assigner: WindowAssigner) -> WindowedStream:
+    def window(self, window_assigner: WindowAssigner) -> WindowedStream[T, KEY]:
         """Cut each key's records into windows."""
         return WindowedStream(self, window_assigner)
 
-    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream[T, KEY]:
         """Cut each key's records into windows of `size` records, a new one every `slide`; full ones fire.
 
         Args:
@@ -132,7 +136,7 @@ class KeyedStream(DataStream):
         """
         return WindowedStream(self, count_windows(size, slide))
 
-    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+    def interval_join(self, other_stream: KeyedStream[R, KEY]) -> IntervalJoin[T, R]:
         """Join with another keyed stream by time: `a.interval_join(b).between(lower, upper).process(f)`.
 
         Raises:
@@ -143,11 +147,37 @@ class KeyedStream(DataStream):
 
         return IntervalJoin(self, other_stream)
 
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
+        """Run the program and bring this stream's records here, each as `Row(f0=key, f1=record)`, as PyFlink does.
+
+        Args:
+            job_execution_name: Name of the job.
+            limit: Stop after so many records.
+
+        Returns:
+            An iterator over the rows as they come, to be closed; with a limit, a list.
+        """
+        ports = tuple(replace(port, partitioning=None) for port in self._ports)
+        selector = self._key_selector
+        rows = DataStream(self._environment, ports, self._type_info).map(
+            lambda value: Row(f0=selector(value), f1=value)
+        )
+        if len(ports) == 1:  # in the order in which the records come
+            rows._transformation.parallelism = ports[0].source.parallelism
+        return rows.execute_and_collect(job_execution_name, limit)
+
+    def _repartition(self, partitioning: Partitioning) -> DataStream:
+        raise JobDefinitionError(
+            f"a keyed stream was to be dealt by {type(partitioning).__name__.lower()}",
+            detail="Its records are where their keys belong; PyFlink does not override that either.",
+            hint="Call it on the stream before key_by(...), or behind the keyed operator.",
+        )
+
     def _process(
         self, name: str, func: KeyedProcessFunction, output_type: TypeInformation | None
     ) -> DataStream:
         return self._transform(name, KeyedProcessSpec(func, self._key_selector, output_type), output_type)
 
-    def _aggregate(self, aggregation: Aggregation, position: int | str) -> DataStream:
+    def _aggregate(self, aggregation: Aggregation, position: int | str) -> DataStream[T]:
         function = RollingAggregate(aggregation, position)
         return self._transform("Keyed Aggregation", ReduceSpec(function, self._key_selector), self._type_info)

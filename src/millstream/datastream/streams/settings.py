@@ -11,7 +11,7 @@ from millstream.datastream.slot_sharing_group import SlotSharingGroup
 from millstream.graph.transformation import ChainingStrategy, Transformation
 from millstream.operators.partitioners import Partitioning
 
-__all__ = ["OperatorSettings", "Port", "check_positive", "check_type"]
+__all__ = ["OperatorSettings", "Port", "check_positive", "check_type", "describe_port"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,13 @@ class Port:
     source: Transformation
     partitioning: Partitioning | None = None
     side_output: str | None = None
+
+
+def describe_port(port: Port) -> str:
+    """Return an output's operator, and what becomes of its records, for people."""
+    side = "" if port.side_output is None else f' side output "{port.side_output}"'
+    dealt = "" if port.partitioning is None else f" {port.partitioning.name}"
+    return f'"{port.source.name}"{side}{dealt}'
 
 
 OperatorT = TypeVar("OperatorT", bound="OperatorSettings")
@@ -52,6 +59,17 @@ class OperatorSettings:
                 hint="Make the setting right behind the operator it is meant for: stream.map(f).name(...).",
             )
         return port.source
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self._described())})"
+
+    def _described(self) -> list[str]:
+        """Return what tells the stream from others, for people who look at it."""
+        parts = [" + ".join(describe_port(port) for port in self._ports)]
+        if len(self._ports) == 1:
+            parallelism = self._ports[0].source.parallelism
+            parts += [] if parallelism is None else [f"parallelism={parallelism}"]
+        return parts
 
     def name(self: OperatorT, name: str) -> OperatorT:
         """Set the operator's name, for plans, logs and errors."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from millstream.common.errors import ConfigurationError, TypeMismatchError
 from millstream.common.functions import (
@@ -13,8 +13,11 @@ from millstream.common.functions import (
     ReduceFunction,
     WindowFunction,
 )
+from millstream.common.missing import explain_missing
 from millstream.common.output_tag import OutputTag
+from millstream.common.type_variables import KEY, R, S, T
 from millstream.common.typeinfo import TypeInformation
+from millstream.datastream.streams.missing import OF_WINDOWS, TO_RESULTS
 from millstream.operators.reduce import Aggregation, RollingAggregate
 from millstream.operators.windowing.assigner import WindowAssigner, check_assigner
 from millstream.operators.windowing.evictors import Evictor, check_evictor
@@ -35,10 +38,10 @@ if TYPE_CHECKING:
 
 __all__ = ["BaseWindowedStream", "WindowedStream"]
 
-Windowed = TypeVar("Windowed", bound="BaseWindowedStream")
+Windowed = TypeVar("Windowed", bound="BaseWindowedStream[Any, Any]")
 
 
-class BaseWindowedStream:
+class BaseWindowedStream(Generic[T, KEY]):
     """Records of a keyed stream in windows, whatever window functions they are given to.
 
     The setters change the stream and return it, as in Flink.
@@ -54,7 +57,24 @@ class BaseWindowedStream:
     _kind = "Window"
     _window_function_kinds: tuple[type[Function], ...] = ()
 
-    def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner) -> None:
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._keyed_stream!r}, {type(self._window_assigner).__name__})"
+
+    if not TYPE_CHECKING:  # to checkers, what is not there is not there
+
+        def __getattr__(self, name: str) -> Any:
+            from millstream.datastream.streams.data_stream import DataStream
+
+            before = "reduce(...), aggregate(...), apply(...) or process(...)"
+            return explain_missing(
+                self,
+                name,
+                what="the windowed stream",
+                hints=OF_WINDOWS,
+                elsewhere=[(DataStream, TO_RESULTS.format(before=before))],
+            )
+
+    def __init__(self, keyed_stream: KeyedStream[T, KEY], window_assigner: WindowAssigner) -> None:
         check_assigner("window()", window_assigner)
         self._keyed_stream = keyed_stream
         self._window_assigner = window_assigner
@@ -116,23 +136,23 @@ class BaseWindowedStream:
         self._late_tag = output_tag
         return self
 
-    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+    def sum(self, position_to_sum: int | str = 0) -> DataStream[T]:
         """Add up a field of each window's records; other fields are those of the first (Java Flink's)."""
         return self._reduce_by(Aggregation.SUM, position_to_sum)
 
-    def min(self, position_to_min: int | str = 0) -> DataStream:
+    def min(self, position_to_min: int | str = 0) -> DataStream[T]:
         """Give each window's least value of a field; other fields are those of the first (Java Flink's)."""
         return self._reduce_by(Aggregation.MIN, position_to_min)
 
-    def max(self, position_to_max: int | str = 0) -> DataStream:
+    def max(self, position_to_max: int | str = 0) -> DataStream[T]:
         """Give each window's greatest value of a field; other fields are those of the first (Java Flink's)."""
         return self._reduce_by(Aggregation.MAX, position_to_max)
 
-    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream[T]:
         """Give each window's record with the least value of a field, the earlier on ties (Java Flink's)."""
         return self._reduce_by(Aggregation.MIN_BY, position_to_min_by)
 
-    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream[T]:
         """Give each window's record with the greatest value of a field, the earlier on ties (Java Flink's)."""
         return self._reduce_by(Aggregation.MAX_BY, position_to_max_by)
 
@@ -204,17 +224,33 @@ class BaseWindowedStream:
         return stream.set_description(f"{self._kind}({assigner!r}, {type(trigger).__name__}, {names})")
 
 
-class WindowedStream(BaseWindowedStream):
+class WindowedStream(BaseWindowedStream[T, KEY], Generic[T, KEY]):
     """Records of a keyed stream in windows; `KeyedStream.window` makes it."""
 
     _window_function_kinds = (WindowFunction, ProcessWindowFunction)
 
+    @overload
     def reduce(
         self,
-        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
-        window_function: WindowFunction | ProcessWindowFunction | None = None,
+        reduce_function: ReduceFunction[T] | Callable[[T, T], T],
+        window_function: None = None,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[T]: ...
+
+    @overload
+    def reduce(
+        self,
+        reduce_function: ReduceFunction[T] | Callable[[T, T], T],
+        window_function: WindowFunction[T, R, KEY, Any] | ProcessWindowFunction[T, R, KEY, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[R]: ...
+
+    def reduce(
+        self,
+        reduce_function: ReduceFunction[T] | Callable[[T, T], T],
+        window_function: WindowFunction[T, R, KEY, Any] | ProcessWindowFunction[T, R, KEY, Any] | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[T] | DataStream[R]:
         """Reduce the records of each window to one, as they arrive.
 
         Args:
@@ -227,13 +263,33 @@ class WindowedStream(BaseWindowedStream):
         """
         return self._reduce(reduce_function, window_function, output_type)
 
+    @overload
     def aggregate(
         self,
-        aggregate_function: AggregateFunction,
-        window_function: WindowFunction | ProcessWindowFunction | None = None,
+        aggregate_function: AggregateFunction[T, Any, R],
+        window_function: None = None,
         accumulator_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[R]: ...
+
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T, Any, S],
+        window_function: WindowFunction[S, R, KEY, Any] | ProcessWindowFunction[S, R, KEY, Any],
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[R]: ...
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction[T, Any, Any],
+        window_function: WindowFunction[Any, R, KEY, Any]
+        | ProcessWindowFunction[Any, R, KEY, Any]
+        | None = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[R]:
         """Fold the records of each window into an accumulator, as they arrive.
 
         Sliding windows fold by slices if the function's `merge` is written.
@@ -250,8 +306,8 @@ class WindowedStream(BaseWindowedStream):
         return self._aggregate(aggregate_function, window_function, output_type)
 
     def apply(
-        self, window_function: WindowFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self, window_function: WindowFunction[T, R, KEY, Any], output_type: TypeInformation | None = None
+    ) -> DataStream[R]:
         """Make results of all records of each window; they are kept until it is cleaned up.
 
         Raises:
@@ -260,8 +316,10 @@ class WindowedStream(BaseWindowedStream):
         return self._call("window_function", window_function, ApplyWindow, output_type)
 
     def process(
-        self, process_window_function: ProcessWindowFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+        self,
+        process_window_function: ProcessWindowFunction[T, R, KEY, Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[R]:
         """Make results of all records of each window, with access to time, state and side outputs.
 
         Raises:

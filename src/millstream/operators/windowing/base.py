@@ -29,6 +29,7 @@ from millstream.common.windows import TimeWindow
 from millstream.operators.base import Operator, OperatorReport
 from millstream.operators.calls import emit_results
 from millstream.operators.functions_adapter import open_function
+from millstream.operators.keys import key_list
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.windowing.assigners import no_timestamp
 from millstream.operators.windowing.firing import Firing
@@ -108,7 +109,7 @@ class WindowOperator(Operator):
             self._late_dropped = 0
 
     def _keys(self, values: list[Any]) -> list[Any]:
-        return list(map(self._key_selector, values))
+        return key_list(self._key_selector, values)
 
     def _add_late(self, value: Any, timestamp: int) -> None:
         """Take a record that no window takes any more."""

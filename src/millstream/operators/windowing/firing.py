@@ -22,6 +22,7 @@ from millstream.operators.functions_adapter import open_function
 from millstream.operators.user_code import check_results
 from millstream.operators.values import ATOMIC, protect, take_all
 from millstream.state.keyed import KeyedStateBackend
+from millstream.state.keys import original_key
 from millstream.state.store import NamespacedStore
 
 __all__ = [
@@ -101,18 +102,18 @@ class _FunctionFiring(Firing, ABC):
         """Append what the function yields for each key."""
         for key, content in contents:
             self._select(key)
-            made = self._call(key, window, [content] if self._folded else content)
+            made = self._call(original_key(key), window, [content] if self._folded else content)
             if made is not None:
                 try:
                     take_all(made, results)
                 except BaseException:
-                    check_results(self.method, made, (key, window))
+                    check_results(self.method, made, (original_key(key), window))
                     raise
 
     def _select(self, key: Any) -> None:
         state = self._keyed_state
         if state is not None:
-            state.set_current_key(key)
+            state.current_key = key
             if state.touched is not None:
                 state.touched.add(key)
 

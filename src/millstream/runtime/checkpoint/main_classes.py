@@ -26,16 +26,23 @@ import cloudpickle
 
 from millstream.common.errors import MillstreamError, StateIncompatibleError
 
-__all__ = ["dump_with_main_classes", "load_state", "register_main_classes", "registered_main_classes"]
+__all__ = [
+    "MAIN",
+    "MainRecorder",
+    "dump_with_main_classes",
+    "load_state",
+    "register_main_classes",
+    "registered_main_classes",
+]
 
-_MAIN = "__main__"
+MAIN = "__main__"
 _classes: dict[str, type] = {}
 
 
 def dump_with_main_classes(content: Any) -> bytes:
     """Pickle a pair: something, and a list of the main module's classes in it or fit to hold data."""
     buffer = io.BytesIO()
-    pickler = _Recorder(buffer, protocol=5)
+    pickler = MainRecorder(buffer, protocol=5)
     # The second half is pickled last, so it holds all that the pickler met in the first.
     pickler.dump((content, pickler.classes))
     return buffer.getvalue()
@@ -72,19 +79,26 @@ def load_state(data: bytes) -> Any:
         ) from error
 
 
-class _Recorder(cloudpickle.CloudPickler):  # type: ignore[misc]
+class MainRecorder(cloudpickle.CloudPickler):  # type: ignore[misc]
+    """Pickles, and notes the main module's classes.
+
+    Attributes:
+        classes: Those that it met, and those fit to hold data.
+    """
+
     def __init__(self, file: io.BytesIO, protocol: int) -> None:
         super().__init__(file, protocol=protocol)
-        self.classes = [each for each in list(vars(sys.modules[_MAIN]).values()) if _holds_data(each)]
+        self.classes = [each for each in list(vars(sys.modules[MAIN]).values()) if _holds_data(each)]
 
     def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, type) and obj.__module__ == _MAIN and obj not in self.classes:
+        """Note a class, and pickle as ever."""
+        if isinstance(obj, type) and obj.__module__ == MAIN and obj not in self.classes:
             self.classes.append(obj)
         return super().reducer_override(obj)
 
 
 def _holds_data(found: Any) -> bool:
-    if not isinstance(found, type) or found.__module__ != _MAIN:
+    if not isinstance(found, type) or found.__module__ != MAIN:
         return False
     if not (dataclasses.is_dataclass(found) or issubclass(found, (Enum, tuple))):
         return False
@@ -110,7 +124,7 @@ class _Loader(pickle.Unpickler):
             ) from error
 
     def _find(self, module: str, name: str) -> Any:
-        if module == _MAIN and name in _classes and not hasattr(sys.modules[_MAIN], name.partition(".")[0]):
+        if module == MAIN and name in _classes and not hasattr(sys.modules[MAIN], name.partition(".")[0]):
             return _classes[name]
         found = super().find_class(module, name)
         if module.startswith("cloudpickle."):
@@ -127,7 +141,7 @@ class _Loader(pickle.Unpickler):
 
 def _own(module: str | None, name: str) -> type | None:
     """Return the program's class of a name; None if it has none, or several in different places."""
-    named = [each for each in _classes.values() if each.__name__ == name] if module == _MAIN else []
+    named = [each for each in _classes.values() if each.__name__ == name] if module == MAIN else []
     return named[0] if len(named) == 1 else None
 
 

@@ -12,7 +12,6 @@ lies and its CRC, so a restore unpickles what it needs and nothing else.
 from __future__ import annotations
 
 import json
-import pickle
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
@@ -20,9 +19,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Self
 
-import cloudpickle
-
 from millstream.common.errors import CheckpointDamagedError, NotSerializableError, shorten
+from millstream.common.pickling import dump_lasting
 from millstream.runtime.checkpoint.main_classes import load_state
 from millstream.runtime.checkpoint.storage import FileRef, FileStore, StoredFile
 
@@ -124,16 +122,13 @@ class StateFileWriter:
 
 def _pickle(content: Any) -> bytes:
     try:
-        return pickle.dumps(content, protocol=5)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        try:
-            return bytes(cloudpickle.dumps(content, protocol=5))
-        except Exception as error:
-            raise NotSerializableError(
-                f"state cannot be pickled: {error}",
-                detail=f"In: {shorten(content)}",
-                hint="Keep plain data in state; open connections, locks and files in open().",
-            ) from error
+        return dump_lasting(content)
+    except Exception as error:
+        raise NotSerializableError(
+            f"state cannot be pickled: {error}",
+            detail=f"In: {shorten(content)}",
+            hint="Keep plain data in state; open connections, locks and files in open().",
+        ) from error
 
 
 class StateFileReader:

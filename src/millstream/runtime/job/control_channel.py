@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from millstream.common.clock import SystemClock
-from millstream.common.errors import JobExecutionError, MillstreamError
+from millstream.common.errors import JobExecutionError, JobRequestError, MillstreamError
 from millstream.common.private_files import find_private, private_directory, user_directory
 from millstream.runtime.connect.asker import connect
 from millstream.runtime.connect.channel import Channel
@@ -162,7 +162,7 @@ class ControlChannel:
         try:
             return {"ok": self._do(request)}
         except MillstreamError as error:
-            return {"error": error.message, "detail": error.detail, "hint": error.hint}
+            return {"error": error.message, "code": error.code, "detail": error.detail, "hint": error.hint}
         except Exception as error:  # noqa: BLE001 - whatever it is, the one who asked is told
             return {"error": f"{type(error).__name__}: {error}", "detail": None, "hint": None}
 
@@ -183,7 +183,7 @@ class ControlChannel:
             if stop:
                 self._ended.wait()
             return path
-        raise JobExecutionError(f'a job was sent the command "{command}", which it does not know')
+        raise JobRequestError(f'a job was sent the command "{command}", which it does not know')
 
     def _result(self, future: Future[str]) -> str:
         while True:
@@ -219,19 +219,21 @@ class JobHandle:
         """Send a command and wait for what comes of it.
 
         Raises:
-            JobExecutionError: If the job refuses, or has gone.
+            JobRequestError: If the job refuses, or has gone.
         """
         try:
             with connect(self.address, self.secret, self.job_id, timeout_s=_CONNECT_S) as channel:
                 channel.send_bytes(json.dumps({"command": command, **arguments}).encode())
                 answer = json.loads(channel.recv_bytes())
         except (OSError, EOFError) as error:
-            raise JobExecutionError(
+            raise JobRequestError(
                 f'job {self.job_id} "{self.name}" does not answer: {type(error).__name__}: {error}',
                 hint="It may have ended meanwhile: `millstream list` shows the jobs that run.",
             ) from error
         if "error" in answer:
-            raise JobExecutionError(answer["error"], detail=answer["detail"], hint=answer["hint"])
+            raise JobRequestError(
+                answer["error"], reason=answer.get("code"), detail=answer["detail"], hint=answer["hint"]
+            )
         return answer["ok"]
 
 

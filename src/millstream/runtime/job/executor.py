@@ -79,7 +79,7 @@ class Executor(ABC):
         """Return what a key has in a state of a slot, pickled; called between two epochs.
 
         Raises:
-            StateAccessError: If there is no such state, or the key has nothing in it.
+            StateAccessError: If there is no such state.
             SlotLostError: If the slot is gone or does not answer.
             NotSupportedError: If the executor has no way to ask.
         """

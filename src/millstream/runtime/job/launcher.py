@@ -28,6 +28,7 @@ from millstream.common.ids import new_id
 from millstream.common.interrupts import is_interruption
 from millstream.common.job_failure import JobFailureInfo
 from millstream.common.scratch import sweep
+from millstream.common.targets import check_target
 from millstream.graph.epoch_plan import EpochPlan, build_epoch_plan
 from millstream.graph.job_graph import build_job_graph
 from millstream.graph.launcher import (
@@ -93,6 +94,7 @@ class DefaultLauncher(JobLauncher):
     def launch(self, submission: JobSubmission) -> RunningJob:
         """Check the job and start it."""
         configuration = submission.configuration
+        check_target(configuration.get(options.TARGET))
         plan = _build_plan(submission)
         threading.Thread(target=_sweep, args=(configuration,), name="sweep", daemon=True).start()
         file_systems = FileSystemSettings.of(configuration, os.environ)
@@ -434,5 +436,5 @@ def _stopped_halfway(request: SavepointRequest, failure: BaseException | None) -
 
 def _job_failed(name: str, cause: BaseException) -> JobExecutionError:
     if isinstance(cause, MillstreamError):
-        return JobExecutionError(f'job "{name}" failed', detail=f"[{cause.code}] {cause.message}")
+        return JobExecutionError(f'job "{name}" failed', detail=cause.summary(), hint=cause.hint)
     return JobExecutionError(f'job "{name}" failed: {type(cause).__name__}: {cause}')

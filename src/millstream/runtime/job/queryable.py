@@ -19,20 +19,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import cloudpickle
-
 from millstream.common.errors import (
     JobExecutionError,
     NotSerializableError,
-    StateAccessError,
+    StateQueryError,
     shorten,
 )
+from millstream.common.pickling import dump_lasting
 from millstream.common.windows import TimeWindow
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.key_groups import key_group, subtask_of
 from millstream.state.keyed import KeyedStateBackend
+from millstream.state.keys import canonical_key
 from millstream.state.kinds import NO_KEY, StateKind, StateSchema
 from millstream.state.ttl import drop_expired
 
@@ -93,7 +93,7 @@ def answer_queries(queries: deque[StateQuery], job_graph: JobGraph, ask_slot: As
         query = queries.popleft()
         try:
             node = _find_operator(query, job_graph)
-            _check_hashable(query)
+            _check_namespace(query)
             group = key_group(query.key, node.max_parallelism)
             slot = subtask_of(group, node.max_parallelism, node.parallelism)
             question = SlotQuestion(node.id, query.state, query.key, query.namespace)
@@ -146,14 +146,13 @@ def _settle(query: StateQuery, value: bytes | None, error: Exception | None) -> 
             query.done.set_result(value)
 
 
-def _check_hashable(query: StateQuery) -> None:
-    for what, value in (("key", query.key), ("namespace", query.namespace)):
-        try:
-            hash(value)
-        except TypeError as error:
-            raise StateAccessError(
-                f"{what} {shorten(value)} is not hashable, so nothing is kept by it"
-            ) from error
+def _check_namespace(query: StateQuery) -> None:
+    try:
+        hash(query.namespace)
+    except TypeError as error:
+        raise StateQueryError(
+            f"namespace {shorten(query.namespace)} is not hashable, so nothing is kept by it"
+        ) from error
 
 
 def _find_operator(query: StateQuery, job_graph: JobGraph) -> StreamNode:
@@ -167,12 +166,12 @@ def _find_operator(query: StateQuery, job_graph: JobGraph) -> StreamNode:
             break
     else:
         keyed = [f'"{node.uid or node.name}"' for node in nodes if node.spec.is_keyed]
-        raise StateAccessError(
+        raise StateQueryError(
             f'the job has no operator with uid "{query.uid}"',
             detail=f"Operators with keyed state: {', '.join(keyed) or 'none'}.",
         )
     if not matches[0].spec.is_keyed:
-        raise StateAccessError(f'operator "{query.uid}" has no keyed state: its input is not keyed')
+        raise StateQueryError(f'operator "{query.uid}" has no keyed state: its input is not keyed')
     return matches[0]
 
 
@@ -180,34 +179,32 @@ def read_state(backend: KeyedStateBackend, question: SlotQuestion) -> bytes:
     """Return what a key has in a state, pickled; called by the slot's thread between two epochs.
 
     Nothing is changed: neither the state, nor the time of its last access, nor the keys that the next checkpoint
-    writes. Reducing state gives the value so far, aggregating state the accumulator.
+    writes. Reducing state gives the value so far, aggregating state the accumulator. A key that has nothing gives
+    None, as `value()` does in a function.
 
     Raises:
-        StateAccessError: If there is no such state, or the key has nothing in it.
+        StateQueryError: If there is no such state.
         NotSerializableError: If the value cannot be pickled.
     """
     schema = backend._schemas.get(question.state)
     if schema is None:
         known = ", ".join(f'"{name}"' for name in backend._schemas) or "none yet"
-        raise StateAccessError(
+        raise StateQueryError(
             f'operator "{backend.operator}" has no keyed state "{question.state}"',
             detail=f"It has: {known}. A state is known once a function has asked for it.",
         )
-    entry = _entry(backend, schema, question)
-    if entry is None:
-        where = "" if question.namespace is None else f" and namespace {shorten(question.namespace)}"
-        raise StateAccessError(
-            f'key {shorten(question.key)}{where} has nothing in state "{question.state}" of operator '
-            f'"{backend.operator}"'
-        )
-    return _pickle(entry)
+    return _pickle(_entry(backend, schema, question))
 
 
 def _entry(backend: KeyedStateBackend, schema: StateSchema, question: SlotQuestion) -> Any:
     """Return what a key has, as a program sees it; None if it has nothing, or what it has is expired."""
     if isinstance(backend, HeapKeyedStateBackend):
         # Not by a state object: that would make a table for a namespace that is not there.
-        entry = backend._tables.get(question.state, {}).get(question.namespace, {}).get(question.key)
+        entry = (
+            backend._tables.get(question.state, {})
+            .get(question.namespace, {})
+            .get(canonical_key(question.key))
+        )
     else:
         entry = _entry_by_state(backend, schema, question)
     life = backend._lives.get(question.state)
@@ -230,7 +227,7 @@ def _entry_by_state(backend: KeyedStateBackend, schema: StateSchema, question: S
         if schema.kind is StateKind.MAP:
             return dict(backend._map_state(question.state, question.namespace).items()) or None
         if schema.kind is StateKind.TABLE:
-            return backend.table(question.state).get(question.key)
+            return backend.table(question.state).get(backend.current_key)
         return backend._value_state(question.state, question.namespace).value()
     finally:
         backend.set_current_key(NO_KEY)
@@ -238,11 +235,8 @@ def _entry_by_state(backend: KeyedStateBackend, schema: StateSchema, question: S
 
 def _pickle(entry: Any) -> bytes:
     try:
-        return pickle.dumps(entry, protocol=5)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        try:
-            return bytes(cloudpickle.dumps(entry, protocol=5))
-        except Exception as error:
-            raise NotSerializableError(
-                f"the value of a key cannot be pickled: {error}", detail=f"It is {shorten(entry)}."
-            ) from error
+        return dump_lasting(entry)
+    except Exception as error:
+        raise NotSerializableError(
+            f"the value of a key cannot be pickled: {error}", detail=f"It is {shorten(entry)}."
+        ) from error

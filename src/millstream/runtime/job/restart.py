@@ -129,16 +129,16 @@ def restart_strategy(configuration: Configuration) -> RestartStrategy:
     kind = get(keys.RESTART_STRATEGY)
     if kind is None:
         kind = "none" if get(options.CHECKPOINT_INTERVAL) is None else "exponential-delay"
-    kind = kind.lower()
-    if kind == "fixed-delay":
+    kind = kind.lower().replace("-", "")
+    if kind == "fixeddelay":
         return FixedDelay(get(keys.RESTART_FIXED_DELAY_ATTEMPTS), get(keys.RESTART_DELAY))
-    if kind == "failure-rate":
+    if kind == "failurerate":
         return FailureRate(
             get(keys.RESTART_FAILURE_RATE_MAXIMUM),
             get(keys.RESTART_FAILURE_RATE_INTERVAL),
             get(keys.RESTART_FAILURE_RATE_DELAY),
         )
-    if kind == "exponential-delay":
+    if kind == "exponentialdelay":
         return ExponentialDelay(
             initial_ms=get(keys.RESTART_BACKOFF_INITIAL),
             max_ms=get(keys.RESTART_BACKOFF_MAX),

@@ -9,11 +9,13 @@ from typing import Any
 from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.watermark_strategy import BoundedOutOfOrderness, WatermarkStrategy
 
-__all__ = ["WatermarkFact", "advise", "format_duration", "format_timestamp"]
+__all__ = ["WatermarkFact", "advise", "format_duration", "format_timestamp", "looks_like_seconds"]
 
 _LAGGING_MS = 60_000
 _FUTURE_MS = 86_400_000
 _QUIET_MS = 5_000
+_SECONDS_MS = range(100_000_000, 10_000_000_000)
+"""Seconds since 1970 of the years 1973 to 2286; as milliseconds they lie in the first months of 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,26 @@ def _silent(case: _Case) -> _Finding:
     )
 
 
+def _in_seconds(case: _Case) -> _Finding:
+    event_time_ms = case.fact.event_time_ms
+    if event_time_ms is None or not looks_like_seconds(event_time_ms):
+        return None
+    return (
+        f"its largest timestamp is {format_timestamp(event_time_ms)}, as of seconds that are taken for milliseconds; "
+        f"as seconds it is {format_timestamp(event_time_ms * 1000)}",
+        "Timestamps are milliseconds since 1970: have the timestamp assigner return seconds * 1000.",
+    )
+
+
+def looks_like_seconds(event_time_ms: int) -> bool:
+    """Return whether a timestamp, meant to be milliseconds, is likely to be seconds.
+
+    >>> looks_like_seconds(1_700_000_000), looks_like_seconds(1_700_000_000_000), looks_like_seconds(50_000)
+    (True, False, False)
+    """
+    return event_time_ms in _SECONDS_MS
+
+
 def _future(case: _Case) -> _Finding:
     event_time_ms = case.fact.event_time_ms
     if event_time_ms is None or event_time_ms <= case.now_ms + _FUTURE_MS:
@@ -251,7 +273,17 @@ def _generator(case: _Case) -> _Finding:
     )
 
 
-_CHECKS = (_no_strategy, _no_split, _no_timestamps, _silent, _future, _bound, _lagging, _generator)
+_CHECKS = (
+    _no_strategy,
+    _no_split,
+    _no_timestamps,
+    _in_seconds,
+    _silent,
+    _future,
+    _bound,
+    _lagging,
+    _generator,
+)
 
 
 def format_timestamp(timestamp_ms: int | None) -> str:

@@ -7,8 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from millstream.common.clock import Clock
+from millstream.common.time import MIN_TIMESTAMP
 from millstream.runtime.job.status_files import StatusFile
-from millstream.runtime.job.watermark_advice import WatermarkFact, format_duration, format_timestamp
+from millstream.runtime.job.watermark_advice import (
+    WatermarkFact,
+    format_duration,
+    format_timestamp,
+    looks_like_seconds,
+)
 from millstream.runtime.job.watermarks import WatermarkMonitor
 from millstream.runtime.task.report import SlotReport
 
@@ -38,6 +44,7 @@ class WatermarkWatch:
         self._clock = clock
         self._started_ms = clock.now_ms()
         self._epoch = 0
+        self._looked_at_unit = False
         self._file = StatusFile(job_id, clock)
 
     def record(self, reports: Sequence[SlotReport], now_ms: int) -> None:
@@ -48,11 +55,27 @@ class WatermarkWatch:
                 self.monitor.record(report.slot, node_id, operator)
                 has_input = has_input or any(end.records for end in operator.range_ends)
             self._epoch = report.epoch
+            if not self._looked_at_unit:
+                self._warn_of_seconds(report)
         stalled = self.monitor.observe(
             now_ms, has_input=has_input, event_timers=any(report.event_timers for report in reports)
         )
         if stalled is not None and not self._batch:
             _LOG.warning("%s", describe_stall(stalled, now_ms))
+
+    def _warn_of_seconds(self, report: SlotReport) -> None:
+        """Look at the first timestamps only: those that begin at 0 and count up are no mistake."""
+        stamps = [split.max_timestamp_ms for _, operator in report.operators for split in operator.splits]
+        first_ms = max(stamps, default=MIN_TIMESTAMP)
+        if first_ms == MIN_TIMESTAMP:
+            return
+        self._looked_at_unit = True
+        if looks_like_seconds(first_ms):
+            _LOG.warning(
+                "timestamps are around %s, as those of seconds that are taken for milliseconds\n"
+                "Hint: If they are seconds, have the timestamp assigner return seconds * 1000.",
+                format_timestamp(first_ms),
+            )
 
     def publish(self) -> None:
         """Write the status file if it is time; called in every turn of the job master."""

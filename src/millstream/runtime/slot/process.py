@@ -38,7 +38,7 @@ from millstream.runtime.slot.tasks import SlotTasks
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, receive, send
 from millstream.runtime.slot.workspace import Workspace, open_workspace
 from millstream.runtime.task.closing import call_all
-from millstream.runtime.task.deployment import load_dependencies, load_deployment
+from millstream.runtime.task.deployment import load_dependencies, load_deployment_and_main
 from millstream.runtime.task.failures import describe_failure, user_frames
 from millstream.runtime.task.interrupting import MainThreadInterrupter
 from millstream.runtime.task.report import LogLine
@@ -120,7 +120,8 @@ class _Process:
         work = self._work.get()
         self._busy = True
         try:
-            deployment = load_deployment(self._boot.deployment, self._workspace.cached_files)
+            deployment, main = load_deployment_and_main(self._boot.deployment, self._workspace.cached_files)
+            main.install()
             install_file_systems(deployment.file_systems)
             for base in {None, deployment.keyed_state.local_directory}:
                 threading.Thread(target=sweep, args=(base,), name="sweep", daemon=True).start()

@@ -185,7 +185,7 @@ class SlotTasks:
         """Return what a key has in a state as of the last epoch, pickled.
 
         Raises:
-            StateAccessError: If there is no such state, or the key has nothing in it.
+            StateAccessError: If there is no such state.
         """
         for subtask in self._subtasks():
             for node, operator in subtask.operators:

@@ -36,9 +36,10 @@ from millstream.common.errors import JobDefinitionError
 from millstream.common.private_files import NotPrivateError, check_private, private_directory
 from millstream.runtime.task.dependencies import Dependencies, ShippedFile
 
-__all__ = ["Workspace", "open_workspace", "sweep_workspaces", "workspace_name"]
+__all__ = ["PYTHON_VARIABLE", "Workspace", "open_workspace", "sweep_workspaces", "workspace_name"]
 
 PIP_TIMEOUT_S = 1_800
+PYTHON_VARIABLE = "python"
 _PARTS = ("files", "packages", "archives", "cache", "requirements", "wheels")
 
 
@@ -59,15 +60,28 @@ class Workspace:
     cached_files: dict[str, str] = field(default_factory=dict)
     _root: Path | None = None
     _lock: IO[bytes] | None = None
+    _environment_before: dict[str, str | None] = field(default_factory=dict)
 
     def enter(self) -> None:
-        """Have this process import from here and, if there are archives, work in their directory."""
+        """Have this process import from here and, if there are archives, work in their directory.
+
+        An interpreter that was chosen is named in the environment variable `python`, as in PyFlink's workers.
+        """
         sys.path[:0] = self.python_path
+        if self.executable is not None:
+            self._environment_before = {PYTHON_VARIABLE: os.environ.get(PYTHON_VARIABLE)}
+            os.environ[PYTHON_VARIABLE] = self.executable
         if self.working_directory is not None:
             os.chdir(self.working_directory)
 
     def close(self) -> None:
-        """Let go of the files; the last one to do so removes them."""
+        """Let go of the files; the last one to do so removes them. The environment is as before `enter`."""
+        for name, value in self._environment_before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        self._environment_before = {}
         lock, self._lock = self._lock, None
         if lock is None or self._root is None:
             return

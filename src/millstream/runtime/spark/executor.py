@@ -45,6 +45,7 @@ from millstream.runtime.spark.session import SessionConfig, SessionHandle, acqui
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
 from millstream.runtime.spark.slot_watch import SlotWatch
 from millstream.runtime.spark.vital import session_lost
+from millstream.runtime.spark.worker_errors import describe_failed_start, first_line
 from millstream.runtime.task.deployment import Deployment, dump_deployment
 from millstream.runtime.task.report import EpochHeader, LogLine, SlotReport
 
@@ -100,7 +101,7 @@ class SparkExecutor(Executor):
             workspace=workspace_name(deployment.job_id, deployment.attempt),
             python_version=sys.version_info[:2],
         )
-        found = [pickle.loads(raw) for raw in self._collect(self._anchor.mapPartitionsWithIndex(starter))]
+        found = [pickle.loads(raw) for raw in self._start_slots(starter)]
         self._addresses = {one.slot: one for one in found if isinstance(one, SlotAddress)}
         for failure in found:
             if isinstance(failure, MillstreamError):
@@ -251,9 +252,18 @@ class SparkExecutor(Executor):
             if self._handle is not None and self._handle.is_lost():
                 raise session_lost(owned=self._handle.owned) from error
             raise SlotLostError(
-                f"Spark could not run an epoch's job: {_first_line(error)}",
+                f"Spark could not run an epoch's job: {first_line(_what_spark_said(error))}",
                 hint="An executor or a Python worker was lost; run with --verbose to see what Spark says.",
             ) from error
+
+    def _start_slots(self, starter: SlotStarter) -> list[bytes]:
+        started = self._anchor.mapPartitionsWithIndex(starter)
+        started._bypass_serializer = True  # type: ignore[attr-defined]
+        try:
+            return started.collect()
+        except Py4JError as error:
+            python = str(started.ctx.pythonExec)
+            raise describe_failed_start(_what_spark_said(error), python) from error
 
     def _ask_all(self, request: Request) -> None:
         """Ask all slots at once; the first error is raised when all have answered."""
@@ -446,7 +456,6 @@ def _settle(outcome: Future[_Result], act: Callable[[SlotAddress], _Result], add
         outcome.set_exception(error)
 
 
-def _first_line(error: BaseException) -> str:
+def _what_spark_said(error: BaseException) -> str:
     java = getattr(error, "java_exception", None)
-    text = str(java.getMessage()) if java is not None else str(error)
-    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+    return (str(java.getMessage()) if java is not None else str(error)) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Sees whether a standalone cluster's master is there, before Spark looks for it.
+"""Sees whether a cluster can be found, before Spark looks for it.
 
 Spark tries for a minute, prints a hundred lines and ends its JVM, and the job then fails of that.
 """
@@ -6,14 +6,17 @@ Spark tries for a minute, prints a hundred lines and ends its JVM, and the job t
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from millstream.common.clock import Clock
 from millstream.common.errors import ConfigurationError, MillstreamError
 
-__all__ = ["SparkMasterError", "check_master_answers"]
+__all__ = ["SparkMasterError", "check_hadoop_is_configured", "check_master_answers"]
 
 _SCHEME = "spark://"
+_HADOOP_VARIABLES = ("YARN_CONF_DIR", "HADOOP_CONF_DIR")
 _TIMEOUT_S = 5.0
 _PAUSE_S = 0.25
 
@@ -24,6 +27,29 @@ class SparkMasterError(MillstreamError, ConnectionError):
     code = "SPARK_MASTER"
     domain = "external"
     retryable = True
+
+
+def check_hadoop_is_configured(environment: Mapping[str, str]) -> None:
+    """See that YARN's configuration is there.
+
+    Args:
+        environment: Variables of the process.
+
+    Raises:
+        ConfigurationError: If no variable names a directory with it.
+    """
+    named = {name: environment[name] for name in _HADOOP_VARIABLES if environment.get(name)}
+    if any(Path(directory).is_dir() for directory in named.values()):
+        return
+    seen = "; ".join(f"{name} is {directory!r}" for name, directory in named.items())
+    raise ConfigurationError(
+        'target "yarn" needs Hadoop\'s configuration, which is not there',
+        detail=f"{seen}, which is no directory."
+        if named
+        else "Neither YARN_CONF_DIR nor HADOOP_CONF_DIR is set.",
+        hint="Set one of them to the directory that has yarn-site.xml and core-site.xml of the cluster "
+        "(often /etc/hadoop/conf).",
+    )
 
 
 def check_master_answers(url: str, clock: Clock) -> None:

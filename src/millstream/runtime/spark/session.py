@@ -25,10 +25,11 @@ from pyspark import SparkConf, SparkContext
 
 from millstream.common.clock import SystemClock
 from millstream.common.errors import ConfigurationError, NotSupportedError
+from millstream.common.targets import check_target
 from millstream.runtime.connect.sockets import find_directory
 from millstream.runtime.spark.java import find_java
 from millstream.runtime.spark.jvm import Jvm, read_spark_defaults, start_jvm
-from millstream.runtime.spark.master import check_master_answers
+from millstream.runtime.spark.master import check_hadoop_is_configured, check_master_answers
 from millstream.runtime.spark.vital import is_alive, session_lost
 
 __all__ = [
@@ -98,12 +99,7 @@ class SessionConfig:
     verbose: bool = False
 
     def __post_init__(self) -> None:
-        if not re.match(r"local$|local\[|local-cluster\[|spark://|yarn$|k8s://|sc://", self.master):
-            raise ConfigurationError(
-                f'master "{self.master}" is not one that Spark has',
-                hint="Use local[n], local[*], local-cluster[workers,cores,megabytes], spark://host:port, "
-                "yarn or k8s://host:port.",
-            )
+        check_target(self.master)
 
     @property
     def on_one_machine(self) -> bool:
@@ -186,6 +182,7 @@ def open_session(config: SessionConfig) -> SessionHandle:
         JavaNotFoundError: If a JVM is needed and there is no Java to run it.
         JvmStartError: If the JVM does not start.
         SparkMasterError: If the master of a standalone cluster does not answer.
+        ConfigurationError: If YARN is to be used and nothing says where it is.
     """
     context = SparkContext._active_spark_context
     if context is not None and context._jsc is not None:
@@ -194,6 +191,8 @@ def open_session(config: SessionConfig) -> SessionHandle:
         check_settings(context)
         return SessionHandle(context, owned=False)
     _check_not_connect(config)
+    if config.master == "yarn":
+        check_hadoop_is_configured(os.environ)
     if config.master.startswith("spark://"):
         check_master_answers(config.master, SystemClock())
     return _create_session(config)

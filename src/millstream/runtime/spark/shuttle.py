@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from millstream.common.errors import MillstreamError, SlotLostError
+from millstream.common.errors import InterpreterError, MillstreamError, SlotLostError
 from millstream.runtime.slot.place import find_place, inspect_executor
 from millstream.runtime.slot.process import SlotBoot, unpickle_address
 from millstream.runtime.slot.wire import Request, SlotAddress, ask
@@ -137,7 +137,7 @@ def _start_in_workspace(boot: SlotBoot) -> SlotAddress | MillstreamError:
         workspace.close()
 
 
-def start_slot(boot: SlotBoot, executable: str | None = None) -> SlotAddress | SlotLostError:
+def start_slot(boot: SlotBoot, executable: str | None = None) -> SlotAddress | MillstreamError:
     """Start a slot process in a session of its own and wait for its address.
 
     Args:
@@ -151,7 +151,7 @@ def start_slot(boot: SlotBoot, executable: str | None = None) -> SlotAddress | S
     try:
         process = _popen(executable or sys.executable, environment)
     except OSError as error:
-        return SlotLostError(
+        return InterpreterError(
             f'slot {boot.slot} did not start on {boot.host}: interpreter "{executable}" does not run',
             detail=str(error),
             hint="Check set_python_executable(...); a relative path must lead into an archive of the job.",
@@ -171,6 +171,14 @@ def start_slot(boot: SlotBoot, executable: str | None = None) -> SlotAddress | S
         return address
     complaint = process.stderr.read().decode(errors="replace").strip()
     process.wait()
+    if executable is not None:
+        said = complaint.splitlines()[-1] if complaint else f"nothing, and ended with {process.returncode}"
+        return InterpreterError(
+            f'slot {boot.slot} did not start on {boot.host}: interpreter "{executable}" cannot run it',
+            detail=f"It said: {said}",
+            hint="python.executable names it: let it be a Python of the program's version, with the same millstream "
+            f"and what that needs ({executable} -m pip install millstream).",
+        )
     return SlotLostError(
         f"slot {boot.slot} did not start on {boot.host}",
         detail=complaint or f"The process ended with code {process.returncode} and said nothing.",

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import io
 import pickle
+import platform
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import cloudpickle
 
-from millstream.common.errors import NotSerializableError
+from millstream.common.errors import InterpreterError, NotSerializableError
 from millstream.common.file_systems import FileSystemSettings
 from millstream.graph.epoch_plan import EpochPlan
-from millstream.runtime.checkpoint.main_classes import dump_with_main_classes, register_main_classes
 from millstream.runtime.checkpoint.orders import RestoreOrder
 from millstream.runtime.task.dependencies import Dependencies
+from millstream.runtime.task.main_module import MainModule, dump_program, load_program
 from millstream.state.backends import KeyedStateSettings
 
-__all__ = ["Deployment", "dump_deployment", "load_dependencies", "load_deployment"]
+__all__ = [
+    "Deployment",
+    "dump_deployment",
+    "load_dependencies",
+    "load_deployment",
+    "load_deployment_and_main",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,7 @@ def dump_deployment(deployment: Deployment) -> bytes:
     """
     try:
         rest = replace(deployment, dependencies=Dependencies())
-        return pickle.dumps(deployment.dependencies, protocol=5) + dump_with_main_classes(rest)
+        return pickle.dumps(deployment.dependencies, protocol=5) + dump_program(rest)
     except Exception as error:
         raise _not_serializable(deployment, error) from error
 
@@ -82,12 +90,36 @@ def load_deployment(payload: bytes, cached_files: Mapping[str, str] | None = Non
         payload: What `dump_deployment` gave.
         cached_files: Where the files of the distributed cache lie in this slot, by name.
     """
+    return load_deployment_and_main(payload, cached_files)[0]
+
+
+def load_deployment_and_main(
+    payload: bytes, cached_files: Mapping[str, str] | None = None
+) -> tuple[Deployment, MainModule]:
+    """Unpickle a deployment, and what a slot's main module is to have; arguments as of `load_deployment`."""
     stream = io.BytesIO(payload)
     pickle.load(stream)
-    deployment: Deployment
-    deployment, main_classes = pickle.load(stream)
-    register_main_classes(main_classes)
-    return replace(deployment, cached_files=cached_files or {})
+    try:
+        deployment, main = load_program(pickle.Unpickler(stream))
+    except (ImportError, AttributeError) as error:
+        raise _not_here(error) from error
+    return replace(deployment, cached_files=cached_files or {}), main
+
+
+def _not_here(error: Exception) -> InterpreterError:
+    versions = f"Here are Python {platform.python_version()} and cloudpickle {cloudpickle.__version__}"
+    name = getattr(error, "name", None)
+    if isinstance(error, ModuleNotFoundError) and name is not None:
+        return InterpreterError(
+            f'module "{name}", which the job\'s functions use, is not in {sys.executable}',
+            detail=f"Functions of other modules than the program itself travel by name. {versions}.",
+            hint="Send it along with add_python_file(...) or set_python_requirements(...), or install it there.",
+        )
+    return InterpreterError(
+        f"the job cannot be unpickled in {sys.executable}: {type(error).__name__}: {error}",
+        detail=f"{versions}.",
+        hint="Have the same packages, in the same versions, where the program runs and where its functions do.",
+    )
 
 
 def _not_serializable(deployment: Deployment, error: Exception) -> NotSerializableError:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
+from millstream.common.error_display import is_our_file
 from millstream.common.errors import MillstreamError, UserFunctionError
 from millstream.common.interrupts import is_interruption
 from millstream.operators.user_code import attached_element
@@ -16,8 +16,6 @@ from millstream.runtime.task.origin import ORIGIN
 __all__ = ["describe_failure", "describing", "guarded", "user_frames"]
 
 _OPERATOR = "__millstream_operator__"
-_PACKAGE = str(Path(__file__).parents[2])
-_NOT_OURS = str(Path(_PACKAGE, "examples"))
 
 
 def guarded(handler: Callable[..., Any], operator: str) -> Callable[..., Any]:
@@ -80,8 +78,4 @@ def _user_traceback(error: BaseException) -> str:
 
 def user_frames(frames: Sequence[traceback.FrameSummary]) -> Sequence[traceback.FrameSummary]:
     """Return the frames of a stack that are not millstream's; all of them if there are no others."""
-    return [frame for frame in frames if not _is_ours(frame.filename)] or frames
-
-
-def _is_ours(filename: str) -> bool:
-    return filename.startswith(_PACKAGE) and not filename.startswith(_NOT_OURS)
+    return [frame for frame in frames if not is_our_file(frame.filename)] or frames

@@ -13,7 +13,7 @@ import pytest
 from millstream.common.configuration import Configuration
 from millstream.common.errors import ConfigurationError, JobDefinitionError
 from millstream.common.private_files import NotPrivateError
-from millstream.runtime.slot.workspace import open_workspace
+from millstream.runtime.slot.workspace import PYTHON_VARIABLE, Workspace, open_workspace
 from millstream.runtime.task.dependencies import Dependencies, collect_dependencies
 from millstream.runtime.task.deployment import load_dependencies
 
@@ -115,6 +115,15 @@ def test_tar_whose_member_leads_out_is_refused(tmp_path, base):
         archive.addfile(tarfile.TarInfo("../../out"), io.BytesIO())
     with pytest.raises(JobDefinitionError, match="does not unpack"):
         open_workspace(collect(python__archives=f"{tmp_path}/bad.tar"), "job-0", base)
+
+
+def test_a_chosen_interpreter_is_named_in_the_environment_until_the_end(monkeypatch):
+    monkeypatch.setenv(PYTHON_VARIABLE, "before")
+    workspace = Workspace(executable="/usr/bin/python3")
+    workspace.enter()
+    assert os.getenv(PYTHON_VARIABLE) == "/usr/bin/python3"
+    workspace.close()
+    assert os.getenv(PYTHON_VARIABLE) == "before"
 
 
 def test_relative_interpreter_is_found_in_its_archive(tmp_path, base):

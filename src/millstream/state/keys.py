@@ -1,0 +1,193 @@
+"""Keys as operators use them: in dicts, sets, timers and files, each the same key as PyFlink has it.
+
+Python's dicts take `1`, `1.0` and `True` for one key, every NaN for a new one, and refuse lists. PyFlink compares what
+keys are pickled to. So keys that a dict treats differently have a stand-in, a `CanonicalKey`; all others, that is
+nearly all, are what the user gave::
+
+    "AA", 7, ("AA", 7), 1.5, date(2013, 1, 1), Color.RED      themselves
+    True, 1.0, nan, Decimal("1"), [1, 2], {"a": 1}, Row(1)    CanonicalKey(bytes)
+    (1, True), ("AA", [1, 2])                                 CanonicalKey(bytes)
+
+Equal dicts and sets are one key in whatever order they were built (in PyFlink the order decides), and -0.0 is not 0.0.
+Subclasses of int, str, bytes, tuple, ... count as those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from itertools import chain
+from types import NoneType
+from typing import Any
+from uuid import UUID
+
+from millstream.common.errors import ConfigurationError, shorten
+from millstream.common.types import Row
+from millstream.common.windows import GlobalWindow, TimeWindow
+from millstream.state.canonical_key import CanonicalKey, original_key
+from millstream.state.key_encoding import encode_exactly, is_enum_or_type
+
+__all__ = ["canonical_entries", "canonical_key", "canonical_keys", "original_key"]
+
+Form = Callable[[Any], Any]
+
+_KNOWN_LIMIT = 20_000
+_PLAIN = frozenset(
+    {
+        bytes,
+        CanonicalKey,
+        date,
+        datetime,
+        GlobalWindow,
+        int,
+        NoneType,
+        str,
+        time,
+        timedelta,
+        TimeWindow,
+        UUID,
+    }
+)
+
+
+def canonical_key(key: Any) -> Any:
+    """Return what stands for a key.
+
+    Raises:
+        ConfigurationError: If it has no canonical form; names the type and the value.
+
+    Example:
+        >>> canonical_key(7), canonical_key([7]) == canonical_key([7]), canonical_key(True) == canonical_key(1)
+        (7, True, False)
+    """
+    kind = type(key)
+    form = _FORMS.get(kind)
+    if form is None:
+        form = _FORMS[kind] = _form_of(kind)
+    return form(key)
+
+
+def canonical_keys(keys: list[Any]) -> list[Any]:
+    """Return what stands for each key; the list itself if they stand for themselves.
+
+    Raises:
+        ConfigurationError: If a key has no canonical form; names the type and the value.
+    """
+    kinds = set(map(type, keys))
+    if kinds <= _PLAIN:
+        return keys
+    if len(kinds) == 1:
+        kind = kinds.pop()
+        if kind is tuple and set(map(type, chain.from_iterable(keys))) <= _PLAIN:
+            return keys
+        if kind in _FORMS:
+            return list(map(_FORMS[kind], keys))
+    return list(map(canonical_key, keys))
+
+
+def canonical_entries(entries: list[tuple[Any, Any, Any]]) -> list[tuple[Any, Any, Any]]:
+    """Return entries `(namespace, key, entry)` under what stands for their keys.
+
+    Checkpoints that were made before there were stand-ins hold the keys themselves.
+    """
+    keys = [key for _, key, _ in entries]
+    canonical = canonical_keys(keys)
+    if canonical is keys:
+        return entries
+    return [(entry[0], key, entry[2]) for key, entry in zip(canonical, entries, strict=True)]
+
+
+_known: dict[bytes, CanonicalKey] = {}
+"""Stand-ins that were made lately: making one copies what can be changed."""
+_known_rows: dict[tuple[Any, ...], CanonicalKey] = {}
+"""Those of rows of plain values, by names, kind and values: encoding takes much longer than hashing."""
+
+
+def _stand_in(key: Any) -> CanonicalKey:
+    try:
+        identity = encode_exactly(key)
+    except RecursionError as error:
+        raise ConfigurationError(
+            f"a key of type {type(key).__name__} contains itself: {shorten(key)}",
+            hint="Let the key selector return plain data.",
+        ) from error
+    known = _known.get(identity)
+    if known is None:
+        if len(_known) >= _KNOWN_LIMIT:
+            _known.clear()
+        known = _known[identity] = CanonicalKey(identity, key)
+    return known
+
+
+_TRUE, _FALSE = _stand_in(True), _stand_in(False)
+
+
+def _bool(key: bool) -> CanonicalKey:
+    return _TRUE if key else _FALSE
+
+
+def _float(key: float) -> Any:
+    return _stand_in(key) if key.is_integer() or key != key else key
+
+
+def _tuple(key: tuple[Any, ...]) -> Any:
+    return key if _PLAIN.issuperset(map(type, key)) or all(map(_is_plain, key)) else _stand_in(key)
+
+
+def _numpy(key: Any) -> Any:
+    return _stand_in(key) if type(canonical_key(key.item())) is CanonicalKey else key
+
+
+def _row(key: Row) -> CanonicalKey:
+    values = key._values
+    if not _PLAIN.issuperset(map(type, values)):
+        return _stand_in(key)
+    short = (key._fields, key._row_kind._value_, *values)
+    known = _known_rows.get(short)
+    if known is None:
+        if len(_known_rows) >= _KNOWN_LIMIT:
+            _known_rows.clear()
+        known = _known_rows[short] = _stand_in(key)
+    return known
+
+
+def _frozen_form(kind: type) -> Form:
+    """Return the form of a frozen dataclass, which compares as a tuple of its fields does."""
+    names = tuple(kind.__dataclass_fields__)  # type: ignore[attr-defined]
+
+    def frozen(key: Any) -> Any:
+        fields = [getattr(key, name) for name in names]
+        return key if _PLAIN.issuperset(map(type, fields)) or all(map(_is_plain, fields)) else _stand_in(key)
+
+    return frozen
+
+
+def _itself(key: Any) -> Any:
+    return key
+
+
+def _is_plain(key: Any) -> bool:
+    return type(key) in _PLAIN or canonical_key(key) is key
+
+
+def _form_of(kind: type) -> Form:
+    if is_enum_or_type(kind):
+        return _itself
+    for base in kind.__mro__[1:]:
+        if base in _FORMS and base is not object:
+            return _FORMS[base]
+    if kind.__module__ == "numpy" and callable(getattr(kind, "item", None)) and kind.__hash__ is not None:
+        return _numpy
+    parameters = kind.__dict__.get("__dataclass_params__")
+    if parameters is not None and parameters.frozen and parameters.eq and "__eq__" in kind.__dict__:
+        return _frozen_form(kind)
+    return _stand_in
+
+
+_FORMS: dict[type, Form] = {
+    **dict.fromkeys(_PLAIN, _itself),
+    bool: _bool,
+    float: _float,
+    Row: _row,
+    tuple: _tuple,
+}
