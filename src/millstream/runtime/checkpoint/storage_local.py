@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from millstream.common.crash_points import reach
-from millstream.common.durable import make_directories, sync_directory
+from millstream.common.durable import make_directories, publish, sync_directory
 from millstream.common.errors import CheckpointStorageError
 from millstream.common.ids import new_id
 from millstream.common.private_files import Trust, create_own, open_own
@@ -34,7 +34,7 @@ class LocalStore(FileStore):
         return os.path.join(self.location, path)
 
     def _put(self, path: str, data: bytes) -> None:
-        self._stage(path, data, os.replace)
+        self._stage(path, data, publish)
 
     def _put_new(self, path: str, data: bytes) -> bool:
         try:
@@ -43,7 +43,7 @@ class LocalStore(FileStore):
             return False
         return True
 
-    def _stage(self, path: str, data: bytes, publish: Callable[[str, str], None]) -> None:
+    def _stage(self, path: str, data: bytes, give_name: Callable[[str, str], None]) -> None:
         target = self._path(path)
         directory = os.path.dirname(target)
         make_directories(directory)
@@ -54,7 +54,7 @@ class LocalStore(FileStore):
                 file.flush()
                 os.fsync(file.fileno())
             reach("storage.staged", staged)
-            publish(staged, target)
+            give_name(staged, target)
         except BaseException:
             Path(staged).unlink(missing_ok=True)
             raise
