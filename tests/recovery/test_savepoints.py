@@ -114,6 +114,39 @@ def test_drained_job_gives_the_results_of_what_it_has_read(tmp_path):
     assert drained == Counter(RECORDS[:21])
 
 
+@pytest.mark.parametrize("interval", [None, 4])
+def test_drained_job_ends_behind_what_waits_at_inputs_with_the_end(tmp_path, interval):
+    """A window that fires at the end gives more than the subtask behind it does in an epoch."""
+
+    def build(env):
+        return one_window(env).rebalance().map(str).uid("text")
+
+    options = {} if interval is None else {"execution_checkpointing_interval": interval}
+    found, path = run_to_savepoint(
+        build, tmp_path, at=20, drain=True, millstream_epoch_hold__after=4, **options
+    )
+    assert found == Counter(map(str, RECORDS[:21]))
+    assert find_saved(path).manifest.is_savepoint
+
+
+def test_whoever_asked_for_a_savepoint_is_told_that_the_attempt_failed_meanwhile(tmp_path):
+    wanted = run(plain)
+    environment = new_environment(epoch=3)
+    FAULTS.arm(23)
+    futures = []
+    with running() as launcher:
+
+        def ask():
+            assert launcher.launched.wait(10)
+            futures.append(launcher.jobs[0].savepoint(str(tmp_path), stop=True, drain=False))
+
+        FAULTS.at = (20, ask)
+        with plain(environment).execute_and_collect() as results:
+            assert not wanted - multiset(results)
+    with pytest.raises(JobExecutionError, match=r"not made[\s\S]*after 23 records"):
+        futures[0].result(1)
+
+
 def test_savepoint_may_be_moved(tmp_path):
     first, path = run_to_savepoint(tumbling, tmp_path / "a", at=20, parallelism=2)
     shutil.move(path, tmp_path / "elsewhere")

@@ -45,6 +45,7 @@ from millstream.runtime.job.accumulators import JobAccumulators
 from millstream.runtime.job.alignment import SplitAligner
 from millstream.runtime.job.console import JobOutput
 from millstream.runtime.job.executor import Executor
+from millstream.runtime.job.failures import describe_briefly
 from millstream.runtime.job.metrics import JobMetrics
 from millstream.runtime.job.pacing import EpochSizer
 from millstream.runtime.job.pressure import Pressure
@@ -348,7 +349,12 @@ class JobMaster:
             for slot in range(self._deployment.plan.slots)
         }
         began = self._clock.monotonic()
-        reports = self._executor.run_epoch(headers)
+        try:
+            reports = self._executor.run_epoch(headers)
+        except BaseException as error:
+            if request is not None and not request.done.done():
+                request.done.set_exception(_no_savepoint(error))
+            raise
         ran_ms = (self._clock.monotonic() - began) * 1000
         reach("epoch.report", str(self._epoch))
         self._pressure = Pressure.of(reports)
@@ -431,7 +437,7 @@ class JobMaster:
                 the last: what is committed behind it has to be recorded.
         """
         recorded = False
-        if self._declined(orders, reports, request):
+        if self._declined(orders, reports, request, last=last):
             return False
         for position, order in enumerate(orders):
             try:
@@ -467,13 +473,21 @@ class JobMaster:
         orders: Sequence[CheckpointOrder],
         reports: Sequence[SlotReport],
         request: SavepointRequest | None,
+        *,
+        last: bool,
     ) -> bool:
-        """Give up what was ordered if a slot could not write its state now; it is ordered again as soon as it can."""
+        """Give up what was ordered if a slot could not write its state now, or a savepoint is to drain and is early.
+
+        It is ordered again as soon as it can be made.
+        """
         answers = [each for report in reports for each in report.written]
         declined = next((each for each in answers if isinstance(each, CheckpointDeclined)), None)
-        if declined is None:
+        if declined is not None:
+            log.info("checkpoint waits for %s, which is in the middle of a record", declined.operator)
+        elif request is not None and request.drain and not last:
+            log.info("savepoint waits for records that came with the end of the input")
+        else:
             return False
-        log.info("checkpoint waits for %s, which is in the middle of a record", declined.operator)
         self._checkpoints.learn([each for each in answers if isinstance(each, WrittenState)])
         for order in orders:
             if order.is_savepoint:
@@ -557,6 +571,14 @@ class JobMaster:
         )
         if self._on_progress is not None:
             self._on_progress(self.progress)
+
+
+def _no_savepoint(error: BaseException) -> JobExecutionError:
+    return JobExecutionError(
+        "a savepoint was not made: the attempt of the job failed meanwhile",
+        detail=describe_briefly(error),
+        hint="Ask for it again if the job goes on.",
+    )
 
 
 def _cancelled() -> JobExecutionError:
