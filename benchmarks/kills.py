@@ -1,12 +1,17 @@
 """Kill random processes of a job again and again: nothing may be lost, nothing doubled.
 
-    python benchmarks/kills.py [--kills 100] [--seed 1] [--records 400000] [--patience 120]
+    python benchmarks/kills.py [--kills 100] [--pauses 0] [--seed 1] [--records 400000] [--patience 120]
 
 A standalone Spark cluster of two workers runs on this machine. On it a job counts numbered records for each key,
 with checkpoints every 500 ms, into a FileSink. All the while this program sends SIGKILL to random processes of it:
 slots, Spark's Python workers and daemons, executors, workers of the cluster, the driver (which is started again
-with `--recover`), two at once, and again while the job recovers. At the end every count of every key must be in
-the sink's files exactly once. Exit code 1 otherwise.
+with `--recover`), two at once, and again while the job recovers.
+
+With `--pauses` it also sends SIGSTOP to the driver, half the time to its JVM as well, starts another one with
+`--recover`, and sends SIGCONT to the first: as the other one starts, when it publishes, or some seconds later. The
+first has to end with an exit code that is not 0, and to say that it is superseded.
+
+At the end every count of every key must be in the sink's files exactly once. Exit code 1 otherwise.
 """
 
 from __future__ import annotations
@@ -93,6 +98,8 @@ class Cluster:
     directory: Path
     mark: str
     records: int
+    cores: int = 1
+    drivers: int = 0
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     url: str = ""
 
@@ -136,8 +143,9 @@ class Cluster:
     def start_worker(self, number: int) -> None:
         work = str(self.directory / f"work{number}")
         self._start_jvm(
-            f"worker{number}", "Worker", "--cores", "1", "--memory", "1g", "--work-dir", work, self.url
-        )
+            f"worker{number}", "Worker", "--cores", str(self.cores), "--memory", f"{self.cores}g",
+            "--work-dir", work, self.url,
+        )  # fmt: skip
 
     def start_driver(self) -> None:
         program = self.directory / "program.py"
@@ -146,10 +154,29 @@ class Cluster:
             sys.executable, "-m", "millstream.cli.main", "run", "--target", self.url, "-D", "millstream.recover=true",
             str(program), str(self.directory), str(self.records), str(PER_SECOND), str(KEYS),
         ]  # fmt: skip
-        with (self.directory / "driver.log").open("ab") as log:
+        self.drivers += 1
+        with self.driver_log().open("ab") as log:
             self.processes["driver"] = subprocess.Popen(
                 command, env=self.environment(), stdout=log, stderr=log
             )
+
+    def driver_log(self) -> Path:
+        """Return where the newest driver tells what it does."""
+        return self.directory / f"driver-{self.drivers}.log"
+
+    def pause_driver(self, *, jvm_too: bool) -> Paused:
+        """Stop the driver, and start another one."""
+        process, log = self.processes.pop("driver"), self.driver_log()
+        pids = [process.pid]
+        if jvm_too:
+            pids += [
+                pid for pid in self.find("org.apache.spark.deploy.SparkSubmit") if parent(pid) == process.pid
+            ]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        self.processes[f"paused {self.drivers}"] = process
+        self.start_driver()
+        return Paused(process, log, pids)
 
     def revive(self) -> None:
         """Start again what nobody else does: workers of the cluster, and the driver unless it ended well."""
@@ -181,6 +208,34 @@ class Cluster:
             kill(pid)
 
 
+@dataclass
+class Paused:
+    """A driver that stands still."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    pids: list[int]
+
+    def end(self, patience_s: float) -> float:
+        """Let it go on; return after how many seconds it ended, and said that it is superseded."""
+        began = time.time()
+        for pid in self.pids:
+            os.kill(pid, signal.SIGCONT)
+        code = self.process.wait(patience_s)
+        if code <= 0 or "[DRIVER_SUPERSEDED]" not in self.log.read_text():
+            raise SystemExit(
+                f"a superseded driver ended with exit code {code}:\n{self.log.read_text()[-10_000:]}"
+            )
+        return time.time() - began
+
+
+def parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
 def kill(pid: int) -> bool:
     try:
         os.kill(pid, signal.SIGKILL)
@@ -195,7 +250,9 @@ def visible_lines(directory: Path) -> Counter[str]:
 
 
 def newest_output(directory: Path) -> float:
-    times = [path.stat().st_mtime for path in directory.rglob("*") if not path.name.startswith((".", "_"))]
+    # Files only: what is staged in a directory changes its time as well.
+    files = [path for path in directory.rglob("*") if path.is_file() and not path.name.startswith((".", "_"))]
+    times = [path.stat().st_mtime for path in files]
     return max(times, default=0.0)
 
 
@@ -236,7 +293,7 @@ def run_kills(
         if took is None:
             raise SystemExit(
                 f"no output within {patience_s:g} s after {hit} was killed:\n"
-                + (cluster.directory / "driver.log").read_text()[-10_000:]
+                + cluster.driver_log().read_text()[-10_000:]
             )
         if len(hit) == 1:
             recovered.setdefault(hit[0], []).append(took)
@@ -247,6 +304,37 @@ def run_kills(
     return killed, recovered
 
 
+def run_pauses(
+    cluster: Cluster, rng: random.Random, pauses: int, patience_s: float, ended: list[float]
+) -> list[float]:
+    """Pause the driver again and again; return after how long there was new output, and in `ended` the old ones."""
+    taken_over: list[float] = []
+    while len(taken_over) < pauses and cluster.processes["driver"].poll() != 0:
+        time.sleep(rng.uniform(0.2, 2.5))
+        paused = cluster.pause_driver(jvm_too=rng.random() < 0.5)
+        struck = time.time()
+        at_once, later_s = rng.random() < 0.3, rng.choice((0.0, rng.uniform(0.5, 5.0)))
+        after = struck
+        if at_once:
+            time.sleep(rng.uniform(0, 6))
+            ended.append(paused.end(patience_s))
+            after = time.time()  # until then it may have published, before the other one took over
+        if wait_for_output(cluster, after, limit_s=patience_s) is None:
+            raise SystemExit(
+                f"no output within {patience_s:g} s:\n{cluster.driver_log().read_text()[-10_000:]}"
+            )
+        took = time.time() - struck
+        taken_over.append(took)
+        if not at_once:
+            time.sleep(later_s)
+            ended.append(paused.end(patience_s))
+        print(
+            f"{len(taken_over):4d} pauses: new output after {took:.1f} s, ended after {ended[-1]:.1f} s",
+            flush=True,
+        )
+    return taken_over
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="kill random processes of a job again and again")
     parser.add_argument("--kills", type=int, default=100)
@@ -255,16 +343,21 @@ def main() -> int:
     parser.add_argument(
         "--patience", type=float, default=120, help="seconds without output that are a failure"
     )
+    parser.add_argument("--pauses", type=int, default=0, help="how often the driver is paused")
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
     with tempfile.TemporaryDirectory(prefix="millstream-kills-", ignore_cleanup_errors=True) as scratch:
-        cluster = Cluster(Path(scratch), uuid.uuid4().hex, arguments.records)
+        # A driver that is paused keeps its cores.
+        cores = 2 if arguments.pauses else 1
+        cluster = Cluster(Path(scratch), uuid.uuid4().hex, arguments.records, cores)
         try:
             cluster.start()
             cluster.start_driver()
             if wait_for_output(cluster, 0.0, limit_s=arguments.patience) is None:
-                print((Path(scratch) / "driver.log").read_text(), file=sys.stderr)
+                print(cluster.driver_log().read_text(), file=sys.stderr)
                 return 1
+            ended: list[float] = []
+            taken_over = run_pauses(cluster, rng, arguments.pauses, arguments.patience, ended)
             killed, recovered = run_kills(cluster, rng, arguments.kills, arguments.patience)
             while cluster.processes["driver"].poll() != 0:
                 cluster.revive()
@@ -288,9 +381,14 @@ def main() -> int:
         took = recovered.get(victim, [])
         figures = f"{statistics.median(took):.1f} s | {max(took):.1f} s" if took else "- | -"
         print(f"| {victim} | {times} | {figures} |")
-    print(
-        f"\n{sum(killed.values())} kills: {lost} lost, {doubled} doubled, {strange} that should not be there"
-    )
+    if taken_over:
+        print(
+            f"| driver, paused | {len(taken_over)} | {statistics.median(taken_over):.1f} s | {max(taken_over):.1f} s |"
+            f"\n\nThe driver that was paused ended, superseded, {statistics.median(ended):.1f} s after it went on "
+            f"(median; the worst: {max(ended):.1f} s)."
+        )
+    happened = f"{sum(killed.values())} kills, {len(taken_over)} pauses"
+    print(f"\n{happened}: {lost} lost, {doubled} doubled, {strange} that should not be there")
     return 1 if lost or doubled or strange else 0
 
 

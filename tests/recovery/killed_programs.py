@@ -53,8 +53,10 @@ def tell(directory, *event):
 
 
 def is_there(directory, checkpoint_id):
-    """Whether the manifest of a checkpoint is published."""
-    return any(Path(directory, "checkpoints").glob(f"*/chk-{checkpoint_id}/_metadata"))
+    """Whether the manifest of a checkpoint is published, by whichever driver."""
+    home = Path(directory, "checkpoints")
+    names = (f"chk-{checkpoint_id}", f"chk-{checkpoint_id}.*")
+    return any(True for name in names for _ in home.glob(f"*/{name}/_metadata"))
 
 
 class Buffer(ProcessFunction, CheckpointedFunction, CheckpointListener):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextvars
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -12,7 +14,9 @@ from typing import Any
 
 import pytest
 
-from millstream.common.errors import CheckpointDamagedError
+from millstream.common.clock import SystemClock
+from millstream.common.errors import CheckpointDamagedError, DriverSupersededError
+from millstream.runtime.checkpoint.ownership import Ownership, owned_terms
 from millstream.runtime.checkpoint.storage import FileStore
 
 BUILD = """
@@ -95,3 +99,52 @@ def check_parts(store: FileStore) -> None:
     store.delete("shared/1")
     with pytest.raises(CheckpointDamagedError, match="shared/1.* is missing"):
         store.read_part(ref, 0, 1)
+
+
+def at_once(count: int, action: Callable[[], Any]) -> list[Any]:
+    """Return what an action gives on several threads, or raises there."""
+    barrier, results = threading.Barrier(count), []
+    context = contextvars.copy_context()
+
+    def perform() -> None:
+        barrier.wait()
+        try:
+            results.append(action())
+        except DriverSupersededError as error:
+            results.append(error)
+
+    threads = [threading.Thread(target=context.copy().run, args=(perform,)) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(results) == count
+    return results
+
+
+def check_created_once(store: FileStore, *, or_by_nobody: bool = False) -> None:
+    """See that of several who create a file one succeeds, and that nobody does later."""
+    for name in ("1", "2", "3"):
+        created = at_once(4, lambda name=name: store.create(f"claims/{name}", b"mine"))
+        assert sum(created) == 1 or (or_by_nobody and sum(created) == 0), created
+        if not any(created):
+            assert store.names("claims") == [str(number) for number in range(1, int(name))]
+            assert store.create(f"claims/{name}", b"mine")
+        assert store.create(f"claims/{name}", b"another's") is False
+        assert store.read_if_there(f"claims/{name}") == b"mine"
+    assert store.names("claims") == ["1", "2", "3"]
+
+
+def check_terms(location: str) -> None:
+    """See that of several drivers that take a job over at once one goes on."""
+    for _ in range(2):
+        taken = at_once(4, lambda: Ownership.take(location, "job", job="job", clock=SystemClock()))
+        *others, newest = sorted(
+            (each for each in taken if isinstance(each, Ownership)), key=lambda each: each.term
+        )
+        newest.check()
+        for each in others:
+            with pytest.raises(DriverSupersededError):
+                each.check()
+        newest.forget_former()
+        assert owned_terms(location, "job") == [newest.term]

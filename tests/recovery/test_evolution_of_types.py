@@ -172,7 +172,7 @@ def test_keys_of_another_type_are_refused_before_the_job_starts(tmp_path, first,
     told = raised.value.message
     assert 'operator "Keeper" (uid "keep")' in told
     assert f"declared as {second.describe()}" in told
-    assert f"they were {first!r}" in told
+    assert f"they were {first.describe()}" in told
 
 
 class Listed(MapFunction, CheckpointedFunction):

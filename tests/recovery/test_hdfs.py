@@ -12,7 +12,15 @@ import time
 import pytest
 from recovery_programs import tumbling
 from recovery_support import SAME, difference, resume, run, run_to_savepoint
-from storage_programs import check_parts, counted, lines, start_program, wait_until
+from storage_programs import (
+    check_created_once,
+    check_parts,
+    check_terms,
+    counted,
+    lines,
+    start_program,
+    wait_until,
+)
 from storage_servers import HdfsServer
 
 from millstream.common import Configuration
@@ -69,6 +77,11 @@ def test_a_file_replaces_another_as_a_whole(server, root):
 
 def test_parts_of_a_file_are_read(server, root):
     check_parts(open_store(root))
+
+
+def test_a_file_is_created_by_one_of_many_and_a_job_belongs_to_one_driver(server, root):
+    check_created_once(open_store(root))
+    check_terms(root)
 
 
 def test_what_is_deleted_is_gone_with_all_in_it(server, root):

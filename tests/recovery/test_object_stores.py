@@ -19,7 +19,16 @@ import pytest
 from recovery_programs import tumbling
 from recovery_support import FAULTS, SAME, difference, multiset, resume, run, run_to_savepoint, running
 from recovery_support import new_environment as environment_with_faults
-from storage_programs import NUMBERS, check_parts, counted, lines, start_program, wait_until
+from storage_programs import (
+    NUMBERS,
+    check_created_once,
+    check_parts,
+    check_terms,
+    counted,
+    lines,
+    start_program,
+    wait_until,
+)
 from storage_servers import S3Server, secrets_in
 
 from millstream.common import Configuration
@@ -86,6 +95,13 @@ def test_a_file_replaces_another_as_a_whole_and_nothing_else_is_made(server, roo
 
 def test_parts_of_a_file_are_read(server, root):
     check_parts(store_at(root, server.options))
+
+
+def test_a_file_is_created_by_one_of_many_and_a_job_belongs_to_one_driver(server, root):
+    with using(FileSystemSettings.of(Configuration.from_dict(server.options), {})):
+        check_created_once(open_store(root), or_by_nobody=True)
+        check_terms(root)
+    assert not [key for key in keys_below(server, root) if key.endswith(".bid")]
 
 
 def test_directories_are_listed_though_there_are_no_objects_for_them(server, root):
@@ -251,11 +267,12 @@ def test_a_driver_that_is_killed_again_and_again_loses_and_doubles_nothing(serve
     environment = os.environ | server.environment
     running_program = start_program(tmp_path, root, environment)
     for _ in range(2):
-        wait_until(lambda: "counting.recovery" in keys_below(server, root))
+        wait_until(lambda: any(key.endswith(".recovery") for key in keys_below(server, root)))
         time.sleep(0.5)
         os.kill(running_program.pid, signal.SIGKILL)
         running_program.wait()
-        assert "counting.recovery" in keys_below(server, root), "killed before a checkpoint, or at the end"
+        left = [key for key in keys_below(server, root) if key.endswith(".recovery")]
+        assert left, "killed before a checkpoint, or at the end"
         running_program = start_program(tmp_path, root, environment, "--recover")
     assert running_program.wait(timeout=60) == 0
     assert lines(tmp_path / "out") == counted()

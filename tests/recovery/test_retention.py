@@ -59,7 +59,9 @@ def end(tmp_path, how, retention, **options):
 )
 @pytest.mark.parametrize("recoverable", [False, True])
 def test_checkpoints_of_an_ended_job(tmp_path, how, retention, stays, recoverable):
-    options = {"high__availability_storageDir": str(tmp_path / "ha")} if recoverable else {}
+    options = {}
+    if recoverable:
+        options = {"pipeline_name": "ending", "high__availability_storageDir": str(tmp_path / "ha")}
     left = end(tmp_path, how, retention, **options)
     assert bool(left) is stays
     if stays:

@@ -158,7 +158,10 @@ class SentOnce(WriteAheadSink):
             yield from json.loads(Path(path).read_text())
 
     def staged(self):
-        return glob(f"{self._directory}/*")
+        return glob(f"{self._directory}/*.waiting")
+
+    def synced(self):
+        return [self._directory]
 
     def send_values(self, values, checkpoint_id, subtask_index):
         hidden = f"{self.target}/.{subtask_index}"

@@ -30,8 +30,10 @@ from millstream.connectors.files.parts import PartFile
 from millstream.connectors.files.sink import _FileCommitter
 from millstream.connectors.files.writer import _Compaction
 from millstream.operators.watermarks import SplitWatermarks
-from millstream.runtime.checkpoint import chain
+from millstream.runtime.checkpoint import chain, pointer
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
+from millstream.runtime.checkpoint.ownership import Ownership
+from millstream.runtime.checkpoint.pointer import RecoveryPointer
 from millstream.runtime.job.sinks import SinkCoordinator
 from millstream.runtime.job.sources import SourceCoordinator
 from millstream.runtime.task import checkpoint
@@ -285,9 +287,52 @@ def small_files_are_published_beside_the_one_they_were_merged_into(patch):
     patch.setattr(_FileCommitter, "commit", both)
 
 
+@planted(parallel_numbers)
+def a_recovered_driver_knows_only_the_checkpoint_that_it_begins_from(patch):
+    def only(self, saved):
+        if not saved.manifest.is_savepoint and saved.store.location == self.store.location:
+            self._completed = [saved.manifest]
+            self._adopted = {saved.manifest.checkpoint_id: saved.directory}
+
+    patch.setattr(CheckpointCoordinator, "adopt", only)
+
+
+# Drivers that were superseded
+
+
+@planted(rolling_and_merging)
+def drivers_do_not_see_that_they_are_superseded(patch):
+    patch.setattr(Ownership, "check", lambda self: None)
+
+
+@planted(parallel_numbers)
+def whose_the_job_is_is_looked_at_before_the_pointer_is_written_and_not_behind(patch):
+    write, check = RecoveryPointer.write, CheckpointCoordinator.check_owner
+    patch.setattr(
+        RecoveryPointer, "write", lambda self, job: (write(self, job), pointers_written.append(self))[0]
+    )
+
+    def only_before(self):
+        if self._pointer in pointers_written:
+            pointers_written.remove(self._pointer)
+            return
+        check(self)
+
+    pointers_written = []
+    patch.setattr(CheckpointCoordinator, "check_owner", only_before)
+
+
+@planted(parallel_numbers)
+def drivers_share_one_pointer(patch):
+    patch.setattr(pointer, "of_term", lambda name, term: name)
+
+
 VERIFIERS = {}
 IN_ORDER = (transactions, in_database, written_ahead)
-WITHOUT_FAULTS = {"small_files_are_published_beside_the_one_they_were_merged_into"}
+WITHOUT_FAULTS = {
+    "small_files_are_published_beside_the_one_they_were_merged_into",
+    "cleaning_up_removes_a_file_that_is_still_referred_to",
+}
 
 
 def verifier_of(job):

@@ -7,6 +7,7 @@ ends, and submitted a job                       0
 ends without having submitted a job             1, with a message
 calls `sys.exit(code)`                          its own
 raises, or its job fails                        1; user's traceback or millstream's message
+has opened a Spark session whose JVM ended      75: what started it may start it again, with --recover
 is interrupted (Ctrl-C)                         130, after its jobs were cancelled
 is terminated (SIGTERM)                         143, after its jobs were cancelled
 ==============================================  =====================================================
@@ -27,7 +28,7 @@ import click
 
 from millstream.common.clock import SystemClock
 from millstream.common.error_display import describe_error
-from millstream.common.errors import JobDefinitionError
+from millstream.common.errors import JobDefinitionError, SessionLostError
 from millstream.common.pyflink_names import is_installed
 from millstream.common.signals import handle_once
 from millstream.graph.ending import end_jobs
@@ -42,6 +43,7 @@ from millstream.graph.launcher import (
 __all__ = ["JobRecorder", "launching_with", "run_as_main", "run_program", "tell_error"]
 
 EXIT_FAILED = 1
+EXIT_SESSION_LOST = 75
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
@@ -128,7 +130,8 @@ def run_program(
         return _exit_code(end)
     except Exception as error:  # noqa: BLE001 - a program may raise anything
         tell_error(error, path, verbose=verbose)
-        return EXIT_FAILED
+        lost = isinstance(error, SessionLostError) or isinstance(error.__cause__, SessionLostError)
+        return EXIT_SESSION_LOST if lost else EXIT_FAILED
     return 0
 
 

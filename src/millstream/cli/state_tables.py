@@ -19,7 +19,7 @@ from rich.text import Text
 
 from millstream.common.errors import ConfigurationError, MillstreamError, shorten
 from millstream.common.types import Row
-from millstream.runtime.checkpoint.manifest import Manifest, read_manifest
+from millstream.runtime.checkpoint.manifest import Manifest, age_of_checkpoint, read_manifest
 from millstream.runtime.checkpoint.storage import FileStore, open_store
 from millstream.state_processor.diff import StateChange
 from millstream.state_processor.keys import KeyText
@@ -122,9 +122,9 @@ def _checkpoints_beside(reader: SavepointReader, path: str) -> Iterator[dict[str
     store = open_store(path)
     if reader.saved.manifest.is_savepoint or store.location != reader.saved.store.location:
         return
-    numbers = [int(found[1]) for name in store.names("") if (found := re.fullmatch(r"chk-(\d+)", name))]
-    for number in sorted(numbers, reverse=True):
-        yield _checkpoint(store, f"chk-{number}")
+    ages = {name: age for name in store.names("") if (age := age_of_checkpoint(name)) is not None}
+    for name in sorted(ages, key=ages.__getitem__, reverse=True):
+        yield _checkpoint(store, name)
 
 
 def _checkpoint(store: FileStore, name: str) -> dict[str, Any]:

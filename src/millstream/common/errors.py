@@ -20,6 +20,7 @@
     |-- StateIncompatibleError (RuntimeError)  a checkpoint's state does not fit the program
     |-- SlotLostError (ConnectionError)      a slot died or did not answer
     |-- StaleAttemptError (RuntimeError)     a request of an attempt that has ended
+    |-- DriverSupersededError (RuntimeError) another driver has taken the job over
     `-- JobExecutionError (RuntimeError)     a job failed; its cause is chained
         `-- JobRequestError                  a running job refused what it was asked
 
@@ -34,14 +35,18 @@ __all__ = [
     "CheckpointDamagedError",
     "CheckpointStorageError",
     "ConfigurationError",
+    "DriverSupersededError",
     "InterpreterError",
     "JobDefinitionError",
     "JobExecutionError",
     "JobRequestError",
+    "LostInputError",
+    "LostOutputError",
     "MalformedRecordError",
     "MillstreamError",
     "NotSerializableError",
     "NotSupportedError",
+    "SessionLostError",
     "SinkError",
     "SlotLostError",
     "SourceError",
@@ -259,6 +264,13 @@ class SlotLostError(MillstreamError, ConnectionError):
     retryable = True
 
 
+class SessionLostError(MillstreamError, ConnectionError):
+    """The JVM of a Spark session that the program opened is gone: only the program can open another."""
+
+    code = "SESSION_LOST"
+    domain = "external"
+
+
 class CheckpointStorageError(MillstreamError, RuntimeError):
     """A checkpoint's file cannot be written, read or removed."""
 
@@ -270,6 +282,20 @@ class CheckpointDamagedError(MillstreamError, RuntimeError):
     """A checkpoint is not what was written: a file is missing, cut or altered."""
 
     code = "CHECKPOINT_DAMAGED"
+    domain = "external"
+
+
+class LostOutputError(SinkError, CheckpointDamagedError):
+    """What a checkpoint holds of a sink's staged output is not where it was staged."""
+
+    code = "LOST_OUTPUT"
+    domain = "external"
+
+
+class LostInputError(SourceError, CheckpointDamagedError):
+    """What a checkpoint holds of a source's received records is not where they were kept."""
+
+    code = "LOST_INPUT"
     domain = "external"
 
 
@@ -285,6 +311,13 @@ class StaleAttemptError(MillstreamError, RuntimeError):
 
     code = "STALE_ATTEMPT"
     domain = "internal"
+
+
+class DriverSupersededError(MillstreamError, RuntimeError):
+    """Another driver has taken the job over: this one publishes nothing any more, and ends."""
+
+    code = "DRIVER_SUPERSEDED"
+    domain = "external"
 
 
 class JobExecutionError(MillstreamError, RuntimeError):

@@ -197,7 +197,7 @@ HA_CLUSTER_ID: Final = ConfigOption(
     "high-availability.cluster-id",
     OptionType.STRING,
     None,
-    "Names the job among those that use the directory; the job's name by default.",
+    "Tells the job from others that use the directory, beside its name.",
     fallback_keys=(
         "high-availability.zookeeper.path.namespace",
         "recovery.zookeeper.path.namespace",

@@ -5,6 +5,9 @@ may be killed at any time. What a killed slot was just writing ends in a torn en
 
     <root>/0/000001.log   [length crc pickle] [length crc pickle] … (torn)      of attempt 0
     <root>/0/000002.log   [length crc pickle] …                                 of attempt 1, which reads 1 again first
+
+A checkpoint syncs what was received up to then, and refers to it: from what is processed to what is synced. What has
+come since is there after any failure but that of the machine.
 """
 
 from __future__ import annotations
@@ -20,12 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from millstream.common.errors import NotSerializableError, SourceError
+from millstream.common.durable import make_directories, sync_directory
+from millstream.common.errors import LostInputError, NotSerializableError, SourceError
 from millstream.common.file_systems import current
 from millstream.common.pickling import dump_lasting
 from millstream.common.private_files import open_own, private_directory, user_directory
 
-__all__ = ["LogPosition", "ReceiveLog", "read_log"]
+__all__ = ["LogPosition", "ReceiveLog", "check_log", "read_log"]
 
 _HEAD = struct.Struct(">II")
 _SEGMENT_BYTES = 64 << 20
@@ -59,15 +63,20 @@ class ReceiveLog:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
+        self._descriptor = -1
         try:
             if Path(directory).is_relative_to(user_directory(_PRIVATE)):
                 private_directory(_PRIVATE)
-            os.makedirs(directory, exist_ok=True)
+            make_directories(directory)
+            # Of attempts that were killed: they are read again, and referred to from now on.
+            for former in _segments(directory):
+                with open(_segment_path(directory, former), "rb") as file:
+                    os.fsync(file.fileno())
         except OSError as error:
             raise self._failed(error) from error
         self._segment = max(_segments(directory), default=0)
-        self._descriptor = -1
         self._offset = _SEGMENT_BYTES
+        self._has_new_names = False
         self._roll()
 
     @property
@@ -95,9 +104,20 @@ class ReceiveLog:
         self._offset += len(record)
         return LogPosition(self._directory, self._segment, self._offset)
 
-    def sync(self) -> None:
-        """Make it durable against the loss of the machine, too."""
-        os.fsync(self._descriptor)
+    def sync(self) -> LogPosition:
+        """Make it durable against the loss of the machine, too; return its end.
+
+        Raises:
+            SourceError: If that fails.
+        """
+        try:
+            os.fsync(self._descriptor)
+            if self._has_new_names:
+                sync_directory(self._directory)
+        except OSError as error:
+            raise self._failed(error) from error
+        self._has_new_names = False
+        return LogPosition(self._directory, self._segment, self._offset)
 
     def forget_before(self, position: LogPosition) -> None:
         """Remove the segments before a position."""
@@ -131,6 +151,7 @@ class ReceiveLog:
             except OSError as error:
                 raise self._failed(error) from error
             self._offset = 0
+            self._has_new_names = True
             return
 
     def _failed(self, error: OSError) -> SourceError:
@@ -139,6 +160,38 @@ class ReceiveLog:
             detail=str(error),
             hint="Check the space and the permissions of the directory of checkpoints.",
         )
+
+
+def check_log(directory: str, *, behind: LogPosition | None, through: LogPosition) -> None:
+    """Check that what a checkpoint refers to is there, but for segments that were removed since: they were processed.
+
+    Args:
+        directory: The subtask's directory.
+        behind: How far it was processed; None if nothing of it was.
+        through: Up to where it was synced.
+
+    Raises:
+        LostInputError: If it is not.
+    """
+    if behind is not None and behind >= through:
+        return
+    there = set(_segments(directory))
+    first = max(min(there, default=1), 1 if behind is None else behind.segment)
+    if first > through.segment:
+        return
+    missing = set(range(first, through.segment + 1)) - there
+    path = _segment_path(directory, min(missing, default=through.segment))
+    if missing:
+        seen = "is gone"
+    elif (size := os.path.getsize(path)) < through.offset:
+        seen = f"has {size} bytes, {through.offset} were written"
+    else:
+        return
+    raise LostInputError(
+        f"records that a source function received and that were not processed are lost: {path!r} {seen}",
+        detail="They do not come again, so the job does not go on without them.",
+        hint="Restore the directory, or go on from a checkpoint or savepoint that was made later.",
+    )
 
 
 def read_log(

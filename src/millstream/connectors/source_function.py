@@ -40,7 +40,7 @@ from millstream.common.functions import (
 from millstream.common.private_files import user_directory
 from millstream.common.source_functions import ParallelSourceFunction, SourceContext, SourceFunction
 from millstream.connectors.files.paths import local_path
-from millstream.connectors.receive_log import LogPosition, ReceiveLog, read_log
+from millstream.connectors.receive_log import LogPosition, ReceiveLog, check_log, read_log
 from millstream.operators.base import OperatorContext
 from millstream.operators.checkpointed import initialize_checkpointed
 from millstream.operators.runtime_context import OperatorRuntimeContext
@@ -98,7 +98,9 @@ class SourceFunctionSource(Source):
         assert self._configuration is not None
         if self._configuration.get(keys.CHECKPOINT_INTERVAL) is None:
             return None
-        directory = self._configuration.get(keys.CHECKPOINT_DIRECTORY)
+        directory = self._configuration.get(keys.CHECKPOINT_DIRECTORY) or self._configuration.get(
+            keys.HA_DIRECTORY
+        )
         local = None if directory is None else local_path(directory)
         if local is None:
             return _BESIDE
@@ -173,6 +175,7 @@ class SourceFunctionReader(SourceReader):
         self._split_id = str(subtask_index)
         self._log: ReceiveLog | None = None
         self._positions: dict[str, LogPosition] = {}
+        self._ends: dict[str, LogPosition] = {}
         self._snapshot_positions: list[LogPosition] = []
         self._restored: list[Any] = []
         self._unread: deque[Received] = deque()
@@ -193,15 +196,22 @@ class SourceFunctionReader(SourceReader):
 
     def open(self) -> None:
         """Find what is to be read again, and open the function; `run` begins with the first range."""
-        for entries, positions in self._restored:
+        for entries, positions, ends in self._restored:
             self._unread.extend((tuple(entry), None) for entry in entries)
             self._positions.update((position.directory, position) for position in positions)
+            self._ends.update((end.directory, end) for end in ends)
+        for directory, end in self._ends.items():
+            check_log(directory, behind=self._positions.get(directory), through=end)
         own = None
         if self._log_root is not None and not self._context.batch and not self._is_checkpointed:
             name = f"{self._context.job_id}-{self._context.operator_id}"
             own = os.path.join(self._log_root, name, self._split_id)
             self._log = ReceiveLog(own)
-        again = [read_log(at.directory, behind=at) for at in self._positions.values() if at.directory != own]
+        again = [
+            read_log(directory, behind=self._positions.get(directory))
+            for directory in {**self._positions, **self._ends}
+            if directory != own
+        ]
         if own is not None and self._log is not None:  # last: what former attempts of this job received
             again.append(read_log(own, behind=self._positions.get(own), before=self._log.segment))
         self._again = chain.from_iterable(again)
@@ -244,9 +254,10 @@ class SourceFunctionReader(SourceReader):
             unread += self._receiver.peek() if self._snapshot_buffer is None else self._snapshot_buffer
             self._snapshot_buffer = None
         else:
-            self._log.sync()
+            end = self._receiver.sync()
+            self._ends[end.directory] = end
         self._snapshot_positions = list(self._positions.values())
-        return unread, self._snapshot_positions
+        return unread, self._snapshot_positions, list(self._ends.values())
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         """Remove what was processed before."""
@@ -424,6 +435,12 @@ class _Receiver(SourceContext):
             taken = [entries.popleft() for _ in range(min(count, len(entries)))]
             self._room.notify_all()
             return taken
+
+    def sync(self) -> LogPosition:
+        """Make all that is in the log durable; return the log's end. There is a log."""
+        assert self._log is not None
+        with self._lock:
+            return self._log.sync()
 
     def peek(self) -> list[Entry]:
         """Return what is in it."""

@@ -7,8 +7,12 @@ the checkpoint is complete the driver reads the files and hands the records to `
     driver   checkpoint complete ─► committed before? ── no ─► send_values(values, 17) ─► noted: 17 ─► file removed
 
 A failure between `send_values` and the note repeats the same call with the same number after the restart. So it is
-exactly once if `send_values` is idempotent for a (subtask, checkpoint), and at least once otherwise; records of a
-checkpoint that never was complete are never sent.
+exactly once if `send_values` is idempotent for a (job, operator, subtask, checkpoint), and at least once otherwise;
+records of a checkpoint that never was complete are never sent.
+
+A file that is gone was sent if there is a note of it: the committer's, or the one beside the files, which tells for
+each job, operator and subtask the last checkpoint that was sent, and which stays, as savepoints may refer to it at any
+time. Otherwise records are lost, and the job fails before it goes on.
 """
 
 from __future__ import annotations
@@ -19,13 +23,21 @@ import pickle
 import tempfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from millstream.common.crash_points import reach
-from millstream.common.errors import MillstreamError, NotSerializableError, SinkError
+from millstream.common.durable import make_directories, sync_directory, write_file
+from millstream.common.errors import (
+    ConfigurationError,
+    LostOutputError,
+    MillstreamError,
+    NotSerializableError,
+    SinkError,
+)
 from millstream.common.file_systems import current
 from millstream.common.pickling import dump_lasting
 from millstream.common.private_files import create_own, open_own, private_directory, user_directory
@@ -34,13 +46,33 @@ from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 __all__ = ["CheckpointCommitter", "WriteAheadSink"]
 
 _HEAD_BYTES = 12
+_PRIVATE = "write-ahead"
 
 
 class CheckpointCommitter(ABC):
-    """Remembers, in the target or beside it, which checkpoints were written out; on the driver only."""
+    """Remembers, in the target or beside it, which checkpoints were written out; on the driver only.
+
+    Several jobs, and several sinks of a job, may share a target: numbers of checkpoints and subtasks alone do not tell
+    them apart. So each (job, operator) has a copy of the declared committer, which is told whose it is before `open`.
+
+    Attributes:
+        job_id: The job whose records it is about; one that goes on from a savepoint may have those of another.
+        operator_id: The sink, the same in every run of a program that keeps its uid.
+    """
+
+    job_id: str = ""
+    operator_id: str = ""
+
+    def set_job_id(self, job_id: str) -> None:
+        """Learn whose records it is about; called before `open`."""
+        self.job_id = job_id
+
+    def set_operator_id(self, operator_id: str) -> None:
+        """Learn which sink it is about; called before `open`."""
+        self.operator_id = operator_id
 
     def open(self) -> None:
-        """Start; called once in each attempt that sends anything."""
+        """Start; called once in each attempt that sends anything of the job and operator."""
 
     @abstractmethod
     def is_checkpoint_committed(self, subtask_index: int, checkpoint_id: int) -> bool:
@@ -61,15 +93,24 @@ class WriteAheadSink(Sink):
 
     Args:
         checkpoint_committer: Remembers what was sent; None if `send_values` does so itself, or need not.
-        directory: Where records wait: every slot and the driver must see it. By default a directory below the
-            system's temporary one, which suits jobs on one machine.
+        directory: Where records wait: every slot and the driver must see it, and it must outlive them as checkpoints
+            do. By default `written-ahead` in the directory of checkpoints; where none is named, and so checkpoints do
+            not outlive the driver, a directory below the system's temporary one.
+
+    Attributes:
+        job_id: On the driver: the job whose records `send_values` is given; one that goes on from a savepoint may have
+            those of another.
+        operator_id: On the driver: the sink, the same in every run of a program that keeps its uid.
     """
+
+    job_id: str = ""
+    operator_id: str = ""
 
     def __init__(
         self, checkpoint_committer: CheckpointCommitter | None = None, directory: str | None = None
     ) -> None:
         self._checkpoint_committer = checkpoint_committer
-        self._directory = os.path.abspath(directory or user_directory("write-ahead"))
+        self._directory = None if directory is None else os.path.abspath(directory)
 
     @abstractmethod
     def send_values(self, values: Sequence[Any], checkpoint_id: int, subtask_index: int) -> bool:
@@ -85,36 +126,27 @@ class WriteAheadSink(Sink):
         """
 
     def open(self) -> None:
-        """Start on the driver: connect; called once in each attempt, before the first `send_values`."""
+        """Start on the driver: connect; called once in each attempt and job, before the first `send_values`."""
 
     def close(self) -> None:
         """End on the driver; called once if `open` was."""
 
     def check(self) -> None:
-        """Make the directory.
+        """Make the directory, if one was given; slots make the one that is there by default.
 
         Raises:
             SinkError: If it cannot be made or written.
         """
-        try:
-            if self._directory == str(user_directory("write-ahead")):
-                private_directory("write-ahead")
-            os.makedirs(self._directory, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self._directory):
-                pass
-        except OSError as error:
-            raise SinkError(
-                f"directory {self._directory!r} of a write-ahead sink cannot be written", detail=str(error)
-            ) from error
+        if self._directory is not None:
+            _make_writable(self._directory)
 
     def build_writer(self, context: WriterContext) -> SinkWriter:
         """Make the writer of one subtask."""
-        return _WriteAheadWriter(self._directory, context)
+        return _WriteAheadWriter(self._directory or _default_directory(context), context)
 
     def build_committer(self) -> Committer:
         """Make the committer."""
-        # Copies: the declared ones are pickled again for the next attempt.
-        return _WriteAheadCommitter(copy.copy(self), copy.copy(self._checkpoint_committer))
+        return _WriteAheadCommitter(self, self._checkpoint_committer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +155,35 @@ class _WaitingFile:
 
     Attributes:
         path: The file.
-        subtask_index: Whose they are.
+        job_id: The job that wrote it.
+        operator_id: Its sink.
+        subtask_index: Of the sink.
         checkpoint_id: Their checkpoint.
     """
 
     path: str
+    job_id: str
+    operator_id: str
     subtask_index: int
     checkpoint_id: int = 0
+
+    @property
+    def note_path(self) -> str:
+        """Where it is noted which checkpoint of the subtask was sent last."""
+        name = f"{self.job_id}-{self.operator_id}-{self.subtask_index}.sent"
+        return os.path.join(os.path.dirname(self.path), name)
+
+    def is_noted(self) -> bool:
+        """Return whether it is noted that the records were sent."""
+        try:
+            return int(Path(self.note_path).read_text()) >= self.checkpoint_id
+        except FileNotFoundError:
+            return False
+
+    def note(self) -> None:
+        """Note that the records were sent, and only then remove them."""
+        write_file(self.note_path, str(self.checkpoint_id).encode())
+        Path(self.path).unlink(missing_ok=True)
 
 
 class _WriteAheadWriter(SinkWriter):
@@ -144,7 +198,8 @@ class _WriteAheadWriter(SinkWriter):
         self._aborted = False
 
     def open(self) -> None:
-        """Remove what killed attempts left: what a checkpoint holds has been sent before."""
+        """Make the directory; remove what killed attempts left: what a checkpoint holds has been sent before."""
+        _make_writable(self._directory)
         self._remove_leftovers(or_own=False)
 
     def _remove_leftovers(self, *, or_own: bool) -> None:
@@ -177,10 +232,12 @@ class _WriteAheadWriter(SinkWriter):
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
+            sync_directory(self._directory)
         except OSError as error:
             raise self._failed(error) from error
         self._file = None
-        return [_WaitingFile(self._path, self._context.subtask_index)]
+        context = self._context
+        return [_WaitingFile(self._path, context.job_id, context.operator_id, context.subtask_index)]
 
     def number_committables(self, committables: list[Any], checkpoint_id: int) -> list[Any]:
         return [replace(each, checkpoint_id=checkpoint_id) for each in committables]
@@ -210,36 +267,74 @@ class _WriteAheadCommitter(Committer):
     def __init__(self, sink: WriteAheadSink, marks: CheckpointCommitter | None) -> None:
         self._sink = sink
         self._marks = marks
-        self._opened = False
+        self._outlets: dict[tuple[str, str], _Outlet] = {}
 
     def commit(self, committables: Sequence[Any]) -> None:
-        if not self._opened:
-            self._opened = True
-            self._sink.open()
-            if self._marks is not None:
-                self._marks.open()
+        self._send_all(committables)
+
+    def recover(self, committables: Sequence[Any]) -> None:
+        """Send what an earlier attempt has not; a file that was sent may be back where power has failed."""
+        self._send_all(each for each in committables if not (os.path.exists(each.path) and each.is_noted()))
+
+    def _send_all(self, committables: Iterable[Any]) -> None:
         for waiting in sorted(committables, key=lambda each: (each.checkpoint_id, each.subtask_index)):
-            self._send(waiting)
+            whose = (waiting.job_id, waiting.operator_id)
+            if whose not in self._outlets:
+                self._outlets[whose] = _Outlet(copy.copy(self._sink), copy.copy(self._marks), *whose)
+            self._outlets[whose].send(waiting)
 
     def abort(self, committables: Sequence[Any]) -> None:
         for waiting in committables:
             Path(waiting.path).unlink(missing_ok=True)
 
     def close(self) -> None:
-        if self._opened:
-            self._opened = False
-            try:
-                if self._marks is not None:
-                    self._marks.close()
-            finally:
-                self._sink.close()
+        with ExitStack() as stack:
+            for outlet in self._outlets.values():
+                stack.callback(outlet.close)
+            self._outlets = {}
 
-    def _send(self, waiting: _WaitingFile) -> None:
+
+class _Outlet:
+    """Where the records of one job and operator go; open from the begin."""
+
+    def __init__(
+        self, sink: WriteAheadSink, marks: CheckpointCommitter | None, job_id: str, operator_id: str
+    ) -> None:
+        self._sink = sink
+        self._marks = marks
+        sink.job_id, sink.operator_id = job_id, operator_id
+        sink.open()
+        if marks is not None:
+            marks.set_job_id(job_id)
+            marks.set_operator_id(operator_id)
+            marks.open()
+
+    def close(self) -> None:
+        """End committer and sink."""
+        try:
+            if self._marks is not None:
+                self._marks.close()
+        finally:
+            self._sink.close()
+
+    def send(self, waiting: _WaitingFile) -> None:
+        """Send a file's records, unless that was done before.
+
+        Raises:
+            SinkError: If they cannot be sent, or are gone (`LostOutputError`).
+        """
         subtask, checkpoint_id = waiting.subtask_index, waiting.checkpoint_id
         reach("sink.publish", waiting.path)
+        is_marked = self._marks is not None and self._marks.is_checkpoint_committed(subtask, checkpoint_id)
         if not os.path.exists(waiting.path):
-            return  # removed behind the note: it was sent
-        if self._marks is None or not self._marks.is_checkpoint_committed(subtask, checkpoint_id):
+            if not is_marked and not waiting.is_noted():
+                raise LostOutputError(
+                    f"records of checkpoint {checkpoint_id}, subtask {subtask}, were never sent by "
+                    f"{type(self._sink).__name__}, and their file {waiting.path!r} is gone",
+                    hint="Keep the directory for as long as checkpoints and savepoints that refer to it.",
+                )
+            return
+        if not is_marked:
             values = [value for batch in _read(waiting.path) for value in batch]
             try:
                 sent = self._sink.send_values(values, checkpoint_id, subtask)
@@ -252,7 +347,12 @@ class _WriteAheadCommitter(Committer):
             reach("sink.publish", f"{waiting.path}, sent")
             if self._marks is not None:
                 self._marks.commit_checkpoint(subtask, checkpoint_id)
-        Path(waiting.path).unlink(missing_ok=True)
+        try:
+            waiting.note()
+        except OSError as error:
+            raise SinkError(
+                f"it could not be noted that {waiting.path!r} was sent", detail=str(error)
+            ) from error
 
     def _unsent(self, waiting: _WaitingFile, why: str) -> SinkError:
         return SinkError(
@@ -261,6 +361,37 @@ class _WriteAheadCommitter(Committer):
             detail=why,
             hint="They are sent again when the job is restarted from its checkpoint.",
         )
+
+
+def _default_directory(context: WriterContext) -> str:
+    """Return where records wait if the sink was given no directory: beside the checkpoints that refer to them.
+
+    Raises:
+        ConfigurationError: If checkpoints are where files cannot grow.
+    """
+    checkpoints = context.checkpoint_directory
+    if checkpoints is None:
+        return str(user_directory(_PRIVATE))
+    if "://" in checkpoints:
+        raise ConfigurationError(
+            f"a write-ahead sink has no directory, and checkpoints are kept in {checkpoints}",
+            detail="Its records wait in files of a directory that every slot and the driver see.",
+            hint="Give the sink one: WriteAheadSink(directory=...), as durable as the checkpoints are to be.",
+        )
+    return os.path.join(checkpoints, "written-ahead")
+
+
+def _make_writable(directory: str) -> None:
+    try:
+        if directory == str(user_directory(_PRIVATE)):
+            private_directory(_PRIVATE)
+        make_directories(directory)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        raise SinkError(
+            f"directory {directory!r} of a write-ahead sink cannot be written", detail=str(error)
+        ) from error
 
 
 def _read(path: str) -> Iterator[list[Any]]:

@@ -341,10 +341,12 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
     def _launch(self, job_name: str | None) -> RunningJob:
         transformations = self._job_transformations()
         filling = self._fill_caches(transformations)
+        name = job_name or self._configuration.get(options.PIPELINE_NAME)
         submission = JobSubmission(
-            name=job_name or self._configuration.get(options.PIPELINE_NAME) or DEFAULT_JOB_NAME,
+            name=name or DEFAULT_JOB_NAME,
             transformations=transformations,
             configuration=Configuration(self._configuration),
+            named=bool(name),
         )
         self._transformations.clear()
         _warn_of_mistyped_keys(self._configuration)

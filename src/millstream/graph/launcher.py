@@ -84,13 +84,14 @@ class JobSubmission:
         configuration: All options.
         on_progress: Called after each epoch on the thread that drives the job; by default the process's
             progress listener.
-        on_lines: Takes what `print` sinks and user functions wrote: lines, and whether for standard error.
+        named: Whether the user gave it the name: one that is there by default tells no job from others.
     """
 
     name: str
     transformations: Sequence[Transformation]
     configuration: Configuration
     on_progress: ProgressListener | None = field(default_factory=current_progress_listener)
+    named: bool = True
 
 
 @dataclass(frozen=True, slots=True)

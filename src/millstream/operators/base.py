@@ -145,7 +145,9 @@ class OperatorContext:
         accumulators: Those that the user's function registers.
         budget: How much of its input the subtask processes in an epoch; without limits where an operator is built
             by hand.
+        checkpoint_directory: Where the job's checkpoints are kept; None if no directory was named.
         metrics: The group of the user's metrics.
+        generation: Tells drivers of the same job apart, larger for later ones.
     """
 
     job_id: str
@@ -164,7 +166,9 @@ class OperatorContext:
     operator_state: OperatorStateBackend | None = None
     accumulators: Accumulators = field(default_factory=Accumulators)
     budget: WorkBudget = field(default_factory=WorkBudget)
+    checkpoint_directory: str | None = None
     metrics: MetricGroup = field(init=False)
+    generation: int = 0
 
     def __post_init__(self) -> None:
         self.metrics = MetricGroup(lambda: self.time.now_ms)

@@ -111,6 +111,8 @@ class SinkOperator(Operator):
                 self._value_type,
                 context.operator_id,
                 context.time.now_ms,
+                context.checkpoint_directory,
+                context.generation,
             )
         )
         self._built = True

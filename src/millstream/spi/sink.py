@@ -25,7 +25,7 @@ from millstream.common.typeinfo_basic import TypeInformation
 
 __all__ = ["Committer", "Sink", "SinkWriter", "WriterContext"]
 
-_NAME = re.compile(r"([A-Za-z0-9]*-[0-9a-f]{8})-(\d+)-(\d+)-[0-9a-f]{8}")
+_NAME = re.compile(r"([A-Za-z0-9]*-[0-9a-f]{8})-(?:(\d+)x)?(\d+)-(\d+)-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,9 @@ class WriterContext:
         value_type: Declared type of the records, None if there is none.
         operator_id: Tells sinks of one job apart; the same in every attempt.
         began_ms: When the attempt began, epoch milliseconds; the same for all its subtasks.
+        checkpoint_directory: Where the job's checkpoints are kept; None if no directory was named.
+        generation: Tells drivers of the same job apart, larger for later ones, whatever their clocks say; 0 for the one
+            that began it.
     """
 
     job_id: str
@@ -51,6 +54,8 @@ class WriterContext:
     value_type: TypeInformation | None = None
     operator_id: str = ""
     began_ms: int = 0
+    checkpoint_directory: str | None = None
+    generation: int = 0
 
     def new_name(self) -> str:
         """Return a name for something staged: nobody else has it, and it tells whose it is (`is_of_former`).
@@ -61,7 +66,8 @@ class WriterContext:
         >>> WriterContext("4a3f", "sink", 0, 1, 2, began_ms=5).new_name().rpartition("-")[0]
         '4a3f-1271cf25-5-2'
         """
-        return f"{self._sink()}-{self.began_ms}-{self.attempt}-{new_id()[:8]}"
+        driver = f"{self.generation}x" if self.generation else ""
+        return f"{self._sink()}-{driver}{self.began_ms}-{self.attempt}-{new_id()[:8]}"
 
     def is_of_former(self, text: str, *, or_own: bool = False) -> bool:
         """Return whether a text holds a name that an earlier attempt of the same job and sink gave.
@@ -72,10 +78,10 @@ class WriterContext:
             text: A path, the name of a transaction.
             or_own: Whether names of this very attempt count as well.
         """
-        own = (self.began_ms, self.attempt)
+        own = (self.generation, self.began_ms, self.attempt)
         return any(
             match[1] == self._sink()
-            and ((age := (int(match[2]), int(match[3]))) < own or (or_own and age == own))
+            and ((age := (int(match[2] or 0), int(match[3]), int(match[4]))) < own or (or_own and age == own))
             for match in _NAME.finditer(text)
         )
 

@@ -44,6 +44,8 @@ class SimulatedExecutor(LocalExecutor):
         """Build the slots, each from its own copy of the job, and open them."""
         world = self._world
         world.note(f"attempt {deployment.attempt} on {deployment.plan.slots} slots")
+        if not world.is_quiet:
+            world.job_ids.append(deployment.job_id)
         payload = dump_deployment(deployment)
         cached_files = self._enter_workspace(deployment)
         for slot in range(deployment.plan.slots):
@@ -122,18 +124,18 @@ class SimulatedExecutor(LocalExecutor):
         """Close the operators."""
         super().finish(completed_checkpoint)
         self._cores.clear()
-        self._world.job_ended = not self._aborting
+        self._world.driver.job_ended = not self._aborting
 
     def abort(self) -> None:
         """Have the slots that live remove what they staged; a driver that is gone tells nobody anything."""
         world = self._world
         self._aborting = True
-        dead = [tasks for tasks in self._slots if world.driver_dead or tasks.slot in self._gone]
+        dead = [tasks for tasks in self._slots if world.driver.dead or tasks.slot in self._gone]
         for tasks in dead:
             if tasks.slot not in self._hung:
                 _release_state(tasks)
         self._slots = [tasks for tasks in self._slots if tasks not in dead]
-        if world.driver_dead:
+        if world.driver.dead:
             self._leave_workspace()
             raise DriverKilled
         world.failed_attempts += 1
@@ -142,7 +144,7 @@ class SimulatedExecutor(LocalExecutor):
 
     def release(self) -> None:
         """Nothing to do; a driver that is gone does nothing more."""
-        if self._world.driver_dead:
+        if self._world.driver.dead:
             raise DriverKilled
 
 

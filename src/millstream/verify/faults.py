@@ -32,6 +32,10 @@ class FaultKind(Enum):
     """Whoever is there, slot or driver, is gone without any clean-up."""
     KILL_DRIVER = "kill driver"
     """The driver is gone while a slot works, and the slot with it."""
+    PAUSE = "paused driver"
+    """The driver stands still, with all that it does, and goes on when another one has taken over."""
+    POWER_LOSS = "power loss"
+    """Driver and slots are gone, and of their files what was not synced."""
     HANG = "hang"
     """A slot does not answer in time and goes on later, when others have taken over; a driver stands still."""
     IO_ERROR = "I/O error"
@@ -50,6 +54,7 @@ POINTS = DRIVER_POINTS + SLOT_POINTS + STORAGE_POINTS
 """All places where something can go wrong."""
 
 _K = FaultKind
+_STOPS = (_K.KILL, _K.POWER_LOSS, _K.HANG, _K.PAUSE)
 _GUARDED = (_K.IO_ERROR, _K.LOST_ANSWER, _K.LATE, _K.DUPLICATE)
 
 
@@ -57,19 +62,19 @@ def kinds_at(point: str) -> tuple[FaultKind, ...]:
     """Return what can go wrong at a place.
 
     >>> [kind.value for kind in kinds_at("plan")]
-    ['exception', 'I/O error', 'kill', 'hang']
+    ['exception', 'I/O error', 'kill', 'power loss', 'hang', 'paused driver']
     """
     if point == "storage.read":
-        return (_K.IO_ERROR, _K.KILL, _K.HANG)
+        return (_K.IO_ERROR, *_STOPS)
     if point == "storage.write":
-        return (*_GUARDED, _K.TORN, _K.KILL, _K.HANG)
+        return (*_GUARDED, _K.TORN, *_STOPS)
     if point == "storage.staged":
-        return (_K.IO_ERROR, _K.KILL, _K.HANG)
+        return (_K.IO_ERROR, *_STOPS)
     if point in GUARDED_POINTS:
-        return (*_GUARDED, _K.KILL, _K.HANG)
+        return (*_GUARDED, *_STOPS)
     if point in SLOT_POINTS:
-        return (_K.EXCEPTION, _K.IO_ERROR, _K.KILL, _K.KILL_DRIVER, _K.HANG)
-    return (_K.EXCEPTION, _K.IO_ERROR, _K.KILL, _K.HANG)
+        return (_K.EXCEPTION, _K.IO_ERROR, _K.KILL_DRIVER, *_STOPS)
+    return (_K.EXCEPTION, _K.IO_ERROR, *_STOPS)
 
 
 @dataclass(frozen=True, slots=True)

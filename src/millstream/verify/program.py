@@ -43,7 +43,7 @@ from millstream.verify.faults import FaultKind
 from millstream.verify.scenario import Scenario
 from millstream.verify.sinks import RecordingFunction, RecordingSink, as_text
 from millstream.verify.sources import SimulatedSource, shuffled
-from millstream.verify.watch import Check, FilesWatch, SinkWatch, VerifiableSink, Watch
+from millstream.verify.watch import Check, FilesWatch, SinkWatch, SyncingSink, VerifiableSink, Watch
 from millstream.verify.world import World
 
 __all__ = ["Guarantee", "Program", "SimulatedOutput"]
@@ -140,6 +140,22 @@ class Program:
                     assert isinstance(sink, VerifiableSink), f"{name}: what at() returns cannot be looked at"
                     watches.append(SinkWatch(name, directory, right, check, sink))
         return watches
+
+    def synced(self, scratch: Path) -> list[Path]:
+        """Return the directories in which all is synced that somebody relies on, in a simulation.
+
+        Args:
+            scratch: The simulation's directory.
+        """
+        directories = [scratch / "checkpoints", scratch / "recovery"]
+        for each in self.submission.transformations:
+            if isinstance(each.spec, SinkSpec):
+                directory = _directory(scratch, each)
+                if isinstance(each.spec.sink, FileSink):
+                    directories.append(directory)
+                elif isinstance(each.spec.sink, SyncingSink):
+                    directories += map(Path, each.spec.sink.at(str(directory)).synced())
+        return directories
 
     def build(self, world: World, *, start: int, recovery_path: str | None) -> JobSubmission:
         """Return what is submitted in a simulation.
@@ -277,8 +293,9 @@ def label(transformation: Transformation) -> str:
 
 
 def may_lose_driver(scenario: Scenario) -> bool:
-    """Return whether the driver may be killed."""
-    return any(fault.kind in (FaultKind.KILL, FaultKind.KILL_DRIVER) for fault in scenario.faults)
+    """Return whether another driver may take over."""
+    gone = {FaultKind.KILL, FaultKind.KILL_DRIVER, FaultKind.POWER_LOSS, FaultKind.PAUSE}
+    return any(fault.kind in gone for fault in scenario.faults)
 
 
 def _parallelism(scenario: Scenario, start: int) -> int | None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from millstream.common.errors import JobExecutionError, MillstreamError
 from millstream.graph.launcher import RunningJob
+from millstream.runtime.checkpoint.manifest import age_of_checkpoint
 from millstream.runtime.job.launcher import DefaultLauncher
 from millstream.verify.executor import SimulatedExecutor
 from millstream.verify.faults import DriverKilled, Fault, InjectedFault
@@ -78,7 +79,9 @@ def simulate(
         members: Looks at what functions keep in themselves.
     """
     with tempfile.TemporaryDirectory(prefix="millstream-verify-", dir=scratch_base()) as scratch:
-        world = World(scenario, Path(scratch), program.watches(Path(scratch), expected, check), members)
+        home = Path(scratch)
+        watches = program.watches(home, expected, check)
+        world = World(scenario, home, watches, program.synced(home), members)
         with world.installed():
             return _Run(program, world).run()
 
@@ -88,7 +91,6 @@ class _Run:
         self._program = program
         self._world = world
         self._output = SimulatedOutput({})
-        self._job_ids: list[str] = []
         self._starts = 0
 
     def run(self) -> Outcome:
@@ -97,7 +99,11 @@ class _Run:
         job, error = None, None
         for start in range(_MOST_STARTS):
             fired = len(world.fired)
-            job, error = self._start(start)
+            is_paused, ended = world.run_driver(start, partial(self._start, start))
+            world.come_back()
+            if is_paused:
+                continue
+            job, error = ended
             if error is None:
                 break
             world.note(f"driver ended: {type(error).__name__}")
@@ -105,15 +111,15 @@ class _Run:
                 error = None
                 break
             # A driver that could not even begin is started again, if that was injected.
-            if not world.driver_dead and not (job is None and len(world.fired) > fired):
+            if not world.driver.dead and not (job is None and len(world.fired) > fired):
                 break
         if error is None:
             world.look("the end")
-            world.check_leftovers({*self._job_ids} - {*self._job_ids[-1:]})
+            world.check_leftovers({*world.job_ids} - {*world.job_ids[-1:]})
         world.let_all_arrive()
         world.note("end" if error is None else f"end: {type(error).__name__}")
         # A job that was killed as it ended has no result to ask for.
-        progress = None if job is None or error is not None or world.driver_dead else job.wait().progress
+        progress = None if job is None or error is not None or world.driver.dead else job.wait().progress
         return Outcome(
             scenario=world.scenario,
             outputs=self._program.outputs(world, self._output),
@@ -129,7 +135,6 @@ class _Run:
 
     def _start(self, start: int) -> tuple[RunningJob | None, BaseException | None]:
         world = self._world
-        world.driver_dead = False
         self._starts += 1
         recovery_path = None if world.scenario.recovers else self._newest_checkpoint()
         where = "what it is told" if world.scenario.recovers else recovery_path
@@ -144,7 +149,6 @@ class _Run:
             job = launcher.launch(submission)
         except (MillstreamError, DriverKilled, InjectedFault, OSError) as error:
             return None, error
-        self._job_ids.append(job.job_id)
         try:
             job.wait()
         except JobExecutionError as error:
@@ -153,11 +157,12 @@ class _Run:
 
     def _had_ended(self) -> bool:
         """Return whether a driver was killed when its job had ended and nothing is left to go on from."""
-        if not self._world.driver_dead or not self._world.job_ended:
+        if not self._world.driver.dead or not self._world.driver.job_ended:
             return False
         if self._world.scenario.recovers:
             # With a result that is there, what the job leaves may have to be removed.
-            return not any(path.is_file() for path in self._world.scratch.glob("recovery/**/*"))
+            left = (path for path in self._world.scratch.glob("recovery/**/*") if path.is_file())
+            return all(path.parent.suffix == ".owners" for path in left)
         return self._newest_checkpoint() is None
 
     def _build_output(self, collectors: Mapping[int, str]) -> SimulatedOutput:
@@ -167,13 +172,8 @@ class _Run:
 
     def _newest_checkpoint(self) -> str | None:
         """Return where the newest checkpoint is, of the last start of the driver that made one."""
-        for job_id in reversed(self._job_ids):
+        for job_id in reversed(self._world.job_ids):
             directory = self._world.scratch / "checkpoints" / job_id
-            found = [
-                path.parent
-                for path in directory.glob("chk-*/_metadata")
-                if re.fullmatch(r"chk-\d+", path.parent.name)
-            ]
-            if found:
+            if any(age_of_checkpoint(path.parent.name) for path in directory.glob("chk-*/_metadata")):
                 return str(directory)
         return None

@@ -140,8 +140,10 @@ def draw_scenario(seed: int, *, records: int, profile: Mapping[str, int], vary: 
     retained, tolerable = random.choice((1, 1, 2, 3)), random.choice((0, 1, 3))
     incremental, shuffled = random.random() < 0.7, random.random() < 0.7
     faults = tuple(_draw_fault(random, profile) for _ in range(random.choice((0, 1, 1, 2, 2, 3, 4))))
-    # A manifest that comes late, after its job went on, must not be taken for the newest: only the pointer tells.
-    recovers = random.random() < 0.6 or any(fault.kind is FaultKind.LATE for fault in faults)
+    # A manifest that comes late, after its job went on, must not be taken for the newest: only the pointer tells. And
+    # who begins from a path takes nothing over: the other driver, if it lives, has a job of its own.
+    needs_pointer = {FaultKind.LATE, FaultKind.PAUSE}
+    recovers = random.random() < 0.6 or any(fault.kind in needs_pointer for fault in faults)
     hold_after = Random(f"hold/{seed}").choice((None, max(epoch_records // 3, 1), 2 * epoch_records))
     return Scenario(
         seed=seed,

@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 from millstream.spi.sink import Sink
 from millstream.verify.compare import shorten_text
 
-__all__ = ["Check", "FilesWatch", "SinkWatch", "VerifiableSink", "Violation", "Watch"]
+__all__ = ["Check", "FilesWatch", "SinkWatch", "SyncingSink", "VerifiableSink", "Violation", "Watch"]
 
 Check = Callable[[str, Counter[str]], "str | None"]
 """Told of a sink (its label) and what readers see in it, whenever that has changed; returns what is wrong or None."""
@@ -41,12 +41,23 @@ class VerifiableSink(Protocol):
         """Return what is staged and not published at present, as text; called when the job has ended."""
 
 
+@runtime_checkable
+class SyncingSink(Protocol):
+    """A `VerifiableSink` that syncs its files, so that power loss may strike them."""
+
+    def at(self, directory: str) -> SyncingSink:
+        """Return the same sink below a directory of the simulation; see `VerifiableSink`."""
+
+    def synced(self) -> Iterable[str]:
+        """Return the directories in which it syncs all files and names that it relies on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
     """What was wrong for a moment, or is left.
 
     Attributes:
-        sink: Label of the sink.
+        sink: Label of the sink; empty for the job's checkpoints.
         what: What is wrong.
         step: Where the simulation was.
     """
@@ -56,7 +67,8 @@ class Violation:
     step: str
 
     def __str__(self) -> str:
-        return f'sink "{self.sink}": {self.what}, at {self.step}'
+        where = f'sink "{self.sink}"' if self.sink else "checkpoints"
+        return f"{where}: {self.what}, at {self.step}"
 
 
 class Watch(ABC):
@@ -94,6 +106,10 @@ class Watch(ABC):
         if self._check is not None and (complaint := self._check(self.label, now)) is not None:
             wrong.append(complaint)
         return wrong
+
+    def forget(self) -> None:
+        """Forget what was seen: whoever saw it is gone."""
+        self._signature, self._seen = None, Counter()
 
     def _altered(self) -> list[str]:
         """Return what has changed that never may; called before `records`."""
@@ -149,6 +165,11 @@ class FilesWatch(Watch):
         super().__init__(label, directory, expected, check)
         self._read: dict[str, tuple[tuple[int, int], Counter[str]]] = {}
         self._found: dict[str, tuple[int, int]] = {}
+
+    def forget(self) -> None:
+        """Forget the files as well."""
+        super().forget()
+        self._read = {}
 
     def _sign(self) -> object:
         self._found = {

@@ -8,7 +8,6 @@ import logging
 import os
 import random
 import shutil
-import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
@@ -19,17 +18,23 @@ from millstream.common.clock import ManualClock
 from millstream.common.crash_points import set_crash_hook
 from millstream.common.errors import MillstreamError, SinkError, SlotLostError
 from millstream.common.ids import set_id_source
+from millstream.verify.disk import Disk
 from millstream.verify.faults import DriverKilled, Fault, FaultKind, InjectedFault, SlotKilled
 from millstream.verify.members import Members
+from millstream.verify.pausing import DriverView, PausableCall, PausedDriver
 from millstream.verify.scenario import Scenario
+from millstream.verify.stored import broken_checkpoints
 from millstream.verify.watch import Violation, Watch
 
-__all__ = ["SlotCall", "World", "current_world"]
+__all__ = ["World", "current_world"]
 
 START_MS = 1_700_000_000_000
 SLOT_TIMEOUT_MS = 60_000
 DRIVER_STALL_MS = 700_000
 _MOST_EPOCHS = 5_000
+_STEPS = (2, 8, 30, 100, None)
+"""How far a driver goes on that was paused."""
+_SLOTS_LOST = 0.4
 _LOG = logging.getLogger("millstream")
 
 _world: World | None = None
@@ -42,15 +47,19 @@ def current_world() -> World:
 
 
 class World:
-    """One simulated run; one thread at a time runs in it: a slot's that hangs waits until it is let go on.
+    """One simulated run; one thread at a time runs in it: a slot that hangs waits until it is let go on, and so does a
+    driver that is paused.
 
     Args:
         scenario: How it goes.
         scratch: A directory of its own, empty.
         watches: What looks at its sinks after every step.
+        synced: Directories in which all is synced that somebody relies on.
         members: Looks at what functions keep in themselves; None if nobody wants to know.
 
     Attributes:
+        disk: Loses what is not synced when power fails; None if it does not.
+        power_lost: Whether power has failed, and nobody has come back since.
         scenario: How it goes.
         scratch: The directory.
         clock: Time.
@@ -58,10 +67,9 @@ class World:
         trace: What happened, one line each.
         reached: How often each place was reached.
         fired: What went wrong, in order.
-        driver_dead: Whether the driver is gone.
-        job_ended: Whether an attempt has come to its end: all is committed.
+        driver: What is known of the driver that runs at present.
         failed_attempts: How many attempts failed under a driver that lived on.
-        slot: The slot that works at present; None for the driver.
+        job_ids: Ids of the jobs that were deployed.
         recorded: What recording sinks published, by label of the sink and id of the committable.
         emitted: What sinks gave at once, by label of the sink.
         violations: What was wrong in sinks, for a moment at least.
@@ -72,10 +80,14 @@ class World:
         scenario: Scenario,
         scratch: Path,
         watches: Sequence[Watch] = (),
+        synced: Sequence[Path] = (),
         members: Members | None = None,
     ) -> None:
         self.watches = watches
         self.members = members
+        loses = any(fault.kind is FaultKind.POWER_LOSS for fault in scenario.faults)
+        self.disk = Disk(synced, scratch / "synced") if loses else None
+        self.power_lost = False
         self.violations: list[Violation] = []
         self.scenario = scenario
         self.scratch = scratch
@@ -84,17 +96,17 @@ class World:
         self.trace: list[str] = [f"scenario {scenario}"]
         self.reached: Counter[str] = Counter()
         self.fired: list[tuple[Fault, str]] = []
-        self.driver_dead = False
-        self.job_ended = False
+        self.driver = DriverView()
         self.failed_attempts = 0
-        self.slot: int | None = None
+        self.job_ids: list[str] = []
         self.recorded: dict[str, dict[str, list[str]]] = {}
         self.emitted: dict[str, list[str]] = {}
         self.may_hang = any(fault.kind is FaultKind.HANG for fault in scenario.faults)
+        self.may_pause = any(fault.kind is FaultKind.PAUSE for fault in scenario.faults)
         self._pending = {(fault.point, fault.nth): fault for fault in reversed(scenario.faults)}
         self._late: list[tuple[str, Callable[[], Any]]] = []
-        self._zombies: list[SlotCall] = []
-        self._call: SlotCall | None = None
+        self._zombies: list[PausableCall] = []
+        self._paused: list[PausedDriver] = []
         self._quiet = False
         self._epochs = 0
 
@@ -112,7 +124,8 @@ class World:
         level = _LOG.level
         _LOG.setLevel(logging.CRITICAL)
         try:
-            yield
+            with self.disk.installed() if self.disk is not None else contextlib.nullcontext():
+                yield
         finally:
             self._end_zombies()
             _LOG.setLevel(level)
@@ -125,11 +138,37 @@ class World:
         """Add a line to the trace; the scratch directory is left out of it."""
         self.trace.append(f"{self.clock.now_ms() - START_MS} {line.replace(str(self.scratch), '')}")
 
+    def come_back(self) -> None:
+        """Have power again, if it failed: nothing is left but what is on the disk."""
+        if not self.power_lost or self.disk is None:
+            return
+        self._late.clear()
+        for zombie in self._zombies:
+            zombie.kill(SlotKilled)
+        self._zombies.clear()
+        self._kill_paused()
+        self.disk.restart()
+        for watch in self.watches:
+            watch.forget()
+        self.power_lost = False
+        self.note("power is back")
+
+    def _kill_paused(self) -> None:
+        present = self.driver
+        for paused in self._paused:
+            self.driver = paused.view
+            self.driver.dead = True
+            paused.call.kill(DriverKilled)
+        self._paused.clear()
+        self.driver = present
+
     # Crash points
 
     def reach(self, name: str, detail: str) -> None:
         """Let happen what is to happen at a place."""
         self.look(name)
+        if name == "tidied":
+            self.check_checkpoints()
         fault = self._due(name, detail)
         if fault is not None:
             self._strike(fault, detail)
@@ -150,16 +189,30 @@ class World:
                 self.violate(watch, what, step)
 
     def check_leftovers(self, foreign: Collection[str]) -> None:
-        """See whether anything staged is left, by others than jobs with given ids: those are lost for good."""
+        """See whether anything staged is left, by others than jobs with given ids: those are lost for good.
+
+        Where power has failed, what was removed may be back, hidden as it was.
+        """
+        if any(fault.kind is FaultKind.POWER_LOSS for fault, _ in self.fired):
+            return
         for watch in self.watches:
             left = [text for text in watch.staged() if not any(job_id in text for job_id in foreign)]
             if left:
                 names = ", ".join(text.replace(str(self.scratch), "") for text in left[:3])
                 self.violate(watch, f"{len(left)} staged are left ({names})", "the end of the job")
 
+    def check_checkpoints(self) -> None:
+        """See whether the checkpoints that are kept can be restored, unless one may come late or twice."""
+        if not any(fault.kind in (FaultKind.LATE, FaultKind.DUPLICATE) for fault in self.scenario.faults):
+            for what in broken_checkpoints(self.scratch / "checkpoints"):
+                self._violate("", what, "tidied")
+
     def violate(self, watch: Watch, what: str, step: str) -> None:
         """Take note of what is wrong in a sink."""
-        violation = Violation(watch.label, what.replace(str(self.scratch), ""), step)
+        self._violate(watch.label, what, step)
+
+    def _violate(self, label: str, what: str, step: str) -> None:
+        violation = Violation(label, what.replace(str(self.scratch), ""), step)
         self.violations.append(violation)
         self.note(f"WRONG {violation}")
 
@@ -187,13 +240,15 @@ class World:
 
     def _due(self, name: str, detail: str) -> Fault | None:
         if self._quiet:
+            self._step()
             return None
-        if self.driver_dead:  # what Python still unwinds, nobody does
+        if self.driver.dead:  # what Python still unwinds, nobody does
             raise DriverKilled
         self.reached[name] += 1
         fault = self._pending.pop((name, self.reached[name]), None)
         if fault is not None:
-            where = "driver" if self.slot is None else f"slot {self.slot}"
+            slot = self.driver.slot
+            where = "driver" if slot is None else f"slot {slot}"
             self.fired.append((fault, where))
             self.note(f"FAULT {fault} in {where}: {detail}")
         return fault
@@ -202,26 +257,87 @@ class World:
         kind = fault.kind
         if kind is FaultKind.HANG:
             self._hang()
+        elif kind is FaultKind.PAUSE:
+            self._pause_driver()
         elif kind is FaultKind.EXCEPTION:
             raise InjectedFault(f"injected at {fault.point}")
         elif kind is FaultKind.IO_ERROR:
             raise _io_error(fault.point)
+        elif kind is FaultKind.POWER_LOSS:
+            assert self.disk is not None, "power is lost without a disk"
+            self.disk.fail(self.random)
+            self.power_lost = self.driver.dead = True
+            raise DriverKilled
         elif kind in (FaultKind.KILL, FaultKind.KILL_DRIVER):
             if fault.point == "storage.staged":  # the dead do not clean up
                 shutil.copy(detail, detail.removesuffix(".staged") + ".killed.staged")
             self._kill(kind)
 
     def _kill(self, kind: FaultKind) -> None:
-        if kind is FaultKind.KILL and self.slot is not None:
+        if kind is FaultKind.KILL and self.driver.slot is not None:
             raise SlotKilled
-        self.driver_dead = True
+        self.driver.dead = True
         raise DriverKilled
 
     def _hang(self) -> None:
-        if self.slot is None or self._call is None:
+        if self.driver.slot is None or self.driver.slot_call is None:
             self.clock.advance(DRIVER_STALL_MS)
         else:
-            self._call.hang()
+            self.driver.slot_call.pause()
+
+    # Drivers
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether what runs at present is late: nothing more goes wrong by that."""
+        return self._quiet
+
+    def run_driver(self, start: int, action: Callable[[], Any]) -> tuple[bool, Any]:
+        """Run a driver until it ends or is paused.
+
+        Returns:
+            Whether it was paused, and otherwise what the action gave.
+        """
+        self.driver = DriverView(job_ended=self.driver.job_ended)
+        if not self.may_pause:
+            return False, action()
+        call = self.driver.call = PausableCall(f"driver-{start}", action)
+        call.go_on()
+        if not call.is_paused:
+            return False, call.result()
+        self._paused.append(PausedDriver(call, self.driver))
+        self.clock.advance(DRIVER_STALL_MS)
+        return True, None
+
+    def _pause_driver(self) -> None:
+        assert self.driver.call is not None, "a driver is paused that nobody can let go on"
+        self.driver.call.pause()
+
+    def _step(self) -> None:
+        """Take note that a driver that was paused has got to its next step; it may be paused again there."""
+        steps = self.driver.steps
+        if steps is None:
+            return
+        self.driver.steps = steps - 1
+        if steps == 0:
+            self.driver.steps = None
+            self._pause_driver()
+
+    def _resume(self, paused: PausedDriver, *, steps: int | None) -> None:
+        """Let a driver that was paused go on, for some steps or to its end."""
+        present, self.driver = self.driver, paused.view
+        self.driver.steps = steps
+        self.driver.slots_lost = self.random.random() < _SLOTS_LOST
+        self.note(
+            f"{paused.call.who} goes on, {'its slots are gone' if self.driver.slots_lost else 'and its slots'}"
+        )
+        paused.call.go_on()
+        self.driver = present
+        if paused.call.is_paused:
+            self._paused.append(paused)
+            return
+        _, error = paused.call.result()
+        self.note(f"{paused.call.who} ended{'' if error is None else f' with {type(error).__name__}'}")
 
     # Slots
 
@@ -232,22 +348,25 @@ class World:
             SlotKilled: If it was killed while it did.
             SlotLostError: If it hangs.
         """
-        self.slot = slot
+        if self.driver.slots_lost:
+            self.driver.slots_lost = False
+            raise SlotLostError(f"slot {slot} has ended itself (simulated)")
+        self.driver.slot = slot
         try:
             if not self.may_hang:
                 return action()
-            call = self._call = SlotCall(slot, action)
+            call = self.driver.slot_call = PausableCall(f"slot-{slot}", action)
             try:
                 call.go_on()
             finally:
-                self._call = None
-            if call.hangs:
+                self.driver.slot_call = None
+            if call.is_paused:
                 self._zombies.append(call)
                 self.clock.advance(SLOT_TIMEOUT_MS)
                 raise SlotLostError(f"slot {slot} did not answer within {SLOT_TIMEOUT_MS} ms (simulated)")
             return call.result()
         finally:
-            self.slot = None
+            self.driver.slot = None
 
     def begin_epoch(self) -> None:
         """Let time pass, and now and then what is late arrive."""
@@ -255,13 +374,28 @@ class World:
         if self._epochs > _MOST_EPOCHS:
             raise MillstreamError(f"the job did not end within {_MOST_EPOCHS} epochs")
         self.clock.advance(self.random.randint(1, 40))
+        if self._quiet:
+            return  # it is late itself
         while (self._late or self._zombies) and self.random.random() < 0.4:
             self._let_one_arrive()
+        while self._paused and self.random.random() < 0.3:
+            self._let_driver_go_on()
 
     def let_all_arrive(self) -> None:
         """Have everything happen that is late."""
         while self._late or self._zombies:
             self._let_one_arrive()
+        while self._paused:
+            self._let_driver_go_on()
+
+    def _let_driver_go_on(self) -> None:
+        self._quiet = True
+        try:
+            self.look("some step before a driver goes on")
+            self._resume(self._paused.pop(0), steps=self.random.choice(_STEPS))
+        finally:
+            self.look("a driver that was paused")
+            self._quiet = False
 
     def _let_one_arrive(self) -> None:
         self._quiet = True
@@ -280,69 +414,20 @@ class World:
             self.look("something late")
             self._quiet = False
 
-    def _wake(self, zombie: SlotCall) -> None:
+    def _wake(self, zombie: PausableCall) -> None:
         zombie.go_on()
         try:
             zombie.result()
-            self.note(f"zombie slot {zombie.slot} ended")
+            self.note(f"zombie {zombie.who} ended")
         except Exception as error:  # noqa: BLE001 - nobody waits for it; what it did to files is what counts
-            self.note(f"zombie slot {zombie.slot} ended with {type(error).__name__}")
+            self.note(f"zombie {zombie.who} ended with {type(error).__name__}")
 
     def _end_zombies(self) -> None:
         self._quiet = True
         while self._zombies:
             self._wake(self._zombies.pop())
-
-
-class SlotCall:
-    """Something that a slot does on a thread of its own, so that it can stop in the middle and go on later.
-
-    Only one of the threads runs at any time: they hand over to each other.
-
-    Attributes:
-        slot: The slot.
-        hangs: Whether it stopped in the middle.
-    """
-
-    def __init__(self, slot: int, action: Callable[[], Any]) -> None:
-        self.slot = slot
-        self.hangs = False
-        self._action = action
-        self._mine = threading.Semaphore(0)
-        self._others = threading.Semaphore(0)
-        self._thread: threading.Thread | None = None
-        self._value: Any = None
-        self._error: BaseException | None = None
-
-    def go_on(self) -> None:
-        """Run until it ends or hangs; the other thread calls it."""
-        self.hangs = False
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=f"simulated-slot-{self.slot}", daemon=True)
-            self._thread.start()
-        else:
-            self._mine.release()
-        self._others.acquire()
-
-    def hang(self) -> None:
-        """Stop until `go_on`; the slot's thread calls it."""
-        self.hangs = True
-        self._others.release()
-        self._mine.acquire()
-
-    def result(self) -> Any:
-        """Return what the action gave, or raise what it raised."""
-        if self._error is not None:
-            raise self._error
-        return self._value
-
-    def _run(self) -> None:
-        try:
-            self._value = self._action()
-        except BaseException as error:  # noqa: BLE001 - raised again by result()
-            self._error = error
-        finally:
-            self._others.release()
+        while self._paused:
+            self._resume(self._paused.pop(), steps=None)
 
 
 def _io_error(point: str) -> Exception:

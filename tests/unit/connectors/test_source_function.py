@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from millstream.common.configuration import Configuration
-from millstream.common.errors import JobExecutionError, NotSupportedError
+from millstream.common.errors import JobExecutionError, LostInputError, NotSupportedError
 from millstream.common.functions import CheckpointedFunction, ProcessFunction
 from millstream.common.state import ListStateDescriptor
 from millstream.connectors import source_function
-from millstream.connectors.receive_log import ReceiveLog, read_log
+from millstream.connectors.receive_log import ReceiveLog, check_log, read_log
 from millstream.datastream.functions import ParallelSourceFunction, SourceFunction
-from millstream.spi.source import PlanRequest, RangeEnd
+from millstream.operators.base import EpochTime, OperatorContext
+from millstream.spi.source import PlanRequest, RangeEnd, SplitRange
 
 
 class Queue:
@@ -354,3 +355,55 @@ def test_function_that_keeps_the_checkpoint_lock_is_told_to_let_go(restarting, m
     with pytest.raises(JobExecutionError) as caught:
         list(environment.add_source(Keeping(1)).execute_and_collect())
     assert "has held the checkpoint lock" in str(caught.value.__cause__)
+
+
+def test_what_a_checkpoint_refers_to_has_to_be_in_the_log(tmp_path, monkeypatch):
+    from millstream.connectors import receive_log
+
+    monkeypatch.setattr(receive_log, "_SEGMENT_BYTES", 40)
+    directory = str(tmp_path / "log")
+    log = ReceiveLog(directory)
+    positions = [log.append(number) for number in range(10)]
+    end = log.sync()
+    assert end == positions[-1]
+    check_log(directory, behind=None, through=end)
+    check_log(directory, behind=positions[4], through=end)
+    log.forget_before(positions[4])
+    check_log(directory, behind=positions[4], through=end)
+    check_log(directory, behind=positions[0], through=end)  # going back behind what was processed and removed
+    with pytest.raises(LostInputError, match=r"000001\.log' is gone"):
+        check_log(str(tmp_path / "elsewhere"), behind=positions[0], through=end)
+    last = tmp_path / "log" / f"{end.segment:06d}.log"
+    last.write_bytes(last.read_bytes()[:-1])
+    with pytest.raises(LostInputError, match=rf"has {end.offset - 1} bytes, {end.offset} were written"):
+        check_log(directory, behind=positions[4], through=end)
+    check_log(directory, behind=end, through=end)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_records_that_nothing_has_processed_yet_are_in_the_checkpoint_or_missed(tmp_path, gone):
+    class Nothing(SourceFunction):
+        def run(self, ctx):
+            pass
+
+    directory = tmp_path / "log" / "job-op" / "0"
+    former = source_function.SourceFunctionReader(Nothing(), str(tmp_path / "log"), 0)
+    log = former._log = ReceiveLog(str(directory))
+    former._receiver = source_function._Receiver(log, replays=False)
+    for number in range(5):
+        former._receiver.collect(number)
+    snapshot = former.snapshot()
+    assert snapshot[:2] == ([], [])
+    log.close(remove=gone)
+    later = source_function.SourceFunctionReader(Nothing(), None, 0)
+    later.restore([snapshot])
+    later.bind(OperatorContext("other", "source", "op", 0, 1, 128, 0, EpochTime(), batch=True), None)
+    if gone:
+        with pytest.raises(LostInputError, match="is gone"):
+            later.open()
+        return
+    later.open()
+    found = []
+    later.read(SplitRange("0", None, None, max_records=100), lambda values, stamps: found.extend(values))
+    assert found == list(range(5))
+    later.close()

@@ -224,8 +224,8 @@ class Listed(Recorder):
         return self.listed
 
 
-def context(subtask=0, attempt=1, began_ms=100, job="job", operator="id"):
-    return WriterContext(job, "sink", subtask, 2, attempt, None, operator, began_ms)
+def context(subtask=0, attempt=1, began_ms=100, job="job", operator="id", generation=0):
+    return WriterContext(job, "sink", subtask, 2, attempt, None, operator, began_ms, generation=generation)
 
 
 def opened(sink, where, snapshots=None, others=()):
@@ -234,6 +234,16 @@ def opened(sink, where, snapshots=None, others=()):
         writer.restore(snapshots, others=others)
     writer.open()
     return writer
+
+
+def test_a_driver_that_took_over_knows_what_the_one_before_staged_whatever_their_clocks_say():
+    own = context(generation=3, began_ms=100)
+    former = [context(began_ms=900), context(began_ms=900, generation=2), context(generation=3, began_ms=50)]
+    later = [context(began_ms=1, generation=4), context(generation=3, began_ms=200)]
+    assert all(own.is_of_former(f"staged-{each.new_name()}.ready") for each in former)
+    assert not any(own.is_of_former(each.new_name()) for each in later)
+    assert own.is_of_former(own.new_name(), or_own=True)
+    assert not own.is_of_former(own.new_name())
 
 
 def test_what_former_attempts_staged_is_aborted_and_nothing_else():
@@ -245,6 +255,7 @@ def test_what_former_attempts_staged_is_aborted_and_nothing_else():
     others = [
         context().new_name(),
         context(attempt=2, began_ms=150).new_name(),  # this attempt is a zombie then
+        context(attempt=0, began_ms=50, generation=2).new_name(),  # this driver is, whatever the clocks say
         context(attempt=0, began_ms=50, job="another").new_name(),
         context(attempt=0, began_ms=50, operator="another").new_name(),
         "somebody's",

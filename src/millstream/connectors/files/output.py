@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
+from millstream.common.durable import make_directories, sync_directory
 from millstream.common.errors import SinkError
 from millstream.common.ids import new_id
 from millstream.connectors.files.paths import arrow_fs, local_path
@@ -155,12 +156,7 @@ class _LocalOutput(OutputFiles):
         self.base = base
 
     def make_directory(self, path: str) -> list[str]:
-        missing, directory = [], path
-        while directory and not os.path.isdir(directory):
-            missing.append(directory)
-            directory = os.path.dirname(directory)
-        os.makedirs(path, exist_ok=True)
-        return missing[::-1]
+        return make_directories(path)
 
     def create(self, path: str) -> BinaryIO:
         return open(path, "xb", buffering=1 << 18)
@@ -182,11 +178,7 @@ class _LocalOutput(OutputFiles):
         os.rename(staged, final)
 
     def sync_directory(self, path: str) -> None:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_directory(path)
 
     def remove(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):

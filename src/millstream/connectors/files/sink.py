@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from millstream.common.crash_points import reach
-from millstream.common.errors import ConfigurationError, SinkError
+from millstream.common.errors import ConfigurationError, LostOutputError, SinkError
 from millstream.common.serialization import BulkWriterFactory, Encoder
 from millstream.common.time import Duration, to_milliseconds
 from millstream.connectors.files.buckets import BucketAssigner
@@ -252,7 +252,7 @@ class _FileCommitter(Committer):
         staged_size = self._files.size(committable.staged_path)
         if final_size is None:
             if staged_size is None:
-                raise SinkError(
+                raise LostOutputError(
                     f"staged file {committable.staged_path!r} is gone before it was published",
                     detail=f"It should have become {committable.final_path!r}.",
                     hint="Write to a directory that all hosts share, and leave files alone that begin with a dot "

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.common.crash_points import reach
-from millstream.common.errors import SinkError
+from millstream.common.errors import LostOutputError, SinkError
 from millstream.common.ids import new_id
 from millstream.common.serialization import BulkWriterFactory, Encoder
 from millstream.connectors.files.buckets import BucketAssigner, BucketAssignerContext, check_bucket_id
@@ -79,6 +79,7 @@ class FileWriter(SinkWriter):
         self._finished: list[PendingFile] = []
         self._compaction = _Compaction(self) if settings.compact_strategy is not None else None
         self._made: list[str] = []
+        self._unsynced: set[str] = set()
         self._checked_ms: int | None = None
         self._ages = type(settings.rolling_policy).is_old is not RollingPolicy.is_old
         self._referred: set[str] = set()
@@ -151,6 +152,8 @@ class FileWriter(SinkWriter):
                 ready = self._compaction.take(
                     self._finished, checkpoint=checkpoint, end_of_input=end_of_input
                 )
+            if ready:
+                self._sync_names()
         except OSError as error:
             raise self._failed(error) from error
         self._finished = []
@@ -163,6 +166,7 @@ class FileWriter(SinkWriter):
         """Make the open files durable and return them with the waiting ones."""
         try:
             opened = tuple(part.snapshot() for part in self._open.values())
+            self._sync_names()
         except OSError as error:
             raise self._failed(error) from error
         self._replaceable = list(self._superseded)
@@ -231,7 +235,14 @@ class FileWriter(SinkWriter):
             posixpath.join(directory, name),
             in_bucket=bucket_id != "",
         )
+        self._unsynced.add(directory)
         return PartFile(self._files, bucket_id, names, Encoder() if raw else self._settings.output, now_ms)
+
+    def _sync_names(self) -> None:
+        """Make the names of hidden files durable: a checkpoint is about to refer to them."""
+        for directory in sorted(self._unsynced):
+            self._files.sync_directory(directory)
+        self._unsynced.clear()
 
     def _buckets(
         self, values: list[Any], timestamps: list[int] | None, watermark_ms: int, now_ms: int
@@ -298,7 +309,7 @@ class FileWriter(SinkWriter):
                 files.checksum(path, former.length) == former.crc
             ):
                 return path
-        raise SinkError(
+        raise LostOutputError(
             f"in-progress file {former.staged_path!r} is gone or was altered",
             detail=f"The checkpoint refers to its first {former.length} bytes.",
             hint="Do not clean up files that begin with a dot while a job may be resumed.",
@@ -310,7 +321,7 @@ class FileWriter(SinkWriter):
             if self._files.size(file.staged_path) is None:
                 if self._files.size(file.final_path) is not None:
                     continue  # published since, by a job that went on from this savepoint
-                raise SinkError(
+                raise LostOutputError(
                     f"finished file {file.staged_path!r} is gone before it was published",
                     hint="Do not clean up files that begin with a dot while a job may be resumed.",
                 )

@@ -16,7 +16,7 @@ import math
 import os
 import pickle
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
@@ -31,13 +31,19 @@ from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.runtime.checkpoint.chain_keeper import ChainKeeper
 from millstream.runtime.checkpoint.deadline import within
+from millstream.runtime.checkpoint.leftovers import find_left, made_up_to
 from millstream.runtime.checkpoint.manifest import (
     Manifest,
     OperatorEntry,
     StateFile,
+    age_of_checkpoint,
+    checkpoint_directory,
+    generation_of_shared,
+    shared_directory,
     write_manifest,
 )
 from millstream.runtime.checkpoint.orders import CheckpointOrder, WrittenState
+from millstream.runtime.checkpoint.ownership import Ownership
 from millstream.runtime.checkpoint.pointer import LostJob, RecoveryPointer
 from millstream.runtime.checkpoint.restore import Saved
 from millstream.runtime.checkpoint.settings import CheckpointSettings
@@ -51,6 +57,9 @@ log = logging.getLogger(__name__)
 class CheckpointCoordinator:
     """The checkpoints of one job, over all its attempts; the job master's thread calls it.
 
+    Every change of the storage is made in the driver's own term (`runtime.checkpoint.ownership`): one that was
+    superseded finds out before it publishes or removes anything that its successor does not.
+
     Attributes:
         job_id: Of the job.
         job_name: Of the job.
@@ -62,6 +71,8 @@ class CheckpointCoordinator:
         job_graph: Its operators.
         clock: Time.
         pointer: Told of each checkpoint; None if nobody takes over from a lost driver.
+        ownership: This driver's term; None likewise.
+        generation: Tells the names of this driver's checkpoints from those of its predecessors.
     """
 
     def __init__(
@@ -73,8 +84,13 @@ class CheckpointCoordinator:
         job_graph: JobGraph,
         clock: Clock,
         pointer: RecoveryPointer | None = None,
+        ownership: Ownership | None = None,
+        generation: int = 0,
     ) -> None:
         self._pointer = pointer
+        self._ownership = ownership
+        self._generation = generation
+        self._adopted: dict[int, str] = {}
         self._settings = settings
         self.job_id = self._job_id = job_id
         self.job_name = self._job_name = job_name
@@ -86,6 +102,9 @@ class CheckpointCoordinator:
         self._completed: list[Manifest] = []
         # Begun, and not known to be complete: the manifest may be there all the same, if an answer was lost.
         self._unknown: set[int] = set()
+        # What attempts begin from until there is a newer checkpoint, and whether the pointer may name it already.
+        self._savepoint: Saved | None = None
+        self._pointer_unknown = False
         self._next_id = 1
         self._last_begin = self._last_end = clock.monotonic()
         self._failures = 0
@@ -101,11 +120,13 @@ class CheckpointCoordinator:
 
     @property
     def latest(self) -> Saved | None:
-        """The newest completed checkpoint."""
+        """The newest completed checkpoint, or the savepoint behind which the job is to end."""
+        if self._savepoint is not None:
+            return self._savepoint
         if not self._completed:
             return None
         manifest = self._completed[-1]
-        return Saved(self.store, _directory(manifest.checkpoint_id), manifest)
+        return Saved(self.store, self._directory(manifest.checkpoint_id), manifest)
 
     @property
     def store(self) -> FileStore:
@@ -121,6 +142,16 @@ class CheckpointCoordinator:
         if self.enabled:
             self.store.names("")
 
+    def check_owner(self) -> None:
+        """See whether the job still belongs to this driver; to be called before anything is published or removed.
+
+        Raises:
+            DriverSupersededError: If another driver has taken it over.
+            CheckpointStorageError: If that cannot be seen.
+        """
+        if self._ownership is not None:
+            self._ownership.check()
+
     def begin_attempt(self) -> None:
         """Learn that an attempt begins: its slots know nothing of what those before have written."""
         self._patchable = False
@@ -131,9 +162,28 @@ class CheckpointCoordinator:
         self._next_id = max(self._next_id, checkpoint_id + 1)
 
     def adopt(self, saved: Saved) -> None:
-        """Take a checkpoint of this very job, made under a driver that was lost, for one of its own."""
-        if not saved.manifest.is_savepoint and saved.store.location == self.store.location:
-            self._completed = [saved.manifest]
+        """Take what a driver of this very job, which was lost, has left for one's own.
+
+        All its checkpoints count for what is retained. Those behind `saved` are not known to be complete.
+
+        Raises:
+            CheckpointStorageError: If they cannot be listed or read.
+        """
+        manifest = saved.manifest
+        if manifest.job_id != self._job_id:
+            return
+        if manifest.is_savepoint:
+            self._savepoint = saved
+        elif saved.store.location != self.store.location:
+            return
+        left = find_left(self.store)
+        counted = made_up_to(saved, left)
+        self._completed = [manifest for _, manifest in counted]
+        self._adopted = {manifest.checkpoint_id: name for name, manifest in counted}
+        # Those of former drivers that do not count go with `_tidy_former`.
+        own = {each.checkpoint_id for each in left if each.generation == self._generation}
+        self._unknown = own - self._adopted.keys()
+        self._next_id = max([self._next_id, *(each.checkpoint_id + 1 for each in left)])
 
     def due(self) -> bool:
         """Return whether it is time for a checkpoint."""
@@ -152,8 +202,8 @@ class CheckpointCoordinator:
         order = CheckpointOrder(
             checkpoint_id,
             self._location(),
-            "shared",
-            _directory(checkpoint_id),
+            shared_directory(self._generation),
+            self._directory(checkpoint_id),
             timeout_s=self._settings.timeout_ms / 1000,
         )
         if not self._patchable:
@@ -203,6 +253,7 @@ class CheckpointCoordinator:
         epoch: int,
         written: Sequence[WrittenState],
         driver_states: Mapping[int, object],
+        offer: Callable[[], None] = lambda: None,
     ) -> Manifest:
         """Publish a checkpoint: everything that belongs to it is durable when this returns.
 
@@ -211,10 +262,13 @@ class CheckpointCoordinator:
             epoch: The epoch that it ends.
             written: What the slots wrote.
             driver_states: What the driver keeps, by node id: positions of sources, committables of sinks.
+            offer: Called when from now on nobody can be sure that it is not published.
 
         Raises:
             CheckpointStorageError: If something cannot be written, or what slots wrote is not where the driver finds
                 it: the checkpoint is not there.
+            DriverSupersededError: If another driver has taken the job over; it does not go on from this checkpoint, or
+                it does and publishes what belongs to it.
         """
         store = self._store(order.location)
         deadline = self._clock.monotonic() + order.timeout_s
@@ -234,6 +288,8 @@ class CheckpointCoordinator:
             state=state,
         )
         reach("manifest.write", str(order.checkpoint_id))
+        within(self._clock, deadline, self.check_owner)
+        offer()
         within(self._clock, deadline, partial(write_manifest, store, order.manifest_directory, manifest))
         reach("manifest.published", str(order.checkpoint_id))
         self._last_end = self._clock.monotonic()
@@ -241,12 +297,29 @@ class CheckpointCoordinator:
             if self._pointer is not None:
                 lost = LostJob(self._job_id, self.path_of(order))
                 within(self._clock, deadline, partial(self._pointer.write, lost))
+            # Behind the pointer, so that whoever takes over from now on goes on from here.
+            within(self._clock, deadline, self.check_owner)
             self._failures = 0
+            self._savepoint = None
             self._completed.append(manifest)
             self._chains.published(manifest)
             self._unknown.discard(order.checkpoint_id)
             self._patchable = True
         return manifest
+
+    def end_behind(self, order: CheckpointOrder, manifest: Manifest) -> None:
+        """Have attempts, also of later drivers, begin from a savepoint: what it holds is about to be committed.
+
+        Raises:
+            CheckpointStorageError: If later drivers cannot be told.
+            DriverSupersededError: If another driver has taken the job over.
+        """
+        if self._pointer is not None:
+            self._pointer_unknown = True
+            self._pointer.write(LostJob(self._job_id, self.path_of(order)))
+            self._pointer_unknown = False
+            self.check_owner()  # behind the pointer, as in `complete`
+        self._savepoint = Saved(self._store(order.location), order.manifest_directory, manifest)
 
     def retract(self) -> None:
         """Make sure that nobody begins from a checkpoint that seemed to fail; called before another attempt begins.
@@ -255,17 +328,20 @@ class CheckpointCoordinator:
 
         Raises:
             CheckpointStorageError: If it cannot be removed.
+            DriverSupersededError: If another driver has taken the job over.
         """
-        if not self._unknown:
+        self.check_owner()
+        if not self._unknown and not self._pointer_unknown:
             return
         if self._pointer is not None:
-            if self._completed:
-                last = self.store.describe(_directory(self._completed[-1].checkpoint_id))
-                self._pointer.write(LostJob(self._job_id, last))
+            if self.latest is not None:
+                self._pointer.write(LostJob(self._job_id, self.latest.path))
             else:
                 self._pointer.clear()
+            self.check_owner()
+        self._pointer_unknown = False
         for checkpoint_id in sorted(self._unknown):
-            self.store.delete(_directory(checkpoint_id))
+            self.store.delete(self._directory(checkpoint_id))
         self._unknown.clear()
 
     def failed(self, order: CheckpointOrder, error: CheckpointStorageError) -> None:
@@ -315,15 +391,18 @@ class CheckpointCoordinator:
 
         Returns:
             Whether all of it is gone.
+
+        Raises:
+            DriverSupersededError: If another driver has taken the job over: it needs what is there.
         """
         gone = True
         try:
+            self.check_owner()
             # The pointer first: as long as it is there, so is what it points to.
             if self._pointer is not None:
                 self._pointer.clear()
             if self._temporary is not None:
-                shutil.rmtree(self._temporary, ignore_errors=True)
-                self._temporary = None
+                self.release()
             elif self.goes_with(status) is not None:
                 self.store.delete("")
         except CheckpointStorageError as error:  # how the job ended is not changed by that
@@ -331,6 +410,12 @@ class CheckpointCoordinator:
             gone = False
         self._completed.clear()
         return gone
+
+    def release(self) -> None:
+        """Remove what nobody but this driver can know of: its temporary directory."""
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary = None
 
     def path_of(self, order: CheckpointOrder) -> str:
         """Return where a checkpoint or savepoint is, as users name it."""
@@ -412,17 +497,14 @@ class CheckpointCoordinator:
             return
         reach("tidy")
         try:
+            self.check_owner()
             for checkpoint_id in sorted(dropped):
-                self.store.delete(_directory(checkpoint_id))
+                self.store.delete(self._directory(checkpoint_id))
+            self._tidy_former(retained)
             wanted = {
                 ref.path for manifest in retained for ref in manifest.files()
             } | self._chains.in_progress
-            for name in self.store.names("shared"):
-                if f"shared/{name}" not in wanted:
-                    self.store.delete(f"shared/{name}")
-            for name in self.store.leftovers("shared"):  # of slots that were killed; but not of a compaction
-                if not any(f"shared/{name}".startswith(path) for path in self._chains.in_progress):
-                    self.store.delete(f"shared/{name}")
+            self._tidy_files(shared_directory(self._generation), wanted)
         except CheckpointStorageError as error:
             log.warning("old checkpoints could not be removed: %s", error.message)
             return
@@ -430,9 +512,32 @@ class CheckpointCoordinator:
         self._unknown -= dropped
         reach("tidied")
 
+    def _tidy_files(self, shared: str, wanted: Set[str]) -> None:
+        for name in self.store.names(shared):
+            if f"{shared}/{name}" not in wanted:
+                self.store.delete(f"{shared}/{name}", may_return=True)
+        for name in self.store.leftovers(shared):  # of slots that were killed; but not of a compaction
+            if not any(f"{shared}/{name}".startswith(path) for path in self._chains.in_progress):
+                self.store.delete(f"{shared}/{name}", may_return=True)
 
-def _directory(checkpoint_id: int) -> str:
-    return f"chk-{checkpoint_id}"
+    def _tidy_former(self, retained: Sequence[Manifest]) -> None:
+        """Remove what drivers before this one wrote and nobody begins from; a later one's is none of its business."""
+        if not self._generation:
+            return
+        kept = {self._directory(manifest.checkpoint_id) for manifest in retained}
+        wanted = {ref.path for manifest in retained for ref in manifest.files()}
+        for name in self.store.names(""):
+            age, shared = age_of_checkpoint(name), generation_of_shared(name)
+            if age is not None and age[0] < self._generation and name not in kept:
+                self.store.delete(name)
+            elif shared is not None and shared < self._generation:
+                if any(path.startswith(f"{name}/") for path in wanted):
+                    self._tidy_files(name, wanted)
+                else:
+                    self.store.delete(name)
+
+    def _directory(self, checkpoint_id: int) -> str:
+        return self._adopted.get(checkpoint_id) or checkpoint_directory(checkpoint_id, self._generation)
 
 
 def _pickle_driver_state(operator: str, state: object) -> bytes:

@@ -6,6 +6,7 @@ that failed. Paths are relative to the store, so both kinds can be moved as a wh
     <checkpoints>/<job id>/                        the store of a job's checkpoints
                   chk-17/_metadata                 the manifest of checkpoint 17
                   shared/<name>                    state files, shared by successive checkpoints
+                  chk-18.2/, shared.2/             of the driver that took the job over (its generation is 2)
     <savepoints>/savepoint-<job>-<random>/         a savepoint is a store of its own
                   _metadata, files/<name>
 """
@@ -13,6 +14,7 @@ that failed. Paths are relative to the store, so both kinds can be moved as a wh
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -25,8 +27,12 @@ __all__ = [
     "Manifest",
     "OperatorEntry",
     "StateFile",
+    "age_of_checkpoint",
+    "checkpoint_directory",
+    "generation_of_shared",
     "manifest_path",
     "read_manifest",
+    "shared_directory",
     "write_manifest",
 ]
 
@@ -115,6 +121,43 @@ class Manifest:
     def size(self) -> int:
         """Return the size of all its files in bytes."""
         return sum(each.size for each in self.files())
+
+
+def checkpoint_directory(checkpoint_id: int, generation: int = 0) -> str:
+    """Return where the manifest of a checkpoint is within its job's store.
+
+    Args:
+        checkpoint_id: Its number.
+        generation: Of the driver that makes it: two of them may give the same number.
+    """
+    return f"chk-{checkpoint_id}{_suffix(generation)}"
+
+
+def shared_directory(generation: int = 0) -> str:
+    """Return where the state files of a driver's checkpoints are within its job's store."""
+    return f"shared{_suffix(generation)}"
+
+
+def age_of_checkpoint(name: str) -> tuple[int, int] | None:
+    """Return generation and number of a checkpoint by the name of its directory: what sorts them; None for others.
+
+    What a driver published that was superseded, and did not know it yet, is older than all of its successor's.
+
+    >>> age_of_checkpoint("chk-17"), age_of_checkpoint("chk-3.2"), age_of_checkpoint("shared")
+    ((0, 17), (2, 3), None)
+    """
+    found = re.fullmatch(r"chk-(\d+)(?:\.(\d+))?", name)
+    return None if found is None else (int(found[2] or 0), int(found[1]))
+
+
+def generation_of_shared(name: str) -> int | None:
+    """Return whose state files are in a directory, by its name; None if none are."""
+    found = re.fullmatch(r"shared(?:\.(\d+))?", name)
+    return None if found is None else int(found[1] or 0)
+
+
+def _suffix(generation: int) -> str:
+    return f".{generation}" if generation else ""
 
 
 def manifest_path(directory: str) -> str:

@@ -3,19 +3,20 @@
 The counterpart of Flink's high-availability storage: one small file for each job, in a directory that outlives
 drivers. It is written after each checkpoint and removed when the job ends, however it ends, and how it ended has
 been noted (`runtime.job.results`); so if it is there and no result is, a driver was lost, and `millstream run
---recover` goes on from it.
+--recover` goes on from it. Each driver that takes the job over writes a file of its own
+(`runtime.checkpoint.ownership`): one that was superseded, and does not know it yet, replaces nothing.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 
 from millstream.common.errors import CheckpointDamagedError
+from millstream.runtime.checkpoint.ownership import of_term
 from millstream.runtime.checkpoint.storage import open_store
 
-__all__ = ["LostJob", "RecoveryPointer", "file_name"]
+__all__ = ["LostJob", "RecoveryPointer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +32,24 @@ class LostJob:
     checkpoint: str
 
 
-def file_name(name: str) -> str:
-    """Return a job's name as the name of a file."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)
-
-
 class RecoveryPointer:
-    """The file of one job.
+    """The file of one driver of a job.
 
     Args:
         directory: Directory or URI that outlives drivers.
-        name: Names the job among those that use the directory.
+        name: Names the job among those that use the directory: the file's name, without its suffix.
+        term: The driver's term.
     """
 
-    def __init__(self, directory: str, name: str) -> None:
+    def __init__(self, directory: str, name: str, term: int = 1) -> None:
+        self._directory = directory
+        self._name = name
         self._store = open_store(directory)
-        self._path = f"{file_name(name)}.recovery"
+        self._path = f"{of_term(name, term)}.recovery"
+
+    def of_term(self, term: int) -> RecoveryPointer:
+        """Return the file of another driver of the job."""
+        return RecoveryPointer(self._directory, self._name, term)
 
     def read(self) -> LostJob | None:
         """Return the job that was lost; None if there is none.

@@ -23,6 +23,7 @@ from millstream.runtime.checkpoint.manifest import (
     MANIFEST,
     Manifest,
     OperatorEntry,
+    age_of_checkpoint,
     manifest_path,
     read_manifest,
 )
@@ -134,7 +135,7 @@ def discard(saved: Saved) -> None:
     wanted = {ref.path for manifest in kept for ref in manifest.files()}
     for ref in saved.manifest.files():
         if ref.path not in wanted:
-            store.delete(ref.path)
+            store.delete(ref.path, may_return=True)
 
 
 def _newest(store: FileStore, path: str) -> Saved:
@@ -198,12 +199,12 @@ def _is_whole(saved: Saved) -> bool:
 
 
 def _is_checkpoint(name: str) -> bool:
-    return re.fullmatch(r"chk-\d+", name) is not None
+    return age_of_checkpoint(name) is not None
 
 
 def _by_number(store: FileStore) -> list[str]:
-    names = [name for name in store.names("") if _is_checkpoint(name)]
-    return sorted(names, key=lambda name: int(name[4:]), reverse=True)
+    ages = {name: age for name in store.names("") if (age := age_of_checkpoint(name)) is not None}
+    return sorted(ages, key=ages.__getitem__, reverse=True)
 
 
 def fit_to_job(saved: Saved, job_graph: JobGraph, *, allow_non_restored: bool) -> Restored:

@@ -15,11 +15,13 @@ from urllib.parse import urlsplit
 
 from millstream.common.errors import CheckpointStorageError, ConfigurationError
 from millstream.common.file_systems import Location, S3Settings
+from millstream.common.ids import new_id
 from millstream.runtime.checkpoint.storage_base import FileStore
 
 __all__ = ["ArrowStore", "S3Store"]
 
 _ONE_REQUEST_BYTES: Final = 4 << 20
+_BID: Final = ".bid"
 
 
 class ArrowStore(FileStore):
@@ -65,6 +67,24 @@ class ArrowStore(FileStore):
         file_system, target = self._place(path)
         self._make_room(file_system, target)
         _write(file_system, target, data)
+
+    def _put_new(self, path: str, data: bytes) -> bool:
+        """Write a file if nobody else bids for it: pyarrow has no write that fails where there is an object.
+
+        Everybody puts a bid of its own beside the place first, and looks then who else is there. Of two, one at least
+        sees the other's bid or the file, and leaves it; it may be both.
+        """
+        directory, _, name = path.rpartition("/")
+        bid = f"{name}.{new_id()[:12]}{_BID}"
+        self._put(f"{directory}/{bid}", data)
+        try:
+            found = self._names(directory)
+            if any(other == name or (_is_bid_for(name, other) and other != bid) for other in found):
+                return False
+            self._put(path, data)
+            return True
+        finally:
+            self._remove(f"{directory}/{bid}")
 
     def _get(self, path: str) -> bytes:
         file_system, target = self._place(path)
@@ -184,6 +204,10 @@ class S3Store(ArrowStore):
         if re.search(r"REDIRECT|AUTHORIZATION_HEADER_MALFORMED|HTTP status 301|region", text):
             return "the bucket is in another region", "Set s3.region (AWS_REGION)."
         return f"{server} reported an error", "See what it says, and the options that begin with s3."
+
+
+def _is_bid_for(name: str, other: str) -> bool:
+    return other.startswith(f"{name}.") and other.endswith(_BID)
 
 
 def _check_pyarrow(extra: str, least: int) -> None:

@@ -74,6 +74,20 @@ class FileStore(ABC):
             raise self._failed("written", path, error) from error
         return FileRef(path, len(data), checksum(data))
 
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a small file unless there is one; of all who do so at once, one at most succeeds.
+
+        Returns:
+            Whether this call wrote it. If not, there is one, or others tried at the same time.
+
+        Raises:
+            CheckpointStorageError: If it cannot be written; it may be there all the same.
+        """
+        try:
+            return around("storage.write", self.describe(path), lambda: self._put_new(path, data))
+        except OSError as error:
+            raise self._failed("written", path, error) from error
+
     def read(self, ref: FileRef) -> bytes:
         """Read a file and check it.
 
@@ -145,6 +159,9 @@ class FileStore(ABC):
     def _put(self, path: str, data: bytes) -> None: ...
 
     @abstractmethod
+    def _put_new(self, path: str, data: bytes) -> bool: ...
+
+    @abstractmethod
     def _get(self, path: str) -> bytes: ...
 
     @abstractmethod
@@ -176,14 +193,20 @@ class FileStore(ABC):
     @abstractmethod
     def _names(self, directory: str) -> list[str]: ...
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, may_return: bool = False) -> None:
         """Remove a file or directory with all in it; nothing happens if there is none.
+
+        Args:
+            path: The file or directory.
+            may_return: Whether it does no harm if power fails and it is there again: that is cheaper.
 
         Raises:
             CheckpointStorageError: If it cannot be removed.
         """
         try:
             around("storage.delete", self.describe(path), lambda: self._remove(path))
+            if not may_return:
+                self._settle(path)
         except FileNotFoundError:
             return  # somebody else removed it meanwhile
         except OSError as error:
@@ -191,6 +214,9 @@ class FileStore(ABC):
 
     @abstractmethod
     def _remove(self, path: str) -> None: ...
+
+    def _settle(self, path: str) -> None:
+        """Make a removal durable; nothing where it is so at once."""
 
 
 @dataclass(frozen=True, slots=True)

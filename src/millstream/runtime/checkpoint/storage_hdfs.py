@@ -79,6 +79,18 @@ class HdfsStore(FileStore):
                 self._call(lambda client: client.delete(staged))
             raise
 
+    def _put_new(self, path: str, data: bytes) -> bool:
+        target = self._path(path)
+        try:
+            writer = self._call(lambda client: client.create(target, _not_over_another()))
+        except OSError as error:
+            if isinstance(error, FileExistsError) or re.search(r"Already(Exists|BeingCreated)", str(error)):
+                return False
+            raise
+        self._write(writer, memoryview(data))
+        self._call(lambda client: writer.close())
+        return True
+
     def _write(self, writer: Any, chunk: memoryview) -> None:
         self._call(lambda client: writer.write(bytes(chunk)))
 
@@ -169,6 +181,12 @@ def _client(server: str, hadoop: tuple[tuple[str, str], ...]) -> Any:
     from hdfs_native import Client  # optional
 
     return Client(server or None, dict(hadoop))
+
+
+def _not_over_another() -> Any:
+    from hdfs_native import WriteOptions  # optional
+
+    return WriteOptions(overwrite=False)
 
 
 def _first_line(text: str) -> str:

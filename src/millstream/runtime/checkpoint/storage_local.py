@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from millstream.common.crash_points import reach
+from millstream.common.durable import make_directories, publish, sync_directory
 from millstream.common.errors import CheckpointStorageError
 from millstream.common.ids import new_id
 from millstream.common.private_files import Trust, create_own, open_own
@@ -16,7 +19,7 @@ __all__ = ["LocalStore"]
 
 
 class LocalStore(FileStore):
-    """A file is written beside its place, made durable and renamed.
+    """A file is written beside its place, made durable and renamed; directories are durable with their names.
 
     Args:
         location: The directory.
@@ -31,9 +34,19 @@ class LocalStore(FileStore):
         return os.path.join(self.location, path)
 
     def _put(self, path: str, data: bytes) -> None:
+        self._stage(path, data, publish)
+
+    def _put_new(self, path: str, data: bytes) -> bool:
+        try:
+            self._stage(path, data, _link)
+        except FileExistsError:
+            return False
+        return True
+
+    def _stage(self, path: str, data: bytes, give_name: Callable[[str, str], None]) -> None:
         target = self._path(path)
         directory = os.path.dirname(target)
-        os.makedirs(directory, exist_ok=True)
+        make_directories(directory)
         staged = f"{target}.{new_id()[:8]}{STAGED}"
         try:
             with create_own(staged) as file:
@@ -41,11 +54,10 @@ class LocalStore(FileStore):
                 file.flush()
                 os.fsync(file.fileno())
             reach("storage.staged", staged)
-            os.replace(staged, target)
+            give_name(staged, target)
         except BaseException:
             Path(staged).unlink(missing_ok=True)
             raise
-        _sync_directory(directory)
 
     def _get(self, path: str) -> bytes:
         with open_own(self._path(path), self._trust) as file:
@@ -82,16 +94,30 @@ class LocalStore(FileStore):
             return []
 
     def _remove(self, path: str) -> None:
-        target = self._path(path)
+        target = self._path(path).rstrip("/")
         if os.path.isdir(target):
             shutil.rmtree(target)
         else:
             Path(target).unlink(missing_ok=True)
 
+    def _settle(self, path: str) -> None:
+        with suppress(FileNotFoundError):  # the directory went as well, with whoever removed it
+            sync_directory(os.path.dirname(self._path(path).rstrip("/")))
 
-def _sync_directory(directory: str) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
+
+def _link(staged: str, target: str) -> None:
+    """Give a file its name, durably, unless another one has it.
+
+    Raises:
+        FileExistsError: If another one has.
+    """
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        os.link(staged, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: the name first, with nothing in the file
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.replace(staged, target)
+    else:
+        os.unlink(staged)
+    sync_directory(os.path.dirname(target))

@@ -26,7 +26,12 @@ from typing import Any
 
 from millstream.common.clock import Clock
 from millstream.common.crash_points import reach
-from millstream.common.errors import CheckpointStorageError, ConfigurationError, JobExecutionError
+from millstream.common.errors import (
+    CheckpointStorageError,
+    ConfigurationError,
+    DriverSupersededError,
+    JobExecutionError,
+)
 from millstream.common.interrupts import JobInterrupted, is_interruption
 from millstream.graph.launcher import EpochProgress
 from millstream.operators.base import OperatorReport
@@ -67,13 +72,16 @@ class SavepointRequest:
         directory: Where to; None for the configured directory.
         stop: Whether the job is to end behind it.
         drain: Whether it is to come to its end before: windows fire, timers too.
-        done: Gets the savepoint's path, or why there is none.
+        done: Gets the savepoint's path, or why there is none. If the job is to end: when what the savepoint holds is
+            committed.
+        path: Where the savepoint is, once it is.
     """
 
     directory: str | None
     stop: bool = False
     drain: bool = False
     done: Future[str] = field(default_factory=Future)
+    path: str | None = None
 
 
 @dataclass(slots=True)
@@ -85,6 +93,7 @@ class JobControl:
         stop: Read no more, finish what is there.
         wake: Set with any of the others, to end a wait.
         savepoints: Those that are asked for.
+        stopping: Whose savepoint is there: attempts commit what it holds, and end.
         queries: What is asked of the state.
     """
 
@@ -92,6 +101,7 @@ class JobControl:
     stop: threading.Event = field(default_factory=threading.Event)
     wake: threading.Event = field(default_factory=threading.Event)
     savepoints: deque[SavepointRequest] = field(default_factory=deque)
+    stopping: SavepointRequest | None = None
     queries: deque[StateQuery] = field(default_factory=deque)
 
 
@@ -199,15 +209,17 @@ class JobMaster:
         """
         try:
             reach("attempt.start", str(self._deployment.attempt))
+            self._checkpoints.check_owner()
             self._sinks.commit()  # what a checkpoint holds and the attempt before may not have committed
             self._executor.deploy(self._deployment)
             self._started = self._clock.monotonic()
             try:
-                while not self._turn():
+                while self._control.stopping is None and not self._turn():
                     pass
             except StoppedWithSavepoint:
                 log.info("job ends behind its savepoint", extra={"job": self._deployment.job_id})
             self._executor.finish(self._completed_checkpoint)
+            self._tell_stopped()
             self.runtime_ms = round((self._clock.monotonic() - self._started) * 1000)
         except BaseException as error:
             self._abort()
@@ -223,6 +235,11 @@ class JobMaster:
             self._watermarks.close()
             self._sources.close()
             self._sinks.close()
+
+    def _tell_stopped(self) -> None:
+        stopping = self._control.stopping
+        if stopping is not None and stopping.path is not None and not stopping.done.done():
+            stopping.done.set_result(stopping.path)
 
     def _abort(self) -> None:
         """End the failed attempt; what goes wrong by that is logged: the attempt's own failure is what counts."""
@@ -347,11 +364,13 @@ class JobMaster:
         if recorded or last or not (self._checkpoints.enabled or self._deployment.batch):
             self._hand_on_collected()
             reach("seal")
+            if not recorded:  # otherwise it was looked at behind the record, by which a successor knows of it
+                self._checkpoints.check_owner()
             self._sinks.seal()
             self._sinks.commit()
             reach("commit.done")
             self._checkpoints.tidy()
-        if request is not None and request.stop and request.done.exception(0) is None:
+        if self._control.stopping is not None:
             raise StoppedWithSavepoint
 
     def _hand_on_collected(self) -> None:
@@ -385,7 +404,7 @@ class JobMaster:
             except ConfigurationError as error:
                 request.done.set_exception(error)
                 request.stop = False
-        stops = request is not None and request.stop
+        stops = request is not None and request.stop and not last
         if self._pressure.suspended is not None:
             return []  # no slot can write its state in the middle of a record
         # The last epoch is one as well: a failure while its results are committed must not repeat it.
@@ -417,10 +436,12 @@ class JobMaster:
         for position, order in enumerate(orders):
             try:
                 manifest = self._publish(order, [report.written[position] for report in reports])
-            except CheckpointStorageError as error:
+            except (CheckpointStorageError, DriverSupersededError) as error:
                 if request is not None and not request.done.done():
                     request.done.set_exception(error)
                     self._checkpoints.give_up(orders[-1])
+                if isinstance(error, DriverSupersededError):
+                    raise
                 if order.is_savepoint:
                     break
                 self._checkpoints.failed(order, error)
@@ -430,9 +451,13 @@ class JobMaster:
             if not order.is_savepoint:
                 recorded = True
             elif request is not None:
-                request.done.set_result(self._checkpoints.path_of(order))
+                request.path = self._checkpoints.path_of(order)
                 # A savepoint belongs to the user. If the job goes on, its own checkpoints say what is committed.
-                recorded = recorded or request.stop
+                if request.stop:
+                    self._end_behind(order, manifest, request)
+                    recorded = True
+                else:
+                    request.done.set_result(request.path)
             if recorded:
                 self._completed_checkpoint = manifest.checkpoint_id
         return recorded
@@ -459,6 +484,15 @@ class JobMaster:
             self._control.savepoints.appendleft(request)
         return True
 
+    def _end_behind(self, savepoint: CheckpointOrder, manifest: Manifest, request: SavepointRequest) -> None:
+        """Have this attempt, and any that has to follow, only commit what a savepoint holds."""
+        try:
+            self._checkpoints.end_behind(savepoint, manifest)
+        except (CheckpointStorageError, DriverSupersededError) as error:
+            request.done.set_exception(error)
+            raise
+        self._control.stopping = request
+
     def _publish(
         self,
         order: CheckpointOrder,
@@ -469,12 +503,12 @@ class JobMaster:
         for each in outcomes:
             if isinstance(each, CheckpointStorageError):
                 raise each
-        self._sinks.offer()
         return self._checkpoints.complete(
             order,
             epoch=self._epoch,
             written=written,
             driver_states={**self._sources.positions(), **self._sinks.pending()},
+            offer=self._sinks.offer,
         )
 
     def _record(self, reports: Sequence[SlotReport]) -> None:

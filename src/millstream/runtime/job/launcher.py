@@ -43,7 +43,7 @@ from millstream.operators.sink import CollectSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored
 from millstream.runtime.checkpoint.settings import CheckpointSettings
-from millstream.runtime.checkpoint.storage import check_locations
+from millstream.runtime.checkpoint.storage import check_locations, open_store
 from millstream.runtime.job import ending
 from millstream.runtime.job.console import JobOutput
 from millstream.runtime.job.control_channel import ControlChannel, ControlledJob
@@ -101,7 +101,10 @@ class DefaultLauncher(JobLauncher):
         with using(file_systems):
             check_locations(configuration)
             self._launched[submission.name] += 1
-            traces = find_traces(configuration, submission.name, number=self._launched[submission.name])
+            name = submission.name if submission.named else None
+            traces = find_traces(
+                configuration, name, number=self._launched[submission.name], clock=self._clock
+            )
             if traces.ended is not None and traces.results is not None:
                 log.warning("%s and is not run again", describe_end(traces.ended))
                 return JobEndedBefore(traces.ended, traces.results.where)
@@ -172,6 +175,7 @@ class _Job(RunningJob):
         self._build_executor = build_executor
         self._plan = plan
         configuration = submission.configuration
+        checkpoint_settings = CheckpointSettings.of(configuration)
         self._deployment = Deployment(
             job_id=self.job_id,
             attempt=0,
@@ -182,14 +186,18 @@ class _Job(RunningJob):
             dependencies=collect_dependencies(configuration),
             keyed_state=KeyedStateSettings.of(configuration),
             file_systems=file_systems,
+            checkpoint_directory=_where(checkpoint_settings.directory),
+            generation=0 if lost is None or traces.ownership is None else traces.ownership.term,
         )
         self._checkpoints = CheckpointCoordinator(
-            CheckpointSettings.of(configuration),
+            checkpoint_settings,
             job_id=self.job_id,
             job_name=submission.name,
             job_graph=plan.job_graph,
             clock=clock,
             pointer=traces.pointer,
+            ownership=traces.ownership,
+            generation=self._deployment.generation,
         )
         self._supervisor = JobSupervisor(
             self._build_master,
@@ -355,7 +363,10 @@ class _Job(RunningJob):
         return request.done
 
     def _fail_savepoints(self) -> None:
-        """Tell those that asked too late for the job master to see it."""
+        """Tell those that asked too late for the job master to see it, and whose job failed as it stopped."""
+        stopping = self._control.stopping
+        if stopping is not None and not stopping.done.done():
+            stopping.done.set_exception(_stopped_halfway(stopping, self._failure))
         while self._control.savepoints:
             with suppress(IndexError, InvalidStateError):  # another thread was faster
                 self._control.savepoints.popleft().done.set_exception(
@@ -403,11 +414,24 @@ def _sweep(configuration: Configuration) -> None:
         read_running_jobs()  # which removes the files of jobs that are gone
 
 
+def _where(directory: str | None) -> str | None:
+    """Return a directory as it is shown, without credentials: it goes to the slots, and into checkpoints."""
+    return None if directory is None else open_store(directory).location
+
+
 def _claim_behind(configuration: Configuration) -> int | None:
     """Return after how many of its own checkpoints the job removes what it was restored from; None for never."""
     claims = configuration.get(keys.CLAIM_MODE).upper() == "CLAIM"
     retained: int = configuration.get(keys.RETAINED_CHECKPOINTS)
     return retained if claims else None
+
+
+def _stopped_halfway(request: SavepointRequest, failure: BaseException | None) -> JobExecutionError:
+    return JobExecutionError(
+        f'the job was to stop with savepoint "{request.path}", and failed before all that it holds was committed',
+        detail=f"The savepoint is complete. {type(failure).__name__}: {failure}",
+        hint="Start a job from the savepoint: it commits what is left first.",
+    )
 
 
 def _job_failed(name: str, cause: BaseException) -> JobExecutionError:

@@ -9,6 +9,7 @@ beside where it noted its checkpoints, and its clean-up is part of that::
     killed before: no entry, the pointer is there: --recover goes on from the last checkpoint, and ends again
 
 With an entry `--recover` runs nothing, and says how the job ended. A run without it begins anew, and the entry goes.
+As with the pointer, each driver that takes the job over writes an entry of its own (`runtime.checkpoint.ownership`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from millstream.common.configuration import Configuration
 from millstream.common.crash_points import reach
 from millstream.common.errors import CheckpointDamagedError, CheckpointStorageError
 from millstream.common.job_failure import JobFailureInfo
-from millstream.runtime.checkpoint.pointer import RecoveryPointer, file_name
+from millstream.runtime.checkpoint.ownership import of_term
+from millstream.runtime.checkpoint.pointer import RecoveryPointer
 from millstream.runtime.checkpoint.storage import open_store
 
 __all__ = ["EndedJob", "JobResultStore", "dump_accumulators", "load_accumulators", "read_results"]
@@ -65,18 +67,25 @@ class EndedJob:
 
 
 class JobResultStore:
-    """The entry of one job.
+    """The entry of one driver of a job.
 
     Args:
         directory: Directory or URI that outlives drivers.
         name: Names the job among those that use the directory, as its pointer's.
         delete_on_commit: Whether the entry goes as soon as it is clean.
+        term: The driver's term.
     """
 
-    def __init__(self, directory: str, name: str, *, delete_on_commit: bool = False) -> None:
+    def __init__(self, directory: str, name: str, *, delete_on_commit: bool = False, term: int = 1) -> None:
+        self._directory = directory
+        self._name = name
         self._store = open_store(directory)
-        self._path = f"{file_name(name)}{_SUFFIX}"
+        self._path = f"{of_term(name, term)}{_SUFFIX}"
         self._delete_on_commit = delete_on_commit
+
+    def of_term(self, term: int) -> JobResultStore:
+        """Return the entry of another driver of the job."""
+        return JobResultStore(self._directory, self._name, delete_on_commit=self._delete_on_commit, term=term)
 
     @staticmethod
     def of(configuration: Configuration, name: str) -> JobResultStore | None:

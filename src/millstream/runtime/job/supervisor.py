@@ -24,10 +24,13 @@ from millstream.common.errors import (
     CheckpointDamagedError,
     CheckpointStorageError,
     ConfigurationError,
+    DriverSupersededError,
     JobDefinitionError,
     JobExecutionError,
+    MillstreamError,
     NotSerializableError,
     NotSupportedError,
+    SessionLostError,
     StateIncompatibleError,
 )
 from millstream.common.functions import CheckpointedFunction
@@ -59,9 +62,11 @@ _MOVES = {
 _HOPELESS = (
     CheckpointDamagedError,
     ConfigurationError,
+    DriverSupersededError,
     JobDefinitionError,
     NotSerializableError,
     NotSupportedError,
+    SessionLostError,
     StateIncompatibleError,
 )
 """Errors that come again, however often the job is started."""
@@ -117,6 +122,7 @@ class JobSupervisor:
         self._claim_behind = claim_behind
         self._claimed: Saved | None = None
         self._begin_from: Restored | None = None
+        self._last_error: BaseException | None = None
         self.history: list[tuple[str, int]] = [("CREATED", clock.now_ms())]
         self.failures = FailureHistory() if failures is None else failures
         self.master: JobMaster | None = None
@@ -138,6 +144,13 @@ class JobSupervisor:
         Raises:
             MillstreamError: If it is not there, damaged or does not fit, or a source or sink is not there.
         """
+        try:
+            self._prepare()
+        except MillstreamError as error:
+            self._check_owner(error)
+            raise
+
+    def _prepare(self) -> None:
         if self._checkpoints.enabled:
             _warn_without_uid(self._job_graph)
             self._checkpoints.check()
@@ -173,11 +186,15 @@ class JobSupervisor:
                 attempt += 1
             succeeded = True
         finally:
-            self._release_claimed()
-            self._clean_up(
-                "FINISHED" if succeeded else "CANCELED" if self._control.cancel.is_set() else "FAILED"
-            )
-            self._end(succeeded=succeeded)
+            try:
+                self._clean_up(
+                    "FINISHED" if succeeded else "CANCELED" if self._control.cancel.is_set() else "FAILED"
+                )
+            except DriverSupersededError:
+                succeeded = False
+                raise
+            finally:
+                self._end(succeeded=succeeded)
 
     def abandon(self) -> bool:
         """Clean up in the place of the thread that runs the job, whose functions do not return; the process ends.
@@ -191,7 +208,27 @@ class JobSupervisor:
         return True
 
     def _clean_up(self, status: str) -> None:
-        """Note how the job ended, remove what it leaves, note that; what goes wrong does not change how it ended."""
+        """Note how the job ended, remove what it leaves, note that; what goes wrong does not change how it ended.
+
+        Raises:
+            DriverSupersededError: If another driver has taken the job over: it goes on with it.
+        """
+        if status == "FAILED" and self._can_be_recovered():
+            log.warning("job has ended with its Spark session, and can be recovered: --recover")
+            return
+        try:
+            self._checkpoints.check_owner()
+            self._release_claimed()
+            self._note_end(status)
+        except DriverSupersededError as error:
+            log.error("driver is superseded and ends, with nothing more published or removed: %s", error)
+            self._checkpoints.release()
+            raise
+        except CheckpointStorageError as error:
+            log.warning("whose the job is cannot be seen, so nothing of it is removed: %s", error.message)
+            self._checkpoints.release()
+
+    def _note_end(self, status: str) -> None:
         if self._results is None:
             self._checkpoints.close(status)
             return
@@ -200,12 +237,18 @@ class JobSupervisor:
             self._results.begin(ended)
             if self._checkpoints.close(status):
                 self._results.commit(ended)
+        except DriverSupersededError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the job has ended
             log.warning(
                 "job has ended, %s, but that could not be noted or cleaned up; --recover does it: %s",
                 status,
                 describe_briefly(error),
             )
+
+    def _can_be_recovered(self) -> bool:
+        """Return whether the job ends as if its driver had been killed: what it needs to go on is gone."""
+        return self._results is not None and isinstance(self._last_error, SessionLostError)
 
     def _describe_end(self, status: str) -> EndedJob:
         master = self.master
@@ -233,6 +276,7 @@ class JobSupervisor:
         if latest.manifest.checkpoint_id - claimed.manifest.checkpoint_id < self._claim_behind:
             return
         self._claimed = None
+        self._checkpoints.check_owner()
         try:
             discard(claimed)
             log.info("job no longer needs %s, and removed it", claimed.path)
@@ -270,7 +314,12 @@ class JobSupervisor:
         """Wait as the strategy says; raises `error` if there is to be no further attempt."""
         if self._control.cancel.is_set():
             raise error
+        self._last_error = error
         self._move("FAILING")
+        try:
+            self._check_owner(error)
+        except DriverSupersededError as superseded:
+            error = superseded
         now_ms = self._clock.now_ms()
         hopeless = isinstance(error, _HOPELESS)
         delay_ms = None if hopeless else self._strategy.delay_after_failure(now_ms)
@@ -284,6 +333,19 @@ class JobSupervisor:
         self._wait(delay_ms)
         if self._control.cancel.is_set():
             raise JobExecutionError("the job was cancelled") from error
+
+    def _check_owner(self, error: BaseException) -> None:
+        """See whether an error is one that another driver brought about: it removes what this one needs.
+
+        Raises:
+            DriverSupersededError: If there is another one.
+        """
+        try:
+            self._checkpoints.check_owner()
+        except DriverSupersededError as superseded:
+            raise superseded from error
+        except CheckpointStorageError as unknown:
+            log.warning("whose the job is cannot be seen: %s", unknown.message)
 
     def _last_checkpoint(self) -> Restored | None:
         reach("restore")

@@ -44,6 +44,7 @@ from millstream.runtime.slot.workspace import workspace_name
 from millstream.runtime.spark.session import SessionConfig, SessionHandle, acquire_session, release_session
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
 from millstream.runtime.spark.slot_watch import SlotWatch
+from millstream.runtime.spark.vital import session_lost
 from millstream.runtime.spark.worker_errors import describe_failed_start, first_line
 from millstream.runtime.task.deployment import Deployment, dump_deployment
 from millstream.runtime.task.report import EpochHeader, LogLine, SlotReport
@@ -137,7 +138,7 @@ class SparkExecutor(Executor):
         finally:
             self._epoch_began = None
             if self._levels > 1:
-                rdd._jrdd.rdd().cleanShuffleDependencies(False)
+                _clean_shuffle(rdd)
         reports = [pickle.loads(frame[1:]) for frame in frames if frame[:1] == b"R"]
         failures = [pickle.loads(frame[1:]) for frame in frames if frame[:1] == b"E"]
         if failures:
@@ -220,7 +221,7 @@ class SparkExecutor(Executor):
         if broadcast is not None:
             try:
                 broadcast.destroy()
-            except Py4JError:
+            except (OSError, Py4JError):
                 _log.debug("the JVM is gone, and the broadcast with it")
         if self._handle is not None:
             self._handle = None
@@ -247,7 +248,9 @@ class SparkExecutor(Executor):
         rdd._bypass_serializer = True  # type: ignore[attr-defined]
         try:
             return rdd.collect()
-        except Py4JError as error:
+        except (OSError, EOFError, Py4JError) as error:
+            if self._handle is not None and self._handle.is_lost():
+                raise session_lost(owned=self._handle.owned) from error
             raise SlotLostError(
                 f"Spark could not run an epoch's job: {first_line(_what_spark_said(error))}",
                 hint="An executor or a Python worker was lost; run with --verbose to see what Spark says.",
@@ -432,6 +435,13 @@ class SparkExecutor(Executor):
             _log.info("slot ends by its lease", extra={"slot": address.slot, "host": address.host})
             return True
         return False
+
+
+def _clean_shuffle(rdd: RDD[Any]) -> None:
+    try:
+        rdd._jrdd.rdd().cleanShuffleDependencies(False)
+    except (OSError, Py4JError) as error:
+        _log.debug("the JVM is gone, and the epoch's shuffle with it: %s", error)
 
 
 def _user_path() -> list[str]:

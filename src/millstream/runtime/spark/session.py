@@ -30,6 +30,7 @@ from millstream.runtime.connect.sockets import find_directory
 from millstream.runtime.spark.java import find_java
 from millstream.runtime.spark.jvm import Jvm, read_spark_defaults, start_jvm
 from millstream.runtime.spark.master import check_hadoop_is_configured, check_master_answers
+from millstream.runtime.spark.vital import is_alive, session_lost
 
 __all__ = [
     "SessionConfig",
@@ -137,6 +138,10 @@ class SessionHandle:
 
         return SparkSession.builder.getOrCreate()
 
+    def is_lost(self) -> bool:
+        """Return whether the JVM has ended though nobody has stopped the context."""
+        return self.context._jsc is not None and not is_alive(self.context)
+
     def close(self) -> None:
         """Stop what `open_session` created: the context, and the JVM if that was started too.
 
@@ -147,6 +152,7 @@ class SessionHandle:
         self._closed = True
         if not self.owned:
             return
+        was_lost = self.is_lost()
         if self._jvm is not None and not self._verbose:
             _silence(self.context)
         try:
@@ -154,8 +160,10 @@ class SessionHandle:
         finally:
             _restore_interrupt_handler(self._interrupt_handler)
             if self._jvm is not None:
-                _forget_gateway(self._jvm)
+                _forget_gateway(self._jvm.gateway)
                 self._jvm.stop()
+            elif was_lost:  # of a JVM that PySpark started for another session before
+                _forget_gateway(self.context._gateway)
 
     def __enter__(self) -> SessionHandle:
         return self
@@ -178,6 +186,8 @@ def open_session(config: SessionConfig) -> SessionHandle:
     """
     context = SparkContext._active_spark_context
     if context is not None and context._jsc is not None:
+        if not is_alive(context):
+            raise session_lost(owned=False)
         check_settings(context)
         return SessionHandle(context, owned=False)
     _check_not_connect(config)
@@ -233,6 +243,12 @@ class SharedSession:
         kept, handle = self._kept
         if handle.context._jsc is None:
             self._users = 0  # somebody stopped it: what ran in it fails
+            return None
+        if handle.is_lost():
+            if not handle.owned:
+                raise session_lost(owned=False)
+            log.warning("the JVM of Spark's driver has ended, and another is started")
+            handle.close()
             return None
         differences = _differences(kept, config)
         if not differences:
@@ -303,13 +319,19 @@ def _create_session(config: SessionConfig) -> SessionHandle:
         context = _create_context(settings, jvm)
     except BaseException:
         if jvm is not None:
-            _forget_gateway(jvm)
+            _forget_gateway(jvm.gateway)
             jvm.stop()
         raise
     check_settings(context)
+    # What PySpark receives of accumulators ends with the JVM, which it would report with a traceback.
+    context._accumulatorServer.handle_error = _note_error  # type: ignore[method-assign,assignment]
     return SessionHandle(
         context, owned=True, jvm=jvm, interrupt_handler=interrupt_handler, verbose=config.verbose
     )
+
+
+def _note_error(*_: object) -> None:
+    log.debug("the connection for accumulators ended", exc_info=True)
 
 
 def _create_context(settings: Mapping[str, str], jvm: Jvm | None) -> SparkContext:
@@ -432,8 +454,8 @@ def _restore_interrupt_handler(handler: Any) -> None:
         signal.signal(signal.SIGINT, handler)
 
 
-def _forget_gateway(jvm: Jvm) -> None:
+def _forget_gateway(gateway: Any) -> None:
     """Make PySpark start or accept another JVM the next time: it keeps the gateway for good."""
-    if SparkContext._gateway is jvm.gateway:
+    if SparkContext._gateway is gateway:
         SparkContext._gateway = None
         SparkContext._jvm = None

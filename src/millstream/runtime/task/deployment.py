@@ -45,6 +45,8 @@ class Deployment:
         keyed_state: Where keyed state lives.
         restore: The checkpoint to begin from; None begins anew.
         file_systems: How to reach where checkpoints are.
+        checkpoint_directory: Where checkpoints are kept; None if no directory was named.
+        generation: Tells drivers of the same job apart, larger for later ones; 0 for the one that began it.
     """
 
     job_id: str
@@ -58,6 +60,8 @@ class Deployment:
     keyed_state: KeyedStateSettings = field(default_factory=KeyedStateSettings)
     restore: RestoreOrder | None = None
     file_systems: FileSystemSettings = field(default_factory=FileSystemSettings)
+    checkpoint_directory: str | None = None
+    generation: int = 0
 
 
 def dump_deployment(deployment: Deployment) -> bytes:

@@ -138,6 +138,8 @@ class Subtask:
             batch=deployment.batch,
             operator_state=operator_state,
             budget=self.budget,
+            checkpoint_directory=deployment.checkpoint_directory,
+            generation=deployment.generation,
         )
 
     def _build_keyed_state(self, node: StreamNode) -> KeyedStateBackend:

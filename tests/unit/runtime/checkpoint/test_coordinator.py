@@ -9,11 +9,17 @@ import pytest
 
 from millstream.common.clock import ManualClock
 from millstream.common.configuration import Configuration
-from millstream.common.errors import CheckpointStorageError, ConfigurationError
+from millstream.common.errors import (
+    CheckpointStorageError,
+    ConfigurationError,
+    DriverSupersededError,
+)
 from millstream.runtime.checkpoint.compaction import CompactionOrder
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.orders import WrittenState
+from millstream.runtime.checkpoint.ownership import Ownership
 from millstream.runtime.checkpoint.pointer import RecoveryPointer
+from millstream.runtime.checkpoint.restore import find_saved
 from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.checkpoint.storage import open_store
 from millstream.runtime.checkpoint.storage_local import LocalStore
@@ -213,3 +219,158 @@ def test_what_is_written_down_for_later_drivers_holds_no_credentials(tmp_path):
     )
     checkpoints.begin()
     assert checkpoints.goes_with("FINISHED") == "s3://bucket/x/job"
+
+
+def recovered(tmp_path, **settings):
+    """Return the coordinator of a driver that takes over from one that was killed."""
+    lost = RecoveryPointer(str(tmp_path / "ha"), "Job").read()
+    after = coordinator(tmp_path, **settings)
+    saved = find_saved(lost.checkpoint)
+    after.continue_after(saved.manifest.checkpoint_id)
+    after.adopt(saved)
+    return after
+
+
+def whole(home):
+    """Return the checkpoints that are there, with all that their manifests list."""
+    return [find_saved(str(path)).manifest.checkpoint_id for path in sorted(home.glob("chk-*"))]
+
+
+def test_all_checkpoints_of_a_lost_driver_count_for_what_is_retained(tmp_path, home):
+    before = coordinator(tmp_path, retained=3)
+    for _ in range(4):
+        make(before, home)
+        before.tidy()
+    assert whole(home) == [2, 3, 4]
+    after = recovered(tmp_path, retained=3)
+    after.begin_attempt()
+    for expected in ([3, 4, 5], [4, 5, 6], [5, 6, 7]):
+        make(after, home)
+        after.tidy()
+        assert whole(home) == expected
+    assert names(home / "shared") == ["5-0", "6-0", "7-0"]
+
+
+def test_a_driver_that_retains_fewer_removes_the_rest_of_what_a_lost_one_retained(tmp_path, home):
+    before = coordinator(tmp_path, retained=3)
+    for _ in range(3):
+        make(before, home)
+        before.tidy()
+    after = recovered(tmp_path, retained=1)
+    make(after, home)
+    after.tidy()
+    assert whole(home) == [4]
+    assert names(home / "shared") == ["4-0"]
+
+
+def test_what_a_lost_driver_published_and_did_not_point_to_is_retracted(tmp_path, home):
+    before = coordinator(tmp_path, retained=3)
+    make(before, home)
+    pointer = (tmp_path / "ha" / "Job.recovery").read_bytes()
+    make(before, home)
+    (home / "chk-3").mkdir()
+    (tmp_path / "ha" / "Job.recovery").write_bytes(pointer)
+    after = recovered(tmp_path, retained=3)
+    assert after.latest.manifest.checkpoint_id == 1
+    make(after, home)
+    after.tidy()
+    assert whole(home) == [1, 4], "numbers are not given twice"
+
+
+def test_a_manifest_that_cannot_be_read_goes_as_old_checkpoints_do(tmp_path, home, caplog):
+    before = coordinator(tmp_path, retained=3)
+    for _ in range(2):
+        make(before, home)
+    (home / "chk-1" / "_metadata").write_text("nonsense")
+    after = recovered(tmp_path, retained=3)
+    assert "counts as not made" in caplog.text
+    make(after, home)
+    after.tidy()
+    assert whole(home) == [2, 3]
+
+
+# Another driver takes over
+
+
+def owned(tmp_path, *, generation=0, **settings):
+    """Return the coordinator of a driver that takes the job over."""
+    ownership = Ownership.take(str(tmp_path / "ha"), "Job", job="Job", clock=ManualClock())
+    built = CheckpointCoordinator(
+        CheckpointSettings(interval_ms=10, directory=str(tmp_path), **settings),
+        job_id="job",
+        job_name="Job",
+        job_graph=SimpleNamespace(vertices=[]),
+        clock=ManualClock(),
+        pointer=RecoveryPointer(str(tmp_path / "ha"), "Job", ownership.term),
+        ownership=ownership,
+        generation=generation,
+    )
+    built.begin_attempt()
+    return built
+
+
+def take_over(tmp_path, home, former, **settings):
+    """Return the coordinator of a driver that goes on from the last checkpoint of another one."""
+    successor = owned(tmp_path, generation=2, **settings)
+    successor.adopt(former.latest)
+    successor.continue_after(former.latest.manifest.checkpoint_id)
+    return successor
+
+
+def make_in(checkpoints, home, **how):
+    order = checkpoints.begin()
+    file = open_store(str(home)).write(f"{order.directory}/{order.checkpoint_id}-0", b"state")
+    written = [WrittenState(0, file, {}, order.base is not None)]
+    return checkpoints.complete(order, epoch=1, written=written, driver_states={}, **how)
+
+
+def test_a_superseded_driver_publishes_and_removes_nothing(tmp_path, home):
+    former = owned(tmp_path, retained=2)
+    for _ in range(3):
+        make_in(former, home)
+    successor = take_over(tmp_path, home, former)
+    before, offered = names(home), []
+    order = former.begin()
+    for superseded in (
+        lambda: former.complete(
+            order, epoch=1, written=[], driver_states={}, offer=lambda: offered.append(order)
+        ),
+        former.tidy,
+        former.retract,
+        lambda: former.close("FINISHED"),
+    ):
+        with pytest.raises(DriverSupersededError, match="superseded"):
+            superseded()
+    assert offered == [], "nothing was written: what is staged may be removed"
+    assert names(home) == before == ["chk-1", "chk-2", "chk-3", "shared"]
+    successor.check_owner()
+
+
+def test_a_manifest_that_a_superseded_driver_wrote_is_not_the_newest_and_goes(tmp_path, home):
+    former = owned(tmp_path)
+    make_in(former, home)
+    successors = []
+    with pytest.raises(DriverSupersededError):  # it looked, and the other one came before it wrote
+        make_in(former, home, offer=lambda: successors.append(take_over(tmp_path, home, former)))
+    (successor,) = successors
+    assert "chk-2" in names(home)
+    make_in(successor, home)
+    assert names(home) == ["chk-1", "chk-2", "chk-2.2", "shared", "shared.2"]
+    assert find_saved(str(home)).directory == "chk-2.2"
+    assert successor.latest.path == str(home / "chk-2.2")
+    read = json.loads((tmp_path / "ha" / "Job@2.recovery").read_text())
+    assert read["checkpoint"] == str(home / "chk-2.2")
+    successor.tidy()
+    assert names(home) == ["chk-2.2", "shared.2"]
+
+
+def test_what_another_driver_has_written_since_is_not_tidied(tmp_path, home):
+    former = owned(tmp_path)
+    make_in(former, home)
+    make_in(former, home)
+    successor = take_over(tmp_path, home, former)
+    make_in(successor, home)
+    former._ownership.check = lambda: None  # it looked before, and was paused
+    former.tidy()
+    assert names(home) == ["chk-2", "chk-3.2", "shared", "shared.2"]
+    assert names(home / "shared.2") == ["3-0"]

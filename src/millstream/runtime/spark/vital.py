@@ -1,0 +1,48 @@
+"""Whether the JVM of a Spark session still lives; all that Spark's driver knows is in it.
+
+A session that millstream has opened is opened anew for the next attempt, JVM and all. One that was given is not ours to
+replace: the job ends, and says so.
+"""
+
+from __future__ import annotations
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+
+from millstream.common.errors import MillstreamError, SessionLostError, SlotLostError
+
+__all__ = ["is_alive", "session_lost"]
+
+
+def is_alive(context: SparkContext) -> bool:
+    """Return whether a context's JVM answers."""
+    process = getattr(context._gateway, "proc", None)
+    if process is not None and process.poll() is not None:
+        return False
+    jvm = context._jvm
+    if jvm is None or context._jsc is None:
+        return False
+    try:
+        jvm.java.lang.System.currentTimeMillis()
+    except (OSError, Py4JError):
+        return False
+    return True
+
+
+def session_lost(*, owned: bool) -> MillstreamError:
+    """Return what to raise when the JVM is gone.
+
+    Args:
+        owned: Whether millstream opened the session.
+    """
+    if owned:
+        return SlotLostError(
+            "the JVM of Spark's driver has ended, and the slots with it",
+            hint="Another is started for the next attempt. If it ended for lack of memory, give it more: "
+            "spark.driver.memory.",
+        )
+    return SessionLostError(
+        "the JVM of the Spark session that the program opened has ended",
+        detail="millstream uses such a session as it is, and cannot open it again.",
+        hint="Start the program anew; with high-availability.storageDir, --recover goes on from the last checkpoint.",
+    )
