@@ -192,7 +192,7 @@ def test_directory_that_is_followed_gives_the_same_totals(january, january_oracl
             str(inbox),
             "--stop-when-idle",
             "2",
-            options=["--target", "local", "--progress"],
+            options=["--target", "local", "--progress", "-D", "millstream.epoch.min-records=20000"],
         ),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -203,7 +203,7 @@ def test_directory_that_is_followed_gives_the_same_totals(january, january_oracl
         drop(1)
         drop(2)
         printed, said = started.communicate(timeout=60)
-    assert started.returncode == 0, said
+    assert started.returncode == 0, (printed, said)
     january_oracle.check(tmp_path / "run-1")
     assert "27,000: every flight was counted once" in printed
 

@@ -92,7 +92,7 @@ def format_seconds(seconds: float) -> str:
     """Return a time to wait, roughly.
 
     >>> format_seconds(0.2), format_seconds(42), format_seconds(200), format_seconds(7300)
-    ('1 s', '42 s', '3 min 20 s', '2 h 2 min')
+    ('1 s', '42 s', '3 min 20 s', '2 h 1 min')
     """
     whole = max(round(seconds), 1)
     if whole < 60:

@@ -79,7 +79,7 @@ class Types:
     """Makes types.
 
     >>> Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
-    ROW<name STRING, age INT>
+    RowTypeInfo(name: String, age: Integer)
     >>> Types.INT().find_mismatch([1, 2**31, 3])
     1
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, islice, repeat
 from typing import Any, NamedTuple
 
@@ -10,12 +11,22 @@ from millstream.common.output_tag import OutputTag
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator
+from millstream.operators.portions import LISTED, PORTION, in_portions, is_brief
 from millstream.operators.timer_service import KeyedContext, ProcessContext
 from millstream.operators.user_code import attach_element, check_results, fit
 from millstream.operators.values import ATOMIC, protect_produced
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 
-__all__ = ["Process", "Produced", "call_each", "call_each_keyed", "emit_produced", "emit_results", "noted"]
+__all__ = [
+    "Process",
+    "Produced",
+    "call_each",
+    "call_each_keyed",
+    "emit_portion",
+    "emit_produced",
+    "emit_results",
+    "noted",
+]
 
 _PORTION = 1_024
 
@@ -37,20 +48,27 @@ class Produced(NamedTuple):
     tagged: list[bool]
 
 
+Emit = Callable[[Produced], None]
+"""Hands on a portion of what a function yields, before it has yielded all."""
+
+
 def call_each(
-    process: Process, context: ProcessContext, values: list[Any], timestamps: list[int] | None
+    process: Process, context: ProcessContext, values: list[Any], timestamps: list[int] | None, emit: Emit
 ) -> Produced:
-    """Call `process` for each record; returns what it yielded, with the timestamps of the records."""
+    """Call `process` for each record; returns what it yielded and was not emitted, with the records' timestamps."""
     results: list[Any] = []
     append, atomic = results.append, ATOMIC
     tagged: list[bool] = []
     stamps: list[int] | None = None if timestamps is None else []
+    brief, hand_on = is_brief(process), partial(_hand_on, emit, context, results, stamps, tagged)
     value = produced = None
     try:
         for value, context.stamp in zip(values, timestamps or repeat(MIN_TIMESTAMP), strict=False):
             produced = process(value, context)
             if produced is not None:
-                for result in produced:
+                for result in (
+                    produced if brief or type(produced) in LISTED else in_portions(produced, hand_on)
+                ):
                     if type(result) is tuple:
                         for item in result:
                             if type(item) not in atomic:
@@ -79,12 +97,13 @@ def call_each_keyed(
     keys: Iterable[Any],
     values: list[Any],
     timestamps: list[int] | None,
+    emit: Emit,
 ) -> Produced:
-    """Call `process` for each record under its key; there is no current key afterwards."""
+    """Call `process` for each record under its key, as `call_each` does; there is no current key afterwards."""
     if state.touched is not None:
         keys = noted(keys, state.touched)
     call = _call_unstamped if timestamps is None else _call_stamped
-    made = call(process, context, state, keys, values, timestamps)
+    made = call(process, context, state, keys, values, timestamps, emit)
     state.current_key = NO_KEY
     return made
 
@@ -105,18 +124,27 @@ def _portions(remaining: Iterator[Any], touched: set[Any]) -> Iterator[list[Any]
 
 # The two loops differ in the stamps only; one loop would cost the unstamped one a third of its speed.
 def _call_unstamped(
-    process: Process, context: Any, state: Any, keys: Iterable[Any], values: list[Any], timestamps: Any
+    process: Process,
+    context: Any,
+    state: Any,
+    keys: Iterable[Any],
+    values: list[Any],
+    timestamps: Any,
+    emit: Emit,
 ) -> Produced:
     results: list[Any] = []
     append, atomic = results.append, ATOMIC
     tagged: list[bool] = []
     context.stamp = MIN_TIMESTAMP
+    brief, hand_on = is_brief(process), partial(_hand_on, emit, context, results, None, tagged)
     value = produced = None
     try:
         for value, state.current_key in zip(values, keys, strict=False):
             produced = process(value, context)
             if produced is not None:
-                for result in produced:
+                for result in (
+                    produced if brief or type(produced) in LISTED else in_portions(produced, hand_on)
+                ):
                     if type(result) is tuple:
                         for item in result:
                             if type(item) not in atomic:
@@ -137,18 +165,27 @@ def _call_unstamped(
 
 
 def _call_stamped(
-    process: Process, context: Any, state: Any, keys: Iterable[Any], values: list[Any], timestamps: Any
+    process: Process,
+    context: Any,
+    state: Any,
+    keys: Iterable[Any],
+    values: list[Any],
+    timestamps: Any,
+    emit: Emit,
 ) -> Produced:
     results: list[Any] = []
     append, atomic = results.append, ATOMIC
     tagged: list[bool] = []
     stamps: list[int] = []
+    brief, hand_on = is_brief(process), partial(_hand_on, emit, context, results, stamps, tagged)
     value = produced = None
     try:
         for value, state.current_key, context.stamp in zip(values, keys, timestamps, strict=False):
             produced = process(value, context)
             if produced is not None:
-                for result in produced:
+                for result in (
+                    produced if brief or type(produced) in LISTED else in_portions(produced, hand_on)
+                ):
                     if type(result) is tuple:
                         for item in result:
                             if type(item) not in atomic:
@@ -169,6 +206,22 @@ def _call_stamped(
     return Produced(results, stamps, tagged)
 
 
+def _hand_on(
+    emit: Emit, context: Any, results: list[Any], stamps: list[int] | None, tagged: list[bool]
+) -> bool:
+    """Emit what was taken of one record's results if it is a portion; return whether it was."""
+    if len(results) < PORTION:
+        return False
+    if stamps is not None:
+        stamps.extend(repeat(context.stamp, len(results) - len(stamps)))
+    portion = Produced(results[:], None if stamps is None else stamps[:], tagged[:])
+    for taken in (results, stamps, tagged):
+        if taken is not None:
+            taken.clear()
+    emit(portion)
+    return True
+
+
 def _name_of(process: Process) -> str:
     return str(getattr(process, "__name__", "the function"))
 
@@ -180,6 +233,12 @@ def emit_produced(operator: Operator, produced: Produced, output_type: TypeInfor
         results, timestamps = _emit_sides(operator, results, timestamps)
     if results:
         operator.output.emit(fit(results, output_type), timestamps)
+
+
+def emit_portion(operator: Operator, output_type: TypeInformation | None, produced: Produced) -> None:
+    """Emit what a function yielded before it goes on; the epoch may end here."""
+    emit_produced(operator, produced, output_type)
+    operator.context.budget.reach_safe_point()
 
 
 def emit_results(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import repeat
 from typing import Any
 
 from millstream.common.functions import TimeDomain
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator
-from millstream.operators.calls import Process, Produced, call_each_keyed, emit_produced
+from millstream.operators.calls import Process, Produced, call_each_keyed, emit_portion, emit_produced
 from millstream.operators.functions_adapter import open_function
+from millstream.operators.portions import PORTION
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import KeyedContext, KeyedTimers
 from millstream.operators.user_code import attach_element
@@ -48,7 +50,8 @@ class KeyedFunctionOperator(Operator):
     def _call_keyed(
         self, process: Process, keys: Iterable[Any], values: list[Any], timestamps: list[int] | None
     ) -> None:
-        produced = call_each_keyed(process, self._context, self._state, keys, values, timestamps)
+        emit = partial(emit_portion, self, self._output_type)
+        produced = call_each_keyed(process, self._context, self._state, keys, values, timestamps, emit)
         emit_produced(self, produced, self._output_type)
 
     def process_watermark(self, timestamp_ms: int) -> None:
@@ -74,6 +77,7 @@ class KeyedFunctionOperator(Operator):
         stamps: list[int] = []
         tagged: list[bool] = []
         touched = state.touched
+        event_time = domain is TimeDomain.EVENT_TIME
 
         def fire(timestamp_ms: int, key: Any) -> None:
             state.current_key = key
@@ -85,6 +89,12 @@ class KeyedFunctionOperator(Operator):
             if produced is not None:
                 take_all(produced, results, tagged)
                 stamps.extend(repeat(timestamp_ms, len(results) - len(stamps)))
+            if len(results) >= PORTION:
+                portion = Produced(results[:], stamps[:] if event_time else None, tagged[:])
+                results.clear()
+                stamps.clear()
+                tagged.clear()
+                emit_portion(self, self._output_type, portion)
 
         try:
             timers.fire_until(time_ms, fire)
@@ -92,7 +102,6 @@ class KeyedFunctionOperator(Operator):
             attach_element(error, f"timer of key {state.current_key!r} at {context.stamp}")
             raise
         state.current_key = NO_KEY
-        event_time = domain is TimeDomain.EVENT_TIME
         emit_produced(self, Produced(results, stamps if event_time else None, tagged), self._output_type)
 
     def close(self) -> None:

@@ -11,13 +11,18 @@ from __future__ import annotations
 import dis
 import inspect
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
+from types import CodeType
 from typing import Any
 
-__all__ = ["PORTION", "in_portions", "is_brief"]
+__all__ = ["LISTED", "PORTION", "in_portions", "is_brief"]
 
 PORTION = 8_192
 """Results of one record after which they are handed on."""
+
+LISTED = frozenset({list, tuple})
+"""What functions return that is in memory already: portions would save nothing."""
 
 
 def is_brief(function: Callable[..., Any]) -> bool:
@@ -28,10 +33,15 @@ def is_brief(function: Callable[..., Any]) -> bool:
     >>> is_brief(one), is_brief(many), is_brief(str.split)
     (True, False, False)
     """
-    plain = inspect.unwrap(getattr(function, "__func__", function))
-    if not inspect.isgeneratorfunction(plain):
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    return isinstance(code, CodeType) and _is_brief(code)
+
+
+@lru_cache(maxsize=1_024)
+def _is_brief(code: CodeType) -> bool:
+    if not code.co_flags & inspect.CO_GENERATOR:
         return False
-    return not any("BACKWARD" in step.opname for step in dis.get_instructions(plain))
+    return not any("BACKWARD" in step.opname for step in dis.get_instructions(code))
 
 
 def in_portions(produced: Iterable[Any], hand_on: Callable[[], bool]) -> Iterator[Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from millstream.common.functions import KeyedProcessFunction, ProcessFunction
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator, OperatorSpec
-from millstream.operators.calls import call_each, emit_produced
+from millstream.operators.calls import call_each, emit_portion, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
 from millstream.operators.keys import keys_of
@@ -59,7 +60,8 @@ class ProcessOperator(Operator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each record."""
-        produced = call_each(self._function.process_element, self._context, values, timestamps)
+        emit = partial(emit_portion, self, self._output_type)
+        produced = call_each(self._function.process_element, self._context, values, timestamps, emit)
         emit_produced(self, produced, self._output_type)
 
     def close(self) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress, repeat
 from typing import Any
 
 from millstream.common.functions import FilterFunction, FlatMapFunction, MapFunction
+from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.functions_adapter import (
@@ -19,6 +21,7 @@ from millstream.operators.functions_adapter import (
 )
 from millstream.operators.map_loops import map_protected
 from millstream.operators.plain_functions import gives_atoms, is_plain
+from millstream.operators.portions import LISTED, PORTION, in_portions, is_brief
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element, check_results, fit
 from millstream.operators.values import ATOMIC, all_immutable, protect, protect_produced
@@ -176,23 +179,27 @@ class FlatMapOperator(_UserFunctionOperator):
         super().__init__(function)
         self._flat_map = as_flat_map(function)
         self._gives_atoms = gives_atoms(self._flat_map)
+        self._stamp = MIN_TIMESTAMP
         self._output_type = output_type
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Turn a batch into the results of all its records."""
-        flat_map = self._flat_map
+        flat_map, gives_atoms = self._flat_map, self._gives_atoms
         results: list[Any] = []
         append = results.append
-        counts: list[int] = []
-        count = counts.append if timestamps is not None else None
+        stamps: list[int] | None = None if timestamps is None else []
+        brief, hand_on = is_brief(flat_map), partial(self._hand_on, results, stamps)
         value = produced = None
         try:
-            for value in values:
+            for value, self._stamp in zip(values, timestamps or repeat(MIN_TIMESTAMP), strict=False):
                 produced = flat_map(value)
-                if self._gives_atoms and produced is not None:
+                if produced is None:
+                    continue
+                whole = brief or type(produced) in LISTED
+                if gives_atoms and whole:
                     results.extend(produced)
-                elif produced is not None:
-                    for result in produced:
+                else:
+                    for result in produced if whole else in_portions(produced, hand_on):
                         if type(result) is tuple:
                             for item in result:
                                 if type(item) not in ATOMIC:
@@ -205,26 +212,27 @@ class FlatMapOperator(_UserFunctionOperator):
                             append(result)
                             continue
                         append(protect_produced(result, produced, []))
-                if count is not None:
-                    count(len(results))
+                if stamps is not None:
+                    stamps.extend(repeat(self._stamp, len(results) - len(stamps)))
         except BaseException as error:
             attach_element(error, value)
             check_results("flat_map", produced, value)
             raise
-        stamps = None if timestamps is None else _spread(timestamps, counts)
         self.output.emit(fit(results, self._output_type), stamps)
 
-
-def _spread(timestamps: list[int], totals: list[int]) -> list[int]:
-    """Return each timestamp once for each result; `totals` are the numbers of results so far.
-
-    >>> _spread([5, 6, 7], [2, 2, 3])
-    [5, 5, 7]
-    """
-    stamps: list[int] = []
-    for stamp, total in zip(timestamps, totals, strict=True):
-        stamps.extend(repeat(stamp, total - len(stamps)))
-    return stamps
+    def _hand_on(self, results: list[Any], stamps: list[int] | None) -> bool:
+        """Emit what was taken of one record's results if it is a portion; return whether it was."""
+        if len(results) < PORTION:
+            return False
+        if stamps is not None:
+            stamps.extend(repeat(self._stamp, len(results) - len(stamps)))
+        portion, times = results[:], None if stamps is None else stamps[:]
+        results.clear()
+        if stamps is not None:
+            stamps.clear()
+        self.output.emit(fit(portion, self._output_type), times)
+        self.context.budget.reach_safe_point()
+        return True
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ that, and so is the time after which its subtasks hold what they have not come t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 __all__ = ["EpochSizer"]
@@ -81,7 +82,7 @@ class EpochSizer:
         elif backlog:
             ratio = self._goal_ms / max(took_ms, 1.0)
             if ratio > 1.0:
-                self._budget = int(self.budget * min(ratio, _MOST_GROWTH)) + 1
+                self._budget = math.ceil(self.budget * min(ratio, _MOST_GROWTH))
             elif ratio < 0.5:
                 self._budget = int(self.budget * ratio)
         self._budget = min(max(self._budget, self.min_records), self.max_records)

@@ -33,7 +33,7 @@ from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.key_groups import key_group, subtask_of
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.keys import canonical_key
-from millstream.state.kinds import NO_KEY, StateKind, StateSchema
+from millstream.state.kinds import StateKind, StateSchema
 from millstream.state.ttl import drop_expired
 
 __all__ = [
@@ -220,6 +220,7 @@ def _entry(backend: KeyedStateBackend, schema: StateSchema, question: SlotQuesti
 
 
 def _entry_by_state(backend: KeyedStateBackend, schema: StateSchema, question: SlotQuestion) -> Any:
+    before = backend.current_key  # a function may be in the middle of a record
     backend.set_current_key(question.key)
     try:
         if schema.kind is StateKind.LIST:
@@ -230,7 +231,7 @@ def _entry_by_state(backend: KeyedStateBackend, schema: StateSchema, question: S
             return backend.table(question.state).get(backend.current_key)
         return backend._value_state(question.state, question.namespace).value()
     finally:
-        backend.set_current_key(NO_KEY)
+        backend.current_key = before
 
 
 def _pickle(entry: Any) -> bytes:

@@ -1,0 +1,97 @@
+"""Jobs whose functions take long or make much of little, on the local executor."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import pytest
+
+from millstream.common import Types, WatermarkStrategy
+from millstream.common.output_tag import OutputTag
+from millstream.common.watermark_strategy import TimestampAssigner
+from millstream.datastream import KeyedProcessFunction, ProcessFunction
+from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.operators.portions import PORTION
+
+
+def numbers(environment, count):
+    return environment.from_source(
+        NumberSequenceSource(0, count - 1), WatermarkStrategy.no_watermarks(), "numbers"
+    )
+
+
+def endless(first):
+    yield from itertools.count(first)
+
+
+class Seconds(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value * 1_000
+
+
+class Endless(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield from itertools.count(value)
+
+
+class KeyedEndless(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        for number in itertools.count():
+            yield ctx.get_current_key(), number
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+@pytest.mark.parametrize("kind", ["flat_map", "process", "keyed process"])
+def test_results_of_a_function_that_never_ends_flow_across_an_exchange(new_environment, kind, parallelism):
+    stream = numbers(new_environment("local", parallelism), 1)
+    if kind == "flat_map":
+        made = stream.flat_map(endless)
+    elif kind == "process":
+        made = stream.process(Endless())
+    else:
+        made = stream.key_by(lambda value: 7).process(KeyedEndless()).map(lambda pair: pair[1])
+    with made.rebalance().filter(lambda number: number % 1_000 == 0).execute_and_collect() as results:
+        found = set(itertools.islice(results, 60))
+    assert all(number % 1_000 == 0 for number in found)
+    assert len(found) == 60
+
+
+@pytest.mark.parametrize("chained", [True, False])
+def test_slow_records_come_out_one_by_one_and_not_when_all_are_done(new_environment, chained):
+    def slow(value):
+        time.sleep(0.02)
+        return value, time.monotonic()
+
+    stream = numbers(new_environment("local", 1), 100)
+    stream = stream if chained else stream.rebalance().key_by(lambda value: value % 3)
+    delays = [time.monotonic() - made for _, made in stream.map(slow).execute_and_collect()]
+    assert len(delays) == 100
+    assert sorted(delays)[50] < 1.0, "a hundred take two seconds"
+
+
+def test_portions_keep_order_timestamps_and_side_outputs(new_environment):
+    late = OutputTag("odd", Types.LONG())
+    count = 3 * PORTION + 7
+
+    class Many(ProcessFunction):
+        def process_element(self, value, ctx):
+            for number in range(count):
+                yield (late, number) if number % 2 else number
+
+    class Stamped(ProcessFunction):
+        def process_element(self, value, ctx):
+            yield value, ctx.timestamp()
+
+    stream = (
+        new_environment("local", 1)
+        .from_collection([5, 6])
+        .assign_timestamps_and_watermarks(
+            WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Seconds())
+        )
+    )
+    many = stream.process(Many())
+    even = [(number, stamp) for stamp in (5_000, 6_000) for number in range(0, count, 2)]
+    odd = [(number, stamp) for stamp in (5_000, 6_000) for number in range(1, count, 2)]
+    both = many.process(Stamped()).union(many.get_side_output(late).process(Stamped()))
+    assert sorted(both.execute_and_collect()) == sorted(even + odd)
