@@ -32,8 +32,8 @@ from millstream.connectors.files.writer import _Compaction
 from millstream.operators.watermarks import SplitWatermarks
 from millstream.runtime.checkpoint import chain, pointer
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
+from millstream.runtime.checkpoint.manifest import generation_of_shared
 from millstream.runtime.checkpoint.ownership import Ownership
-from millstream.runtime.checkpoint.pointer import RecoveryPointer
 from millstream.runtime.job.sinks import SinkCoordinator
 from millstream.runtime.job.sources import SourceCoordinator
 from millstream.runtime.task import checkpoint
@@ -288,13 +288,18 @@ def small_files_are_published_beside_the_one_they_were_merged_into(patch):
 
 
 @planted(parallel_numbers)
-def a_recovered_driver_knows_only_the_checkpoint_that_it_begins_from(patch):
-    def only(self, saved):
-        if not saved.manifest.is_savepoint and saved.store.location == self.store.location:
-            self._completed = [saved.manifest]
-            self._adopted = {saved.manifest.checkpoint_id: saved.directory}
+def a_recovered_driver_keeps_former_files_of_the_newest_checkpoint_only(patch):
+    right = CheckpointCoordinator._tidy_former
 
-    patch.setattr(CheckpointCoordinator, "adopt", only)
+    def newest_only(self, retained):
+        right(self, retained)
+        wanted = {ref.path for ref in retained[-1].files()}
+        for name in self.store.names(""):
+            generation = generation_of_shared(name)
+            if generation is not None and generation < self._generation:
+                self._tidy_files(name, wanted)
+
+    patch.setattr(CheckpointCoordinator, "_tidy_former", newest_only)
 
 
 # Drivers that were superseded
@@ -303,23 +308,6 @@ def a_recovered_driver_knows_only_the_checkpoint_that_it_begins_from(patch):
 @planted(rolling_and_merging)
 def drivers_do_not_see_that_they_are_superseded(patch):
     patch.setattr(Ownership, "check", lambda self: None)
-
-
-@planted(parallel_numbers)
-def whose_the_job_is_is_looked_at_before_the_pointer_is_written_and_not_behind(patch):
-    write, check = RecoveryPointer.write, CheckpointCoordinator.check_owner
-    patch.setattr(
-        RecoveryPointer, "write", lambda self, job: (write(self, job), pointers_written.append(self))[0]
-    )
-
-    def only_before(self):
-        if self._pointer in pointers_written:
-            pointers_written.remove(self._pointer)
-            return
-        check(self)
-
-    pointers_written = []
-    patch.setattr(CheckpointCoordinator, "check_owner", only_before)
 
 
 @planted(parallel_numbers)
