@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import time
+
 import pytest
 from verify_jobs import JOBS, captured
 
@@ -20,8 +24,12 @@ def verifiers():
 
 
 @pytest.fixture(scope="module")
-def everything():
-    return Summary()
+def counts(tmp_path_factory):
+    """Return where each part leaves what it counted: the workers of a run share it."""
+    base = tmp_path_factory.getbasetemp()
+    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "seeds"
+    directory.mkdir(exist_ok=True)
+    return directory
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -33,14 +41,36 @@ def test_the_undisturbed_run_gives_what_plain_python_gives(verifiers, name):
 
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
 @pytest.mark.parametrize("name", JOBS)
-def test_seeds(verifiers, everything, name, first):
+def test_seeds(verifiers, counts, name, first):
     first += 1_000 * list(JOBS).index(name)  # the same number stands for much the same in every job
-    for result in verifiers[name].run(range(first, first + AT_ONCE)):
-        everything.add(result)
-        assert not result.failed, (result.seed, result.error, *map(str, result.differences), *result.trace)
+    counted = Summary()
+    try:
+        for result in verifiers[name].run(range(first, first + AT_ONCE)):
+            counted.add(result)
+            assert not result.failed, (
+                result.seed,
+                result.error,
+                *map(str, result.differences),
+                *result.trace,
+            )
+    finally:
+        unfinished = counts / f".{first}"
+        unfinished.write_bytes(pickle.dumps((counted.seeds, counted.faults, counted.restarts)))
+        unfinished.rename(counts / str(first))
 
 
-def test_the_seeds_were_many_and_hit_all_kinds_of_faults_at_many_places(everything):
+def test_the_seeds_were_many_and_hit_all_kinds_of_faults_at_many_places(counts):
+    parts = len(JOBS) * len(range(0, SEEDS, AT_ONCE))
+    deadline = time.monotonic() + 250
+    while len(done := [path for path in counts.iterdir() if path.name.isdecimal()]) < parts:
+        assert time.monotonic() < deadline, "the seeds of the other worker did not end"
+        time.sleep(0.5)
+    everything = Summary()
+    for path in done:
+        seeds, faults, restarts = pickle.loads(path.read_bytes())
+        everything.seeds += seeds
+        everything.faults.update(faults)
+        everything.restarts += restarts
     assert everything.seeds == SEEDS * len(JOBS) >= 500
     assert {kind for _, kind in everything.faults} == {kind.value for kind in FaultKind}
     places = {point for point, _ in everything.faults}
