@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from two_hosts import ROOT, Cluster, Host, NotPermittedError, make_hosts
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 KEYS = 20
 PROGRAM = """
