@@ -198,15 +198,20 @@ def open_session(config: SessionConfig) -> SessionHandle:
     return _create_session(config)
 
 
+_ENDING_S = 5.0
+"""How long a session with other settings is waited for: a job that was cancelled needs a moment to end."""
+
+
 class SharedSession:
     """The one session of this process that jobs share, also jobs that run at once; any thread may call it.
 
     It stays open for later jobs, until the process ends. Spark allows one context in a process, so one with other
-    settings is closed first, unless a job runs in it.
+    settings is closed first, unless a job runs in it; one that is just ending is waited for.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._released = threading.Condition(self._lock)
         self._kept: tuple[SessionConfig, SessionHandle] | None = None
         self._users = 0
 
@@ -231,6 +236,7 @@ class SharedSession:
         """Tell that a job needs the session no more."""
         with self._lock:
             self._users -= 1
+            self._released.notify_all()
 
     def close(self) -> None:
         """Stop the session, if millstream made it."""
@@ -253,6 +259,8 @@ class SharedSession:
         differences = _differences(kept, config)
         if not differences:
             return handle
+        if self._users and self._released.wait_for(lambda: not self._users, _ENDING_S):
+            return self._find(config)  # another job may have taken its place meanwhile
         if self._users:
             raise ConfigurationError(
                 f"a job of this process runs in a Spark session with other settings: {'; '.join(differences)}",
