@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copyreg
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
 from decimal import Decimal
@@ -213,8 +213,8 @@ def _exact_elements(tag: bytes) -> Encoder:
     return lambda key: tag + b"".join(map(encode_exactly, key)) + _END
 
 
-def _exact_set(key: Iterable[Any]) -> bytes:
-    return b"\x53" + b"".join(sorted(map(encode_exactly, key))) + _END
+def _exact_set(tag: bytes) -> Encoder:
+    return lambda key: tag + b"".join(sorted(map(encode_exactly, key))) + _END
 
 
 def _exact_dict(key: dict[Any, Any]) -> bytes:
@@ -289,7 +289,7 @@ _EXACT: dict[type, Encoder] = {
     tuple: _exact_elements(b"\x50"),
     list: _exact_elements(b"\x51"),
     dict: _exact_dict,
-    set: _exact_set,
-    frozenset: _exact_set,
+    set: _exact_set(b"\x53"),
+    frozenset: _exact_set(b"\x54"),
     Row: _exact_row,
 }

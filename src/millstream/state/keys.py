@@ -97,8 +97,10 @@ def canonical_entries(entries: list[tuple[Any, Any, Any]]) -> list[tuple[Any, An
     return [(entry[0], key, entry[2]) for key, entry in zip(canonical, entries, strict=True)]
 
 
-_known: dict[bytes, CanonicalKey] = {}
-"""Stand-ins that were made lately: making one copies what can be changed."""
+_PRECISE = frozenset({bool, bytes, float, int, NoneType, str})
+_FLAT = frozenset({frozenset, list, set, tuple})
+_known: dict[tuple[type, bytes], CanonicalKey] = {}
+"""Stand-ins that were made lately, of keys whose bytes tell all that there is to see of them."""
 _known_rows: dict[tuple[Any, ...], CanonicalKey] = {}
 """Those of rows of plain values, by names, kind and values: encoding takes much longer than hashing."""
 
@@ -111,11 +113,14 @@ def _stand_in(key: Any) -> CanonicalKey:
             f"a key of type {type(key).__name__} contains itself: {shorten(key)}",
             hint="Let the key selector return plain data.",
         ) from error
-    known = _known.get(identity)
+    kind = type(key)
+    if kind not in _PRECISE and not (kind in _FLAT and _PRECISE.issuperset(map(type, key))):
+        return CanonicalKey(identity, key)
+    known = _known.get((kind, identity))
     if known is None:
         if len(_known) >= _KNOWN_LIMIT:
             _known.clear()
-        known = _known[identity] = CanonicalKey(identity, key)
+        known = _known[kind, identity] = CanonicalKey(identity, key)
     return known
 
 
