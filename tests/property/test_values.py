@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -309,9 +310,18 @@ def build_step(stream: Any, step: tuple, tag: str) -> Any:
     return FUNCTIONS[step[0]](stream, tag)
 
 
+_MOST_RECORDS = 3_000
+
+
+class TooManyError(Exception):
+    """A program makes so much of its records that it would take minutes."""
+
+
 def expect(records: Records, steps: list) -> Records:
     for number, step in enumerate(steps):
         records = expect_step(records, step, f"{step[0]} {number}")
+        if len(records) > _MOST_RECORDS:
+            raise TooManyError
     return records
 
 
@@ -400,15 +410,14 @@ def expected(program: list) -> Counter:
 
 def check(new_environment: Any, program: list, *arguments: Any) -> None:
     wanted = expected(program)
-    if wanted.total() > 3_000:
-        return
     assert run(new_environment, program, *arguments) == wanted
 
 
 @settings(common, max_examples=25)
 @given(programs(), st.sampled_from(list(SHAPES)), st.sampled_from([1, 2]), st.sampled_from([1, 3, 5, 1000]))
 def test_what_is_changed_later_is_not_seen(new_environment, program, shape, parallelism, epoch):
-    check(new_environment, program, shape, "local", parallelism, epoch)
+    with suppress(TooManyError):
+        check(new_environment, program, shape, "local", parallelism, epoch)
 
 
 @pytest.mark.long
@@ -417,7 +426,8 @@ def test_what_is_changed_later_is_not_seen(new_environment, program, shape, para
 def test_what_is_changed_later_is_not_seen_in_many_programs(
     new_environment, program, shape, parallelism, epoch
 ):
-    check(new_environment, program, shape, "local", parallelism, epoch)
+    with suppress(TooManyError):
+        check(new_environment, program, shape, "local", parallelism, epoch)
 
 
 EVERYTHING = [

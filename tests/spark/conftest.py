@@ -46,7 +46,7 @@ class Processes:
         return self.find("millstream.runtime.slot.process")
 
     @staticmethod
-    def wait_until(condition: Callable[[], object], what: str, *, seconds: float = 30) -> None:
+    def wait_until(condition: Callable[[], object], what: str, *, seconds: float = 120) -> None:
         """Poll until `condition` holds."""
         deadline = time.monotonic() + seconds
         while not condition():

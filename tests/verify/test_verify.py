@@ -109,8 +109,8 @@ def test_what_results_depend_on_is_left_alone_and_said(program):
 
 def test_several_processes_find_the_same(program):
     path = program(BROKEN)
-    alone = run("--seeds", "30", "--vary", "epochs,faults", path).output
-    shared = run("--seeds", "30", "--vary", "epochs,faults", "--jobs", "2", path).output
+    alone = run("--seeds", "30", "--vary", "epochs,faults", path).stdout
+    shared = run("--seeds", "30", "--vary", "epochs,faults", "--jobs", "2", path).stdout
     assert shared.replace(" --jobs 2", "") == alone
 
 

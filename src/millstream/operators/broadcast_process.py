@@ -29,7 +29,6 @@ from millstream.operators.base import BatchHandler, Operator, OperatorSpec
 from millstream.operators.calls import call_each, emit_portion, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
-from millstream.operators.keys import keys_of
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import KeyedContext, KeyedTimers, NoTimers, ProcessContext
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
@@ -285,8 +284,7 @@ class KeyedBroadcastProcessOperator(KeyedFunctionOperator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each record of the keyed stream under its key."""
-        keys = keys_of(self._key_selector, values)
-        self._call_keyed(self._function.process_element, keys, values, timestamps)
+        self._call_keyed(self._function.process_element, self._key_selector, values, timestamps)
 
     def process_broadcast_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each broadcast record; there is no current key."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
-from itertools import chain, islice, repeat
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from millstream.common.output_tag import OutputTag
@@ -25,10 +25,7 @@ __all__ = [
     "emit_portion",
     "emit_produced",
     "emit_results",
-    "noted",
 ]
-
-_PORTION = 1_024
 
 Process = Callable[[Any, Any], Iterable[Any] | None]
 """A function of record (or timestamp) and context."""
@@ -100,26 +97,10 @@ def call_each_keyed(
     emit: Emit,
 ) -> Produced:
     """Call `process` for each record under its key, as `call_each` does; there is no current key afterwards."""
-    if state.touched is not None:
-        keys = noted(keys, state.touched)
     call = _call_unstamped if timestamps is None else _call_stamped
     made = call(process, context, state, keys, values, timestamps, emit)
     state.current_key = NO_KEY
     return made
-
-
-def noted(keys: Iterable[Any], touched: set[Any]) -> Iterator[Any]:
-    """Return the keys, each added to those that were used before it comes.
-
-    They are added a few at a time, so that their records are still in the processor's cache when they are processed.
-    """
-    return chain.from_iterable(_portions(iter(keys), touched))
-
-
-def _portions(remaining: Iterator[Any], touched: set[Any]) -> Iterator[list[Any]]:
-    while portion := list(islice(remaining, _PORTION)):
-        touched.update(portion)
-        yield portion
 
 
 # The two loops differ in the stamps only; one loop would cost the unstamped one a third of its speed.

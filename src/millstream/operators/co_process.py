@@ -23,7 +23,6 @@ from millstream.operators.base import BatchHandler, Operator, OperatorSpec
 from millstream.operators.calls import Process, call_each, emit_portion, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
-from millstream.operators.keys import keys_of
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import NoTimers, ProcessContext
 
@@ -112,13 +111,11 @@ class KeyedCoProcessOperator(KeyedFunctionOperator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each record of the first stream under its key."""
-        keys = keys_of(self._key_selector1, values)
-        self._call_keyed(self._function.process_element1, keys, values, timestamps)
+        self._call_keyed(self._function.process_element1, self._key_selector1, values, timestamps)
 
     def process_second_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each record of the second stream under its key."""
-        keys = keys_of(self._key_selector2, values)
-        self._call_keyed(self._function.process_element2, keys, values, timestamps)
+        self._call_keyed(self._function.process_element2, self._key_selector2, values, timestamps)
 
 
 def as_co_process(function: CoMapFunction | CoFlatMapFunction) -> CoProcessFunction:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from functools import partial
 from itertools import repeat
 from typing import Any
@@ -12,6 +12,7 @@ from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator
 from millstream.operators.calls import Process, Produced, call_each_keyed, emit_portion, emit_produced
 from millstream.operators.functions_adapter import open_function
+from millstream.operators.keys import keys_of
 from millstream.operators.portions import PORTION
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import KeyedContext, KeyedTimers
@@ -48,8 +49,13 @@ class KeyedFunctionOperator(Operator):
         return KeyedContext(timers, state)
 
     def _call_keyed(
-        self, process: Process, keys: Iterable[Any], values: list[Any], timestamps: list[int] | None
+        self,
+        process: Process,
+        select: Callable[[Any], Any],
+        values: list[Any],
+        timestamps: list[int] | None,
     ) -> None:
+        keys = keys_of(select, values, self._state.touched)
         emit = partial(emit_portion, self, self._output_type)
         produced = call_each_keyed(process, self._context, self._state, keys, values, timestamps, emit)
         emit_produced(self, produced, self._output_type)

@@ -10,7 +10,7 @@ from millstream.common.typeinfo import TypeInformation
 from millstream.operators.user_code import attach_element
 from millstream.state.keys import canonical_key, canonical_keys
 
-__all__ = ["TypedSelector", "key_list", "keys_of", "typed_selector"]
+__all__ = ["TypedSelector", "key_list", "key_portions", "keys_of", "typed_selector"]
 
 _PORTION = 1_024
 
@@ -46,16 +46,34 @@ def typed_selector(select: KeySelect, key_type: TypeInformation | None) -> KeySe
     return select if key_type is None or not key_type.adapts() else TypedSelector(select, key_type)
 
 
-def keys_of(select: KeySelect, values: list[Any]) -> Iterator[Any]:
-    """Return the canonical key of each record, selected a few records ahead of their use.
+def key_portions(
+    select: KeySelect, values: list[Any], touched: set[Any] | None
+) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Return a few records at a time with their canonical keys, so that both are in the processor's cache when used.
+
+    Args:
+        select: Gives a record's key.
+        values: The records.
+        touched: Gets the keys, those of a portion before it comes; None if nobody asks for them.
 
     Raises:
         ConfigurationError: If a key has no canonical form; the record is noted on it, as on a selector's own errors.
     """
-    if len(values) <= _PORTION:
-        return iter(key_list(select, values))
-    starts = range(0, len(values), _PORTION)
-    return chain.from_iterable(key_list(select, values[start : start + _PORTION]) for start in starts)
+    for start in range(0, len(values), _PORTION):
+        portion = values[start : start + _PORTION]
+        keys = key_list(select, portion)
+        if touched is not None:
+            touched.update(keys)
+        yield portion, keys
+
+
+def keys_of(select: KeySelect, values: list[Any], touched: set[Any] | None = None) -> Iterator[Any]:
+    """Return the canonical key of each record, as `key_portions` does; each key is there just before its use.
+
+    Raises:
+        ConfigurationError: As `key_portions` does.
+    """
+    return chain.from_iterable(keys for _, keys in key_portions(select, values, touched))
 
 
 def key_list(

@@ -25,7 +25,7 @@ from typing import Any
 
 from millstream.operators.value_kinds import ATOMIC
 
-__all__ = ["gives_atoms", "is_plain"]
+__all__ = ["changes_nothing", "gives_atoms", "is_plain"]
 
 _INSTRUCTIONS = """
 BINARY_OP BINARY_SLICE BINARY_SUBSCR BUILD_CONST_KEY_MAP BUILD_LIST BUILD_MAP BUILD_SET BUILD_SLICE BUILD_STRING
@@ -62,6 +62,24 @@ def is_plain(function: Any) -> bool:
     if isinstance(function, (type, BuiltinFunctionType)):
         return function in _PLAIN_CALLABLES
     return type(function) is itemgetter or gives_atoms(function)
+
+
+def changes_nothing(function: Any) -> bool:
+    """Return whether a callable is plain and does not change its arguments either, as `one += other` does of lists.
+
+    >>> changes_nothing(lambda one, other: (one[0], one[1] + other[1])), changes_nothing(min)
+    (True, True)
+    """
+    code = getattr(function, "__code__", None)
+    if code is not None and any(map(_is_in_place, dis.get_instructions(code))):
+        return False
+    return is_plain(function)
+
+
+def _is_in_place(instruction: dis.Instruction) -> bool:
+    return instruction.opname.startswith("INPLACE_") or (
+        instruction.opname == "BINARY_OP" and instruction.argrepr.endswith("=")
+    )
 
 
 def gives_atoms(function: Any) -> bool:

@@ -18,12 +18,12 @@ from millstream.common.time import MAX_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
 from millstream.common.types import Row
 from millstream.operators.base import Operator, OperatorSpec
-from millstream.operators.calls import noted
 from millstream.operators.functions_adapter import as_reduce, close_function, open_function
-from millstream.operators.keys import keys_of
+from millstream.operators.keys import key_portions, keys_of
+from millstream.operators.plain_functions import changes_nothing
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element, fit
-from millstream.operators.values import ATOMIC, copies, copy_of
+from millstream.operators.values import ATOMIC, all_immutable, copies, copy_of
 from millstream.state.keyed import NO_KEY
 
 __all__ = ["Aggregation", "ReduceSpec", "RollingAggregate"]
@@ -72,10 +72,10 @@ class ReduceOperator(Operator):
         self._table = state.table(_STATE)
         self._stamps = state.table(_STAMPS)
         open_function(self._function, OperatorRuntimeContext(self.context))
+        ours = isinstance(self._function, RollingAggregate)
         # Only such functions can have asked for state.
-        self._has_state = isinstance(self._function, ReduceFunction) and not isinstance(
-            self._function, RollingAggregate
-        )
+        self._has_state = isinstance(self._function, ReduceFunction) and not ours
+        self._changes_nothing = ours or changes_nothing(self._reduce)
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Reduce a batch, record by record."""
@@ -86,20 +86,38 @@ class ReduceOperator(Operator):
             self._stamps.update(zip(keys_of(self._key_selector, values), timestamps, strict=True))
 
     def _reduce_batch(self, values: list[Any]) -> list[Any]:
+        reduce = self._reduce_trusting if self._changes_nothing else self._reduce_looking
+        results: list[Any] = []
+        for portion, keys in key_portions(self._key_selector, values, self._state.touched):
+            results += reduce(portion, self._selecting(keys) if self._has_state else keys)
+        return results
+
+    def _reduce_trusting(self, values: list[Any], keys: Iterable[Any]) -> list[Any]:
+        """Reduce by a function of which no call changes what an earlier one has returned."""
         reduce, table = self._reduce, self._table
         results: list[Any] = []
         append, find = results.append, table.get
-        keys: Iterable[Any] = keys_of(self._key_selector, values)
-        if self._state.touched is not None:
-            keys = noted(keys, self._state.touched)
-        if self._has_state:
-            keys = self._selecting(keys)
         value = None
         try:
             for value, key in zip(values, keys, strict=True):
                 so_far = find(key, _MISSING)
-                result = value if so_far is _MISSING else reduce(so_far, value)
-                table[key] = result
+                table[key] = result = value if so_far is _MISSING else reduce(so_far, value)
+                append(result)
+        except BaseException as error:
+            attach_element(error, value)
+            raise
+        return results if all_immutable(results) else copies(results)
+
+    def _reduce_looking(self, values: list[Any], keys: Iterable[Any]) -> list[Any]:
+        """Reduce, with a look at each result before the next call may change it."""
+        reduce, table = self._reduce, self._table
+        results: list[Any] = []
+        append, find = results.append, table.get
+        value = None
+        try:
+            for value, key in zip(values, keys, strict=True):
+                so_far = find(key, _MISSING)
+                table[key] = result = value if so_far is _MISSING else reduce(so_far, value)
                 if type(result) is tuple:
                     for item in result:
                         if type(item) not in ATOMIC:

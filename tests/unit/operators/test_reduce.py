@@ -95,6 +95,15 @@ def test_what_is_nested_in_results_does_not_change_later():
     assert output.values == [("a", [1]), ("a", [1, 2]), ("a", [1, 2, 3])]
 
 
+def test_a_list_that_is_added_to_in_place_does_not_change_later():
+    def extend(a, b):
+        a += b[1:]
+        return a
+
+    output = reduced(extend, [["a", 1], ["a", 2], ["a", 3]])
+    assert output.values == [["a", 1], ["a", 1, 2], ["a", 1, 2, 3]]
+
+
 @pytest.mark.parametrize("function", [lambda a, b: a, RollingAggregate(Aggregation.MAX_BY, 1)])
 @pytest.mark.parametrize("make", [lambda *parts: list(parts), Row, lambda *parts: (*parts[:2], list(parts))])
 def test_whoever_changes_a_result_does_not_change_the_state(function, make):

@@ -21,7 +21,7 @@ from millstream.common import Row
 from millstream.common.output_tag import OutputTag
 from millstream.common.windows import TimeWindow
 from millstream.operators.map_loops import map_protected
-from millstream.operators.plain_functions import is_plain
+from millstream.operators.plain_functions import changes_nothing, is_plain
 from millstream.operators.value_kinds import Kind, kind_of
 from millstream.operators.values import all_immutable, claim, copies, copy_of, is_immutable, protect, take_all
 
@@ -350,6 +350,23 @@ def test_functions_that_only_compute_are_plain():
     ]
     assert all(map(is_plain, plain))
     assert not any(map(is_plain, others))
+    assert all(map(changes_nothing, plain))
+    assert not any(map(changes_nothing, others))
+
+
+def test_functions_that_add_to_their_arguments_change_something():
+    def extend(one, other):
+        one += other
+        return one
+
+    class Extend:
+        def reduce(self, one, other):
+            one[0] |= other[0]
+            return one
+
+    assert is_plain(extend)
+    assert not any(map(changes_nothing, [extend, Extend().reduce]))
+    assert changes_nothing(lambda one, other: one + other)
 
 
 def test_kinds_of_classes_are_found_by_what_their_objects_hold():

@@ -321,6 +321,7 @@ def _create_session(config: SessionConfig) -> SessionHandle:
     if not config.verbose:
         # A program that logs at INFO does not want to read of each connection to the JVM.
         logging.getLogger("py4j").setLevel(logging.WARNING)
+        logging.getLogger().addFilter(_is_not_of_a_lost_call)
     if SparkContext._gateway is None:
         jvm = start_jvm(find_java(), settings, verbose=config.verbose)
     try:
@@ -336,6 +337,11 @@ def _create_session(config: SessionConfig) -> SessionHandle:
     return SessionHandle(
         context, owned=True, jvm=jvm, interrupt_handler=interrupt_handler, verbose=config.verbose
     )
+
+
+def _is_not_of_a_lost_call(record: logging.LogRecord) -> bool:
+    """Keep back the tracebacks that py4j writes, as the program's own log, of calls to a JVM that has ended."""
+    return not (record.module == "java_gateway" and record.msg == "Exception while sending command.")
 
 
 def _note_error(*_: object) -> None:
