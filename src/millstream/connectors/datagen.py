@@ -7,6 +7,7 @@ from typing import Any
 
 from millstream.common.errors import ConfigurationError
 from millstream.connectors.index_splits import IndexEnumerator, IndexReader, cut, strides
+from millstream.operators.user_code import apply_to_each
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
 
 __all__ = ["DataGeneratorSource", "RateLimiterStrategy"]
@@ -90,4 +91,4 @@ class DataGeneratorSource(Source):
         """Make the reader of one subtask."""
         method = getattr(self._function, "map", None)
         function: Callable[[int], Any] = method if callable(method) else self._function
-        return IndexReader(lambda indices: list(map(function, indices)))
+        return IndexReader(lambda indices: apply_to_each(function, list(indices)))

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from millstream.common.typeinfo import TypeInformation
-from millstream.operators.user_code import attach_element
+from millstream.operators.user_code import apply_to_each, attach_element
 from millstream.state.keys import canonical_key, canonical_keys
 
 __all__ = ["TypedSelector", "key_list", "key_portions", "keys_of", "typed_selector"]
@@ -86,16 +86,11 @@ def key_list(
         values: The records.
         use: Makes something else of the keys as they were selected, one for each.
     """
-    keys: list[Any] = []
     key_type: TypeInformation | None = None
     if isinstance(select, TypedSelector):
         key_type = select.key_type
         select = select.select
-    try:
-        keys.extend(map(select, values))  # keeps those before an error
-    except BaseException as error:
-        attach_element(error, values[len(keys)])
-        raise
+    keys = apply_to_each(select, values)
     try:
         return use(keys if key_type is None else _typed(keys, key_type))
     except BaseException:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress, repeat
@@ -23,7 +23,7 @@ from millstream.operators.map_loops import map_protected
 from millstream.operators.plain_functions import gives_atoms, is_plain
 from millstream.operators.portions import LISTED, PORTION, in_portions, is_brief
 from millstream.operators.runtime_context import OperatorRuntimeContext
-from millstream.operators.user_code import attach_element, check_results, fit
+from millstream.operators.user_code import apply_to_each, attach_element, check_results, fit
 from millstream.operators.values import ATOMIC, all_immutable, protect, protect_produced
 
 __all__ = ["FilterSpec", "FlatMapSpec", "IdentitySpec", "MapSpec"]
@@ -80,32 +80,6 @@ class FilterSpec(OperatorSpec):
         return FilterOperator(self.function)
 
 
-def _apply(function: Callable[[Any], Any], values: list[Any]) -> list[Any]:
-    """Return `function` of each value; names the failing element on an error.
-
-    `map` takes a StopIteration of the function for the end of the batch, and would drop the rest of it.
-    """
-    return _apply_to(function, iter(values), values)
-
-
-def _apply_to(function: Callable[[Any], Any], remaining: Iterator[Any], values: list[Any]) -> list[Any]:
-    try:
-        results = list(map(function, remaining))
-    except BaseException as error:
-        attach_element(error, _last_taken(values, remaining))
-        raise
-    if len(results) != len(values):
-        stopped = RuntimeError("the function raised StopIteration, as next() does at the end of an iterator")
-        attach_element(stopped, _last_taken(values, remaining))
-        raise stopped
-    return results
-
-
-def _last_taken(values: list[Any], remaining: Iterator[Any]) -> Any:
-    # An exhausted list iterator gives 0 whichever way it ended, so the index is right for the last value too.
-    return values[len(values) - remaining.__length_hint__() - 1]  # type: ignore[attr-defined]
-
-
 def _filter_protected(function: Callable[[Any], bool], values: list[Any]) -> list[Any]:
     """Return `function` of each value; values that it wants are protected, in their list, before the next call."""
     remaining = iter(values)
@@ -117,7 +91,7 @@ def _filter_protected(function: Callable[[Any], bool], values: list[Any]) -> lis
             values[~remaining.__length_hint__()] = protect(value, 2)  # type: ignore[attr-defined]
         return kept
 
-    return _apply_to(keep, remaining, values)
+    return apply_to_each(keep, values, remaining=remaining)
 
 
 class _UserFunctionOperator(Operator):
@@ -143,7 +117,7 @@ class MapOperator(_UserFunctionOperator):
     ) -> None:
         super().__init__(function)
         self._map = as_map(function)
-        self._apply = _apply if is_plain(self._map) else map_protected
+        self._apply = apply_to_each if is_plain(self._map) else map_protected
         self._output_type = output_type
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
@@ -162,7 +136,7 @@ class FilterOperator(_UserFunctionOperator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Keep those records of a batch that the function wants."""
-        apply = _apply if self._plain or all_immutable(values) else _filter_protected
+        apply = apply_to_each if self._plain or all_immutable(values) else _filter_protected
         kept = apply(self._filter, values)
         stamps = None if timestamps is None else list(compress(timestamps, kept))
         self.output.emit(list(compress(values, kept)), stamps)

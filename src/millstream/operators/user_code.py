@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from operator import length_hint
 from typing import Any
 
 from millstream.common.errors import TypeMismatchError, shorten
 from millstream.common.typeinfo import TypeInformation
 
-__all__ = ["attach_element", "attached_element", "check_results", "check_type", "fit"]
+__all__ = ["apply_to_each", "attach_element", "attached_element", "check_results", "check_type", "fit"]
 
 _ATTRIBUTE = "__millstream_element__"
 
@@ -22,6 +23,35 @@ def attach_element(error: BaseException, element: object) -> None:
 def attached_element(error: BaseException) -> str | None:
     """Return the shortened element noted on an error, or None."""
     return getattr(error, _ATTRIBUTE, None)
+
+
+def apply_to_each(
+    function: Callable[..., Any],
+    values: list[Any],
+    *others: Iterable[Any],
+    remaining: Iterator[Any] | None = None,
+) -> list[Any]:
+    """Return what a function gives for each value; the failing one is noted on an error.
+
+    Args:
+        function: Called with a value, and what the others have in its place.
+        values: A batch.
+        others: Further arguments, at least as many of each as there are values.
+        remaining: The iterator over `values` that is to be used up, if the function looks at it.
+
+    Raises:
+        BaseException: What the function raised; RuntimeError for a StopIteration, which `map` takes for the end.
+    """
+    remaining = iter(values) if remaining is None else remaining
+    try:
+        results = list(map(function, remaining, *others))
+        if len(results) != len(values):
+            raise RuntimeError("the function raised StopIteration, as next() does at the end of an iterator")
+    except BaseException as error:
+        # An exhausted list iterator gives 0 whichever way it ended, so the index is right for the last value too.
+        attach_element(error, values[len(values) - length_hint(remaining) - 1])
+        raise
+    return results
 
 
 def check_results(what: str, results: object, element: object) -> None:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import repeat
-from operator import length_hint
 from typing import Any
 
 from millstream.common.batch import ACTIVE, IDLE, StreamStatus
@@ -30,7 +29,7 @@ from millstream.common.watermark_strategy import (
 from millstream.operators.base import EpochTime, Operator, OperatorReport, OperatorSpec, RestoreScope
 from millstream.operators.plain_functions import is_plain
 from millstream.operators.split_time import SplitTime
-from millstream.operators.user_code import attach_element
+from millstream.operators.user_code import apply_to_each, attach_element
 from millstream.operators.values import claim
 
 __all__ = ["SplitWatermarks", "WatermarksSpec"]
@@ -227,14 +226,7 @@ class SplitWatermarks(WatermarkOutput):
 
     def _extract(self, values: list[Any], timestamps: list[int] | None) -> list[int]:
         assert self._assigner is not None
-        remaining = iter(values)
-        try:
-            stamps = list(
-                map(self._assigner.extract_timestamp, remaining, timestamps or repeat(MIN_TIMESTAMP))
-            )
-        except BaseException as error:
-            attach_element(error, values[len(values) - length_hint(remaining) - 1])
-            raise
+        stamps = apply_to_each(self._assigner.extract_timestamp, values, timestamps or repeat(MIN_TIMESTAMP))
         if not all(type(stamp) is int for stamp in stamps):
             stamps = [_as_timestamp(stamp, value) for stamp, value in zip(stamps, values, strict=True)]
         return stamps

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any
 
 from millstream.common.error_display import is_our_file
@@ -39,18 +39,29 @@ def guarded(handler: Callable[..., Any], operator: str) -> Callable[..., Any]:
     return call
 
 
-@contextmanager
-def describing(subtask: int) -> Iterator[None]:
-    """Turn whatever is raised within into the error to report for it, `sys.exit()` too; interruptions pass."""
-    try:
-        yield
-    except BaseException as error:
-        if is_interruption(error):
-            raise
-        described = describe_failure(error, subtask)
-        if described is error:
-            raise
-        raise described from error
+class describing:
+    """Turns whatever is raised within into the error to report for it, `sys.exit()` too; interruptions pass.
+
+    No generator: one that is given a StopIteration, and raises another error because of it, is not heard.
+
+    Args:
+        subtask: Where it is raised.
+    """
+
+    def __init__(self, subtask: int) -> None:
+        self._subtask = subtask
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if error is None or is_interruption(error):
+            return
+        described = describe_failure(error, self._subtask)
+        if described is not error:
+            raise described from error
 
 
 def describe_failure(error: BaseException, subtask: int) -> MillstreamError:
