@@ -178,7 +178,7 @@ def test_signal_cancels_running_jobs_and_says_so(program, installed, number, cod
 def test_job_that_has_ended_is_not_cancelled():
     recorder = JobRecorder()
     recorder.jobs = [FakeJob("FINISHED"), FakeJob("RUNNING")]
-    recorder.cancel()
+    recorder.end()
     assert [job.calls for job in recorder.jobs] == [[], ["cancel", "wait"]]
 
 

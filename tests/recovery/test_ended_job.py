@@ -17,7 +17,7 @@ from millstream.common.crash_points import DRIVER_POINTS
 from millstream.runtime.job.results import read_results
 
 PROGRAM = """
-import os, pathlib, signal, sys
+import os, pathlib, signal, sys, time
 from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
 from millstream.common.accumulators import IntCounter
 from millstream.common.crash_points import set_crash_hook
@@ -43,6 +43,13 @@ class Work(MapFunction):
         self.seen.add(1)
         if mode == "fails" and value == 200:
             raise ValueError("this one I do not like")
+        if mode == "stuck" and value == 100 and not os.path.exists(directory + "/died"):
+            pathlib.Path(directory, "died").touch()
+            while True:
+                try:
+                    time.sleep(1)
+                except BaseException:
+                    pass
         if mode == "dies" and value == 1250 and not os.path.exists(directory + "/died"):
             pathlib.Path(directory, "died").touch()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -65,6 +72,9 @@ if mode == "killed":
     set_crash_hook(Kill())
 if mode == "endless":
     run(0, "out", count=10_000_000)
+if mode in ("steady", "stuck"):
+    run(0, "out", per_second=200)
+    sys.exit()
 result = run(0, "out")
 print("first", result.get_job_id(), result.get_accumulator_result("seen"))
 if mode == "dies":
@@ -175,8 +185,8 @@ def test_a_job_that_was_cancelled_is_not_started_again_and_again(tmp_path):
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("ha/*.recovery")) and time.monotonic() < deadline:
         time.sleep(0.02)
-    os.kill(running.pid, signal.SIGTERM)
-    assert running.wait(timeout=60) == 143
+    os.kill(running.pid, signal.SIGINT)
+    assert running.wait(timeout=60) == 130
     (ended,) = read_results(str(tmp_path / "ha"))
     assert (ended.status, ended.clean) == ("CANCELED", True)
     again = start(tmp_path, "works", recover=True)
@@ -191,6 +201,36 @@ def test_a_job_that_was_cancelled_is_not_started_again_and_again(tmp_path):
         timeout=60,
     ).stdout
     assert shown.startswith(f"{ended.job_id}  CANCELED    working  (ended 20")
+
+
+@pytest.mark.parametrize("runner", ["run", "python"])
+@pytest.mark.parametrize("mode", ["steady", "stuck"])
+def test_a_job_whose_driver_is_terminated_is_left_to_the_next(tmp_path, mode, runner):
+    """As in Flink: a pod that is evicted gets SIGTERM, and its job is not cancelled by that."""
+    head = command(tmp_path, mode) if runner == "run" else [sys.executable, *_program(tmp_path), mode]
+    environment = {**os.environ, "MILLSTREAM_CONFIG": json.dumps({"execution.target": "local"})}
+    running = subprocess.Popen(head, stderr=subprocess.PIPE, text=True, env=environment)
+    awaited = tmp_path / "died" if mode == "stuck" else tmp_path / "ha"
+    deadline = time.monotonic() + 60
+    while not (awaited.exists() and list(tmp_path.glob("ha/*.recovery"))) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(running.pid, signal.SIGTERM)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 143
+    assert 'job "working" was suspended, and can be recovered: --recover' in said
+    assert "cancelled" not in said
+    assert read_results(str(tmp_path / "ha")) == []
+    assert len(list(tmp_path.glob("ha/*.recovery"))) == 1
+    again = start(tmp_path, mode, recover=True)
+    assert again.returncode == 0, again.stderr
+    assert lines(tmp_path / "out") == ONCE
+    assert [each.status for each in read_results(str(tmp_path / "ha"))] == ["FINISHED"]
+    assert left(tmp_path) == []
+
+
+def _program(tmp_path):
+    *_, program, directory, _ = command(tmp_path, "")
+    return program, directory
 
 
 def test_each_job_of_a_program_has_its_own_result(tmp_path):

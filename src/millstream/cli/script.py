@@ -9,7 +9,8 @@ calls `sys.exit(code)`                          its own
 raises, or its job fails                        1; user's traceback or millstream's message
 has opened a Spark session whose JVM ended      75: what started it may start it again, with --recover
 is interrupted (Ctrl-C)                         130, after its jobs were cancelled
-is terminated (SIGTERM)                         143, after its jobs were cancelled
+is terminated (SIGTERM)                         143, after its jobs were cancelled, or suspended if another
+                                                driver can go on with them
 ==============================================  =====================================================
 """
 
@@ -30,7 +31,7 @@ from millstream.common.clock import SystemClock
 from millstream.common.error_display import describe_error
 from millstream.common.errors import JobDefinitionError, SessionLostError
 from millstream.common.pyflink_names import is_installed
-from millstream.common.signals import handle_once
+from millstream.common.signals import Terminated, handle_once
 from millstream.graph.ending import end_jobs
 from millstream.graph.launcher import (
     JobLauncher,
@@ -46,11 +47,7 @@ EXIT_FAILED = 1
 EXIT_SESSION_LOST = 75
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
-ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived; a KeyboardInterrupt, so that whoever waits gives up in the same way."""
+ENDED = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
 
 
 class JobRecorder(JobLauncher):
@@ -72,13 +69,21 @@ class JobRecorder(JobLauncher):
         self.jobs.append(job)
         return job
 
-    def cancel(self) -> None:
+    def end(self, *, suspend: bool = False) -> bool:
         """Cancel what runs and wait until it has ended, a while at most.
+
+        Args:
+            suspend: Whether jobs with which a later driver can go on are left to it.
+
+        Returns:
+            Whether any was left so.
 
         Raises:
             KeyboardInterrupt: If the wait was interrupted.
         """
-        end_jobs([job for job in self.jobs if job.status() not in ENDED], SystemClock())
+        running = [job for job in self.jobs if job.status() not in ENDED]
+        end_jobs(running, SystemClock(), suspend=suspend)
+        return any(job.is_suspended for job in running)
 
 
 @contextmanager
@@ -121,10 +126,10 @@ def run_program(
     except KeyboardInterrupt as interrupt:
         code = EXIT_TERMINATED if isinstance(interrupt, Terminated) else EXIT_INTERRUPTED
         try:
-            recorder.cancel()
+            suspended = recorder.end(suspend=code == EXIT_TERMINATED)
         except KeyboardInterrupt:
             os._exit(code)  # the second; SIGTERM has its default again and ends the process anyway
-        click.echo("cancelled", err=True)
+        click.echo("suspended" if suspended else "cancelled", err=True)
         return code
     except SystemExit as end:
         return _exit_code(end)

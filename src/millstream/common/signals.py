@@ -8,7 +8,11 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-__all__ = ["handle_once"]
+__all__ = ["Terminated", "handle_once"]
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived; a KeyboardInterrupt, so that whoever waits gives up in the same way."""
 
 
 def handle_once(number: int, handler: Callable[[int, FrameType | None], Any]) -> Any:

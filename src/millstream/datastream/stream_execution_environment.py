@@ -24,6 +24,7 @@ from millstream.common.job_client import JobClient
 from millstream.common.job_execution_result import JobExecutionResult
 from millstream.common.job_id import JobID
 from millstream.common.missing import explain_missing
+from millstream.common.signals import Terminated
 from millstream.common.type_variables import R
 from millstream.common.typeinfo import TypeInformation
 from millstream.common.watermark_strategy import WatermarkStrategy
@@ -296,6 +297,9 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
         job = self._launch(job_name)
         try:
             return _wait(job)
+        except Terminated:
+            job.suspend()
+            raise
         except KeyboardInterrupt:
             job.cancel()
             raise

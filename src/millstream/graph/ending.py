@@ -2,7 +2,7 @@
 
 ::
 
-    cancel ─► ended by itself ───────────────────────────────► done
+    cancel, or suspend ─► ended by itself ───────────────────────────────► done
                  └── GRACE_S ──► abandon: functions that do not return are left ─► ABORT_S ─► done, whatever there is
 """
 
@@ -21,15 +21,23 @@ GRACE_S = 1.0
 ABORT_S = 4.0
 
 
-def end_jobs(jobs: Iterable[RunningJob], clock: Clock) -> None:
+def end_jobs(jobs: Iterable[RunningJob], clock: Clock, *, suspend: bool = False) -> None:
     """Cancel jobs and wait until they have ended, five seconds at most.
+
+    Args:
+        jobs: Those that run.
+        clock: Time.
+        suspend: Whether jobs with which a later driver can go on are left to it.
 
     Raises:
         KeyboardInterrupt: If the wait was interrupted; the caller ends at once.
     """
     remaining = list(jobs)
     for job in remaining:
-        job.cancel()
+        if suspend:
+            job.suspend()
+        else:
+            job.cancel()
     remaining = _wait(remaining, clock, GRACE_S)
     remaining = [job for job in remaining if not job.abandon()]
     _wait(remaining, clock, ABORT_S)

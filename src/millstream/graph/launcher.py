@@ -135,14 +135,23 @@ class RunningJob(ABC):
     def cancel(self) -> None:
         """Ask the job to stop at once; output that was not committed is removed. Returns at once."""
 
+    def suspend(self) -> None:
+        """Ask the job to stop at once, as `cancel` does, and leave it to a later driver if one can go on with it."""
+        self.cancel()
+
     def abandon(self) -> bool:
         """Clean up as the process ends and the job does not: from now on nobody waits for its functions.
 
-        Called once, after `cancel`.
+        Called once, after `cancel` or `suspend`.
 
         Returns:
             Whether there is nothing more to wait for.
         """
+        return False
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether it stops, or has stopped, for a later driver to go on with it."""
         return False
 
     @abstractmethod

@@ -5,7 +5,9 @@ the program                                         its jobs
 ==================================================  ======================================================
 ends, or raises                                     are cancelled, but for those that a thread waits for
                                                     for which Python waits too
-is interrupted (Ctrl-C), or gets SIGTERM            are cancelled
+is interrupted (Ctrl-C)                             are cancelled
+gets SIGTERM                                        are cancelled; left to the next driver, if that can go on with
+                                                    them (`high-availability.storageDir`)
 gets a second signal                                are left; what they leave is removed by the next job
 ==================================================  ======================================================
 
@@ -57,6 +59,7 @@ class _Process:
         self._jobs: dict[int, Any] = {}
         self._arranged = False
         self._terminating = False
+        self._suspending = False
         self._hook: Any = None
 
     def enter(self, job: EndingJob) -> None:
@@ -88,14 +91,17 @@ class _Process:
         if not jobs:
             return
         for job in jobs:
-            _log.warning(
-                'job "%s" still ran as the program ended, and was cancelled; to wait for its end, call '
-                "get_job_execution_result().result() on its client",
-                job.name,
-            )
+            if self._suspending:
+                job.suspend()
+            if not job.is_suspended:  # one that is says so itself
+                _log.warning(
+                    'job "%s" still ran as the program ended, and was cancelled; to wait for its end, call '
+                    "get_job_execution_result().result() on its client",
+                    job.name,
+                )
         try:
             running: list[RunningJob] = jobs
-            end_jobs(running, SystemClock())
+            end_jobs(running, SystemClock(), suspend=self._suspending)
         except KeyboardInterrupt:
             os._exit(EXIT_INTERRUPTED)
 
@@ -108,7 +114,7 @@ class _Process:
 
     def _on_sigterm(self, _number: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        self._terminating = True
+        self._terminating = self._suspending = True
         raise SystemExit(EXIT_TERMINATED)
 
     def after_fork(self) -> None:

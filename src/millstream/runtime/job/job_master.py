@@ -91,6 +91,7 @@ class JobControl:
 
     Attributes:
         cancel: Stop at once; what is staged is removed.
+        suspended: Whether that is because the driver ends, and another is to go on with the job; set before `cancel`.
         stop: Read no more, finish what is there.
         wake: Set with any of the others, to end a wait.
         savepoints: Those that are asked for.
@@ -99,11 +100,16 @@ class JobControl:
     """
 
     cancel: threading.Event = field(default_factory=threading.Event)
+    suspended: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
     wake: threading.Event = field(default_factory=threading.Event)
     savepoints: deque[SavepointRequest] = field(default_factory=deque)
     stopping: SavepointRequest | None = None
     queries: deque[StateQuery] = field(default_factory=deque)
+
+    def cancelled(self) -> JobExecutionError:
+        """Return the error of a job that was told to stop."""
+        return JobExecutionError(f"the job was {'suspended' if self.suspended else 'cancelled'}")
 
 
 class StoppedWithSavepoint(Exception):
@@ -227,7 +233,7 @@ class JobMaster:
             if self._control.cancel.is_set() and (
                 isinstance(error, JobInterrupted) or not is_interruption(error)
             ):
-                raise _cancelled() from error
+                raise self._control.cancelled() from error
             raise
         finally:
             for request in self._control.savepoints:
@@ -274,7 +280,7 @@ class JobMaster:
     def _turn(self) -> bool:
         """Run an epoch if there is anything to do, else wait; return whether the job has ended."""
         if self._control.cancel.is_set():
-            raise _cancelled()
+            raise self._control.cancelled()
         if self._control.queries:
             answer_queries(self._control.queries, self._deployment.plan.job_graph, self._executor.query)
         self._watermarks.publish()
@@ -579,10 +585,6 @@ def _no_savepoint(error: BaseException) -> JobExecutionError:
         detail=describe_briefly(error),
         hint="Ask for it again if the job goes on.",
     )
-
-
-def _cancelled() -> JobExecutionError:
-    return JobExecutionError("the job was cancelled")
 
 
 @dataclass(slots=True)

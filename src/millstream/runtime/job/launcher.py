@@ -68,6 +68,7 @@ __all__ = ["DefaultLauncher"]
 log = logging.getLogger(__name__)
 
 _ABANDON_S = 2.0
+_ENDS = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
 
 
 class DefaultLauncher(JobLauncher):
@@ -160,6 +161,7 @@ class _Job(RunningJob):
         self._submission = submission
         self._clock = clock
         self._control = JobControl()
+        self._outlives_driver = traces.pointer is not None
         self._failure: BaseException | None = None
         self._ended = threading.Event()
         self._waiting: list[threading.Thread] = []
@@ -322,6 +324,17 @@ class _Job(RunningJob):
         self._control.cancel.set()
         self._control.wake.set()
 
+    def suspend(self) -> None:
+        """Ask the job to stop at once; with storage that outlives the driver a later one goes on with it."""
+        if not self._control.cancel.is_set():
+            self._control.suspended = self._outlives_driver
+        self.cancel()
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether a later driver is to go on with it; one that finished all the same is not."""
+        return self._control.suspended and self.status() != "FINISHED"
+
     @property
     def is_awaited(self) -> bool:
         """Whether a thread waits, or may do so, for which Python waits before the process ends."""
@@ -351,14 +364,14 @@ class _Job(RunningJob):
     ) -> Future[str]:
         """Ask for a savepoint."""
         request = SavepointRequest(directory, stop=stop, drain=drain)
-        if self.status() in {"FINISHED", "FAILED", "CANCELED"}:
+        if self.status() in _ENDS:
             request.done.set_exception(
                 JobExecutionError(f"a savepoint was asked for, but the job has ended: {self.status()}")
             )
             return request.done
         self._control.savepoints.append(request)
         self._control.wake.set()
-        if self.status() in {"FINISHED", "FAILED", "CANCELED"}:
+        if self.status() in _ENDS:
             self._fail_savepoints()
         return request.done
 
@@ -378,7 +391,7 @@ class _Job(RunningJob):
         query = StateQuery(uid, state, key, namespace)
         self._control.queries.append(query)
         self._control.wake.set()
-        if self.status() in {"FINISHED", "FAILED", "CANCELED"}:
+        if self.status() in _ENDS:
             self._fail_queries()
         return query.done
 

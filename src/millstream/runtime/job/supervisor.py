@@ -9,6 +9,7 @@
        │          │
        └─ RESTARTING                 (for as long as the restart strategy says)
     any of them but the ends, when cancelled ─► CANCELLING ─► CANCELED
+                              when its driver is told to end, and another can go on with the job ─► SUSPENDED
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from millstream.common.errors import (
     ConfigurationError,
     DriverSupersededError,
     JobDefinitionError,
-    JobExecutionError,
     MillstreamError,
     NotSerializableError,
     NotSupportedError,
@@ -51,10 +51,10 @@ __all__ = ["JobSupervisor"]
 log = logging.getLogger(__name__)
 
 _MOVES = {
-    "CREATED": {"RUNNING", "FAILING", "CANCELLING"},
-    "RUNNING": {"FINISHED", "FAILING", "CANCELLING"},
-    "FAILING": {"RESTARTING", "FAILED", "CANCELLING"},
-    "RESTARTING": {"CREATED", "CANCELLING"},
+    "CREATED": {"RUNNING", "FAILING", "CANCELLING", "SUSPENDED"},
+    "RUNNING": {"FINISHED", "FAILING", "CANCELLING", "SUSPENDED"},
+    "FAILING": {"RESTARTING", "FAILED", "CANCELLING", "SUSPENDED"},
+    "RESTARTING": {"CREATED", "CANCELLING", "SUSPENDED"},
     "CANCELLING": {"CANCELED"},
 }
 """Where a job may go from each status."""
@@ -131,7 +131,8 @@ class JobSupervisor:
     def status(self) -> str:
         """The Flink job status; any thread may ask."""
         status = self.history[-1][0]
-        return "CANCELLING" if status in _MOVES and self._control.cancel.is_set() else status
+        is_cancelled = self._control.cancel.is_set() and not self._control.suspended
+        return "CANCELLING" if status in _MOVES and is_cancelled else status
 
     @property
     def restarts(self) -> int:
@@ -187,9 +188,7 @@ class JobSupervisor:
             succeeded = True
         finally:
             try:
-                self._clean_up(
-                    "FINISHED" if succeeded else "CANCELED" if self._control.cancel.is_set() else "FAILED"
-                )
+                self._clean_up("FINISHED" if succeeded else self._unfinished())
             except DriverSupersededError:
                 succeeded = False
                 raise
@@ -204,8 +203,14 @@ class JobSupervisor:
         """
         if self.master is None or not self.master.abandon():
             return False
-        self._clean_up("CANCELED")
+        self._clean_up(self._unfinished())
         return True
+
+    def _unfinished(self) -> str:
+        """Return how a job ends that has not finished."""
+        if not self._control.cancel.is_set():
+            return "FAILED"
+        return "SUSPENDED" if self._control.suspended else "CANCELED"
 
     def _clean_up(self, status: str) -> None:
         """Note how the job ended, remove what it leaves, note that; what goes wrong does not change how it ended.
@@ -218,6 +223,12 @@ class JobSupervisor:
             return
         try:
             self._checkpoints.check_owner()
+            if status == "SUSPENDED":
+                log.warning(
+                    'job "%s" was suspended, and can be recovered: --recover', self._checkpoints.job_name
+                )
+                self._checkpoints.release()
+                return
             self._release_claimed()
             self._note_end(status)
         except DriverSupersededError as error:
@@ -291,6 +302,8 @@ class JobSupervisor:
     def _end(self, *, succeeded: bool) -> None:
         if succeeded:
             self._move("FINISHED")
+        elif self._unfinished() == "SUSPENDED":
+            self._move("SUSPENDED")
         elif self._control.cancel.is_set():
             self._move("CANCELLING")
             self._move("CANCELED")
@@ -332,7 +345,7 @@ class JobSupervisor:
         )
         self._wait(delay_ms)
         if self._control.cancel.is_set():
-            raise JobExecutionError("the job was cancelled") from error
+            raise self._control.cancelled() from error
 
     def _check_owner(self, error: BaseException) -> None:
         """See whether an error is one that another driver brought about: it removes what this one needs.
