@@ -16,6 +16,7 @@ import os
 from pathlib import Path
 
 from millstream.common.ids import new_id
+from millstream.common.private_files import create_own
 
 __all__ = ["make_directories", "publish", "sync_directory", "write_file"]
 
@@ -72,7 +73,7 @@ def write_file(path: str, data: bytes) -> None:
     """
     staged = f"{path}.{new_id()[:8]}.partial"
     try:
-        with open(staged, "xb") as file:
+        with create_own(staged) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

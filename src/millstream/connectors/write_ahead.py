@@ -176,7 +176,8 @@ class _WaitingFile:
     def is_noted(self) -> bool:
         """Return whether it is noted that the records were sent."""
         try:
-            return int(Path(self.note_path).read_text()) >= self.checkpoint_id
+            with open_own(self.note_path, current().trust) as note:
+                return int(note.read()) >= self.checkpoint_id
         except FileNotFoundError:
             return False
 

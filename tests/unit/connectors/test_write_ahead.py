@@ -10,6 +10,7 @@ import pytest
 from millstream.common import WatermarkStrategy
 from millstream.common.configuration import Configuration
 from millstream.common.errors import ConfigurationError, JobExecutionError, LostOutputError, SinkError
+from millstream.common.private_files import NotPrivateError
 from millstream.connectors.number_sequence import NumberSequenceSource
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.base import CheckpointCommitter, WriteAheadSink, WriterContext
@@ -329,3 +330,18 @@ def test_a_file_that_is_back_after_power_failed_is_not_sent_again(tmp_path):
     Path(committables[0].path).write_bytes(data)
     sink.build_committer().recover(committables)
     assert len(sent(tmp_path / "log")) == 1
+
+
+def test_nobody_else_can_write_the_note_that_records_were_sent(tmp_path):
+    sink = Logging(tmp_path / "log", directory=str(tmp_path / "w"))
+    committables = prepared(sink)
+    before = os.umask(0)
+    try:
+        sink.build_committer().commit(committables)
+    finally:
+        os.umask(before)
+    (note,) = (tmp_path / "w").glob("*.sent")
+    assert note.stat().st_mode & 0o022 == 0
+    note.chmod(0o666)
+    with pytest.raises(NotPrivateError, match="written by somebody else"):
+        sink.build_committer().recover(committables)
