@@ -32,6 +32,7 @@ from typing import Any
 
 from millstream.common.crash_points import reach
 from millstream.common.errors import MillstreamError, SinkError, shorten
+from millstream.common.interrupts import is_interruption
 from millstream.operators.user_code import attach_element
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
@@ -307,7 +308,9 @@ class _TransactionCommitter(Committer):
         for committable in committables:
             try:
                 self._sink.abort(committable)
-            except Exception as error:  # noqa: BLE001 - user code; the others have to be aborted as well
+            except BaseException as error:
+                if is_interruption(error):
+                    raise
                 log.warning("transaction %s could not be aborted: %s", shorten(committable), error)
 
     def close(self) -> None:
@@ -328,7 +331,9 @@ class _TransactionCommitter(Committer):
                 action(committable)
             except MillstreamError:
                 raise
-            except Exception as error:
+            except BaseException as error:
+                if is_interruption(error):
+                    raise
                 raise SinkError(
                     f"transaction could not be {what}: {type(error).__name__}: {error}",
                     detail=f"Sink {type(self._sink).__name__}, committable {shorten(committable)}.",

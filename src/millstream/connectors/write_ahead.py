@@ -39,6 +39,7 @@ from millstream.common.errors import (
     SinkError,
 )
 from millstream.common.file_systems import current
+from millstream.common.interrupts import is_interruption
 from millstream.common.pickling import dump_lasting
 from millstream.common.private_files import create_own, open_own, private_directory, user_directory
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
@@ -341,7 +342,9 @@ class _Outlet:
                 sent = self._sink.send_values(values, checkpoint_id, subtask)
             except MillstreamError:
                 raise
-            except Exception as error:
+            except BaseException as error:
+                if is_interruption(error):
+                    raise
                 raise self._unsent(waiting, f"{type(error).__name__}: {error}") from error
             if not sent:
                 raise self._unsent(waiting, "send_values returned False.")
