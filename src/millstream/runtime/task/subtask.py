@@ -301,9 +301,7 @@ class Subtask:
         began = self._monotonic()
         with describing(self.index):
             self.budget.begin(header.limits)
-            if self._merger is not None:
-                for block in blocks:
-                    self._merger.put(ChannelId(block.edge_id, block.sender), block.elements())
+            guarded(self._receive, self.operators[0][0].name)(blocks)
             if header.completed_checkpoint is not None:
                 self._notices.append(header.completed_checkpoint)
             self.budget.suspend = self._leave
@@ -315,6 +313,12 @@ class Subtask:
                 ORIGIN.operator = outer
         work = header.sources.get(self.operators[0][0].id)
         self._load.ran(began, pressed=work is not None and work.waits)
+
+    def _receive(self, blocks: list[Block]) -> None:
+        """Take what was sent; unpickling it may run user code."""
+        if self._merger is not None:
+            for block in blocks:
+                self._merger.put(ChannelId(block.edge_id, block.sender), block.elements())
 
     def _work(self, header: EpochHeader) -> None:
         operators = {node.id: (node, operator) for node, operator in self.operators}

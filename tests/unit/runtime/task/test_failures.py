@@ -36,6 +36,16 @@ class Partner:
         return Partner, (bad(self.value),)
 
 
+class Closed:
+    """Can be sent, but not received."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __setstate__(self, state):
+        raise ValueError("nobody opens me")
+
+
 def numbers(env):
     return env.from_collection(list(range(20)), Types.LONG())
 
@@ -57,15 +67,28 @@ JOBS = {
 }
 
 
-@pytest.mark.parametrize("name", JOBS)
-def test_a_stop_iteration_is_the_functions_error_and_ends_no_batch_early(name):
-    build, element = JOBS[name]
+def failure_of(build):
     options = {"execution.target": "local", "restart-strategy.type": "none", "parallelism.default": "2"}
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
     with pytest.raises(JobExecutionError) as raised, build(env).execute_and_collect() as results:
         list(results)
-    error = raised.value.__cause__
+    return raised.value.__cause__
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_stop_iteration_is_the_functions_error_and_ends_no_batch_early(name):
+    build, element = JOBS[name]
+    error = failure_of(build)
     assert isinstance(error, UserFunctionError), error
     assert "StopIteration" in error.user_traceback
     assert error.operator != "?"
     assert error.element == element or (element is None and "Partner" in str(error.element))
+
+
+def test_a_record_that_cannot_be_unpickled_names_the_operator_that_receives_it():
+    error = failure_of(
+        lambda env: numbers(env).map(Closed).rebalance().map(lambda closed: closed).name("receiver")
+    )
+    assert isinstance(error, UserFunctionError)
+    assert error.operator == "receiver"
+    assert "ValueError: nobody opens me" in error.user_traceback
