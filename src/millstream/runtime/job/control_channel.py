@@ -2,8 +2,8 @@
 
 ::
 
-    <status directory>/<job id>.control    JSON for this user only: process, name, address, secret
-                      /<job id>.sock       the socket; below /tmp if that path is too long for one
+    <status directory>/<job id>-<random>.control    JSON for this user only: process, name, address, secret
+                      /<job id>-<random>.sock       the socket; below /tmp if that path is too long for one
 
     ask ── connect, prove the secret (`runtime/connect`) ────► job
         ── {"command": "savepoint", "directory": ...} ───────►
@@ -11,6 +11,7 @@
 
 Messages are JSON: nothing is unpickled. A job is known from its start on; at its end it answers whoever still
 waits, and removes both files. Files of processes that were killed are removed by whoever looks for jobs.
+Each driver has files of its own: one that goes on with a job may begin before the one before it has ended.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ class ControlChannel:
 
     def __init__(self, job: ControlledJob) -> None:
         self._job = job
+        self._stem = f"{job.job_id}-{secrets.token_hex(4)}"
         self._secret = secrets.token_bytes(32)
         self._listener: Listener | None = None
         self._ended = threading.Event()
@@ -91,13 +93,12 @@ class ControlChannel:
     def start(self) -> None:
         """Listen, and let other processes of this user know."""
         directory = status_directory()
-        address = _socket_address(self._job.job_id)
+        address = _socket_address(self._stem)
         try:
             private_directory("jobs")
             if address.parent != directory:
                 private_directory("jobs", base=_SHORT_DIRECTORY)
-            if all(job.job_id != self._job.job_id for job in find_jobs()):
-                _remove(self._job.job_id)  # what this very job left behind when its driver was killed
+            find_jobs()  # which removes what this very job left behind when its driver was killed
             stream = socket.socket(socket.AF_UNIX)
             self._listener = Listener(
                 stream,
@@ -132,18 +133,18 @@ class ControlChannel:
             "address": str(address),
             "secret": self._secret.hex(),
         }
-        partial = directory / f"{self._job.job_id}.control.partial"
+        partial = directory / f"{self._stem}.control.partial"
         with open(
             os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
         ) as file:
             json.dump(document, file)
-        os.replace(partial, directory / f"{self._job.job_id}.control")
+        os.replace(partial, directory / f"{self._stem}.control")
 
     def _withdraw(self) -> None:
         listener, self._listener = self._listener, None
         if listener is None:
             return
-        _remove(self._job.job_id)
+        _remove(self._stem)
         listener.close()
 
     def _converse(self, channel: Channel) -> None:
@@ -238,7 +239,7 @@ class JobHandle:
 
 
 def find_jobs() -> list[JobHandle]:
-    """Return the jobs of this user that run on this machine, by start.
+    """Return the jobs of this user that run on this machine, by start; of several drivers of one job the last.
 
     Raises:
         NotPrivateError: If the directory belongs to somebody else.
@@ -259,18 +260,19 @@ def find_jobs() -> list[JobHandle]:
             )
         else:
             _remove(path.stem)
-    return sorted(found, key=lambda job: (job.started_ms, job.job_id))
+    found.sort(key=lambda job: (job.started_ms, job.job_id))
+    return list({job.job_id: job for job in found}.values())
 
 
-def _remove(job_id: str) -> None:
-    control = status_directory() / f"{job_id}.control"
-    for path in (control, control.with_suffix(".control.partial"), _socket_address(job_id)):
+def _remove(stem: str) -> None:
+    control = status_directory() / f"{stem}.control"
+    for path in (control, control.with_suffix(".control.partial"), _socket_address(stem)):
         path.unlink(missing_ok=True)
 
 
-def _socket_address(job_id: str) -> Path:
+def _socket_address(stem: str) -> Path:
     """Return where a job listens: beside its status file, unless a socket's address cannot be that long."""
-    address = status_directory() / f"{job_id}.sock"
+    address = status_directory() / f"{stem}.sock"
     if fits(address):
         return address
     return user_directory("jobs", base=_SHORT_DIRECTORY) / address.name

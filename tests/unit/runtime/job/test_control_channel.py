@@ -97,3 +97,34 @@ def test_jobs_of_another_users_making_are_not_believed(public, nobody):
     nobody.do(lambda: directory.mkdir(parents=True, mode=0o700))
     with pytest.raises(NotPrivateError):
         find_jobs()
+
+
+def driver(job_id, *, started_ms):
+    """Begin the channel of one driver of a job."""
+    channel = ControlChannel(
+        ControlledJob(
+            job_id=job_id,
+            name="orders",
+            started_ms=started_ms,
+            status=lambda: {"since": started_ms},
+            savepoint=lambda directory, stop, drain: Future(),
+            cancel=lambda: None,
+        )
+    )
+    channel.start()
+    return channel
+
+
+def test_a_driver_is_steered_that_goes_on_with_a_job_before_the_one_before_it_has_ended(public):
+    job_id = uuid.uuid4().hex
+    former, latter = driver(job_id, started_ms=1), driver(job_id, started_ms=2)
+    try:
+        (job,) = find_jobs()
+        assert job.ask("status") == {"since": 2}
+        former.close()
+        (job,) = find_jobs()
+        assert job.ask("status") == {"since": 2}
+    finally:
+        latter.close()
+    assert find_jobs() == []
+    assert [path.name for path in status_directory().iterdir()] == []
