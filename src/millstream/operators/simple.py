@@ -94,6 +94,9 @@ def _filter_protected(function: Callable[[Any], bool], values: list[Any]) -> lis
     return apply_to_each(keep, values, remaining=remaining)
 
 
+_Apply = Callable[[Callable[[Any], Any], list[Any]], list[Any]]
+
+
 class _UserFunctionOperator(Operator):
     """Opens and closes a user's function."""
 
@@ -117,7 +120,7 @@ class MapOperator(_UserFunctionOperator):
     ) -> None:
         super().__init__(function)
         self._map = as_map(function)
-        self._apply = apply_to_each if is_plain(self._map) else map_protected
+        self._apply: _Apply = apply_to_each if is_plain(self._map) else map_protected
         self._output_type = output_type
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
@@ -136,7 +139,7 @@ class FilterOperator(_UserFunctionOperator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Keep those records of a batch that the function wants."""
-        apply = apply_to_each if self._plain or all_immutable(values) else _filter_protected
+        apply: _Apply = apply_to_each if self._plain or all_immutable(values) else _filter_protected
         kept = apply(self._filter, values)
         stamps = None if timestamps is None else list(compress(timestamps, kept))
         self.output.emit(list(compress(values, kept)), stamps)
