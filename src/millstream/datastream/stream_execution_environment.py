@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from millstream.common import options, options_python
 from millstream.common.configuration import ConfigSource, Configuration
+from millstream.common.declared import as_declared
 from millstream.common.error_display import show_uncaught_errors
 from millstream.common.errors import (
     ConfigurationError,
@@ -398,7 +399,7 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
         strategy: WatermarkStrategy,
         type_info: TypeInformation | None,
     ) -> DataStream:
-        return self._add_source_spec(name, SourceSpec(source, strategy, type_info))
+        return self._add_source_spec(name, SourceSpec(source, as_declared(strategy), type_info))
 
     def _add_source_spec(self, name: str, spec: SourceSpec) -> DataStream:
         source = spec.source

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from millstream.common.declared import as_declared
 from millstream.common.errors import TypeMismatchError, shorten
 from millstream.common.functions import (
     FilterFunction,
@@ -73,12 +74,12 @@ def as_reduce(function: ReduceFunction | Callable[[Any, Any], Any]) -> Callable[
 
 
 def as_key_selector(selector: KeySelector | Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return what gives a record's key; pickles by cloudpickle. A KeySelector's `open` is not called.
+    """Return what gives a record's key, as it is now; pickles by cloudpickle. A KeySelector's `open` is not called.
 
     Raises:
         TypeMismatchError: If it is neither a KeySelector nor a callable.
     """
-    return _as_callable(selector, KeySelector, "get_key")
+    return as_declared(_as_callable(selector, KeySelector, "get_key"))
 
 
 def _as_callable(function: Any, kind: type[Function], method: str) -> Callable[..., Any]:

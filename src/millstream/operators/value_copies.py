@@ -8,6 +8,7 @@ are one in its copy. No class is looked up by name, so classes of the main modul
 from __future__ import annotations
 
 import copyreg
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ Memo = dict[int, tuple[Any, Any]]
 """Original and copy by the original's id; the originals are held so that no id is given again."""
 
 _PROTOCOL = 4
+_MOST_CALLS = 100_000
 
 
 def copy_of(value: Any) -> Any:
@@ -53,7 +55,25 @@ def copy_of(value: Any) -> Any:
                 break
         else:
             return Row.of(value._fields, value._values.copy(), value._row_kind)
-    return _copy(value, {})
+    try:
+        return _copy(value, {})
+    except RecursionError:
+        return _copy_deep(value)
+
+
+def _copy_deep(value: Any) -> Any:
+    """Copy what is nested deeply, such as a linked list; what is too deep even so is its own copy.
+
+    Calls from Python to Python, as all here are, take no room on C's stack.
+    """
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + _MOST_CALLS)
+    try:
+        return _copy(value, {})
+    except RecursionError:
+        return value
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def _copy(value: Any, memo: Memo) -> Any:
@@ -151,6 +171,8 @@ def _copy_object(value: Any, memo: Memo) -> Any:
     """Copy by what the object tells pickle; one that cannot be pickled is its own copy."""
     try:
         made = _rebuild(value, memo)
+    except RecursionError:
+        raise
     except Exception:  # noqa: BLE001 - any object may refuse in any way; exchanges say what cannot be pickled
         made = value
     memo[id(value)] = value, made

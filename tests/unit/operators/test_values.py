@@ -207,6 +207,25 @@ def test_objects_that_are_one_within_a_value_are_one_in_its_copy():
     assert copied is not ring
 
 
+class Node:
+    def __init__(self, following):
+        self.following = following
+
+
+def test_what_is_nested_deeply_is_copied_to_its_end():
+    first = end = Node(None)
+    for _ in range(5_000):
+        first = Node(first)
+    copied = copy_of(first)
+    while copied.following is not None:
+        copied = copied.following
+    assert copied is not end
+    nested = []
+    for _ in range(5_000):
+        nested = [nested]
+    assert copy_of(nested) is not nested
+
+
 def test_what_pickle_knows_by_name_has_no_copy():
     assert copy_of([ONLY])[0] is ONLY
 

@@ -20,6 +20,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
+from millstream.common.declared import as_declared
 from millstream.common.errors import (
     ConfigurationError,
     JobDefinitionError,
@@ -400,7 +401,7 @@ class DataStream(OperatorSettings, Generic[T]):
             isinstance(partitioner, Function) or not callable(partitioner)
         ):
             raise TypeMismatchError(f"a {type(partitioner).__name__} is not a Partitioner")
-        return self._repartition(CustomPartitioning(partitioner, as_key_selector(key_selector)))
+        return self._repartition(CustomPartitioning(as_declared(partitioner), as_key_selector(key_selector)))
 
     # Sinks
 
@@ -607,7 +608,9 @@ def transform(
         for index, stream in enumerate(inputs)
         for port in stream._ports
     ]
-    transformation = environment._add_transformation(name, spec, edges)
+    # A sink's other half runs here and may refer to what the program has.
+    declared = spec if isinstance(spec, SinkSpec) else as_declared(spec)
+    transformation = environment._add_transformation(name, declared, edges)
     return DataStream(environment, (Port(transformation),), output_type)
 
 

@@ -125,12 +125,19 @@ class _ProgramRecorder(MainRecorder):
         imported = {name for name in _imports_of_main() if name.partition(".")[0] in packages}
         return MainModule(
             getattr(sys.modules[MAIN], "__file__", None),
-            [each for each in objects if names.get(each.__qualname__) is each],
+            [each for each in objects if _is_of_main(each, names.get(each.__qualname__))],
             modules,
             tuple(sorted((self._submodules | imported) & sys.modules.keys())),
             tuple(sys.argv),
             sys.getrecursionlimit(),
         )
+
+
+def _is_of_main(met: Any, found: Any) -> bool:
+    """Return whether what was met is what the main module has; functions were copied when they were declared."""
+    if isinstance(met, FunctionType) and isinstance(found, FunctionType):
+        return met.__code__ == found.__code__
+    return met is found
 
 
 def _used_submodules(function: FunctionType) -> Iterator[str]:
