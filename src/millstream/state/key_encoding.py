@@ -33,6 +33,7 @@ Encoder = Callable[[Any], bytes]
 
 _END = b"\x00"
 _NAN_BITS = 0x7FF8 << 48
+_NOT_A_TIME = b"\x28"
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -157,6 +158,8 @@ def _decimal(key: Decimal) -> bytes:
 
 
 def _datetime(key: datetime) -> bytes:
+    if key != key:  # the NaT of pandas, which is a datetime
+        return _NOT_A_TIME
     aware = key.tzinfo is not None
     naive = key.astimezone(UTC).replace(tzinfo=None) if aware else key
     return (b"\x43" if aware else b"\x42") + _int((naive - _EPOCH) // _MICROSECOND)
@@ -184,11 +187,32 @@ def _dataclass(key: Any) -> bytes:
 
 
 def _numpy(key: Any) -> bytes:
-    return encode_key(key.item())
+    item = key.item()
+    return encode_exactly(key) if type(item) is type(key) else encode_key(item)
 
 
 def _exact_numpy(key: Any) -> bytes:
-    return encode_exactly(key.item())
+    if key.dtype.kind in "mM":
+        return b"\x2a" + _escaped(key.dtype.str.encode()) + _int(int(key.astype("int64")))
+    item = key.item()
+    if type(item) is type(key):  # more digits than a float has
+        return b"\x29" + _escaped(repr(key).encode())
+    return encode_exactly(item)
+
+
+def _exact_datetime(key: datetime) -> bytes:
+    if key != key:
+        return _NOT_A_TIME
+    return _datetime(key) + _nanoseconds(getattr(key, "nanosecond", 0))
+
+
+def _exact_timedelta(key: timedelta) -> bytes:
+    return b"\x44" + _int(key // _MICROSECOND) + _nanoseconds(getattr(key, "nanoseconds", 0))
+
+
+def _nanoseconds(rest: int) -> bytes:
+    """Return the bytes of what pandas' times have beside microseconds; none if that is nothing."""
+    return b"\x45" + _int(rest) if rest else b""
 
 
 def _exact_bool(key: bool) -> bytes:
@@ -284,7 +308,8 @@ _EXACT: dict[type, Encoder] = {
     float: _exact_float,
     complex: _exact_complex,
     Decimal: _exact_decimal,
-    timedelta: lambda key: b"\x44" + _int(key // _MICROSECOND),
+    datetime: _exact_datetime,
+    timedelta: _exact_timedelta,
     bytearray: lambda key: b"\x12" + _escaped(bytes(key)),
     tuple: _exact_elements(b"\x50"),
     list: _exact_elements(b"\x51"),

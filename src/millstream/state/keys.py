@@ -9,7 +9,8 @@ nearly all, are what the user gave::
     (1, True), ("AA", [1, 2])                                 CanonicalKey(bytes)
 
 Equal dicts and sets are one key in whatever order they were built (in PyFlink the order decides), and -0.0 is not 0.0.
-Subclasses of int, str, bytes, tuple, ... count as those.
+Subclasses of int, str, bytes, tuple, ... count as those. What a class of the user's says to be equal (`__eq__`, fields
+that are not compared) does not count, as in PyFlink: key groups could not follow it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from itertools import chain
-from types import NoneType
+from types import FunctionType, NoneType
 from typing import Any
 from uuid import UUID
 
@@ -140,7 +141,10 @@ def _tuple(key: tuple[Any, ...]) -> Any:
 
 
 def _numpy(key: Any) -> Any:
-    return _stand_in(key) if type(canonical_key(key.item())) is CanonicalKey else key
+    item = key.item()
+    if key.dtype.kind in "mM" or type(item) is type(key):  # times of many units; more digits than a float has
+        return _stand_in(key)
+    return _stand_in(key) if type(canonical_key(item)) is CanonicalKey else key
 
 
 def _row(key: Row) -> CanonicalKey:
@@ -178,15 +182,30 @@ def _is_plain(key: Any) -> bool:
 def _form_of(kind: type) -> Form:
     if is_enum_or_type(kind):
         return _itself
+    if kind.__name__ == "NaTType":  # of pandas: a datetime that is not equal to itself
+        return _stand_in
     for base in kind.__mro__[1:]:
         if base in _FORMS and base is not object:
-            return _FORMS[base]
+            return _stand_in if _compares_in_its_own_way(kind, base) else _FORMS[base]
     if kind.__module__ == "numpy" and callable(getattr(kind, "item", None)) and kind.__hash__ is not None:
         return _numpy
     parameters = kind.__dict__.get("__dataclass_params__")
-    if parameters is not None and parameters.frozen and parameters.eq and "__eq__" in kind.__dict__:
+    if parameters is not None and parameters.frozen and parameters.eq and _compares_all_fields(kind):
         return _frozen_form(kind)
     return _stand_in
+
+
+def _compares_in_its_own_way(kind: type, base: type) -> bool:
+    """Return whether a class below `base` says itself what is equal: dicts ask it, key groups do not."""
+    below = kind.__mro__[: kind.__mro__.index(base)]
+    return any(isinstance(vars(each).get("__eq__"), FunctionType) for each in below)
+
+
+def _compares_all_fields(kind: type) -> bool:
+    """Return whether a dataclass compares as the tuple of all its fields does, by the method made for it."""
+    compare = kind.__dict__.get("__eq__")
+    made = isinstance(compare, FunctionType) and compare.__code__.co_filename == "<string>"
+    return made and all(field.compare for field in kind.__dataclass_fields__.values())  # type: ignore[attr-defined]
 
 
 _FORMS: dict[type, Form] = {

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections import namedtuple
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from millstream.common.errors import ConfigurationError
@@ -43,6 +45,31 @@ class Plain:
         return f"Plain({self.held!r})"
 
 
+@dataclass(frozen=True)
+class Noted:
+    x: int
+    note: str = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Folded:
+    name: str
+
+    def __eq__(self, other):
+        return isinstance(other, Folded) and self.name.lower() == other.name.lower()
+
+    def __hash__(self):
+        return hash(self.name.lower())
+
+
+class FoldedText(str):
+    def __eq__(self, other):
+        return isinstance(other, FoldedText) and self.lower() == other.lower()
+
+    def __hash__(self):
+        return hash(self.lower())
+
+
 Pair = namedtuple("Pair", "one two")
 
 DIFFERENT = [
@@ -61,6 +88,15 @@ DIFFERENT = [
         timedelta(1),
         timedelta(days=2),
     ),
+    *(Noted(1, "a"), Noted(1, "b"), Folded("a"), Folded("A"), FoldedText("a"), FoldedText("A")),
+    *(
+        np.datetime64("2013-01-01"),
+        np.datetime64("2013-01-01", "s"),
+        np.datetime64("NaT"),
+        np.timedelta64("NaT"),
+    ),
+    *(pd.NaT, [pd.Timestamp(1)], [pd.Timestamp(2)], [pd.Timedelta(1)], [pd.Timedelta(2)]),
+    *(np.longdouble(1) / 3, np.clongdouble(1)),
 ]
 SAME = [
     (NAN, -NAN),
@@ -73,6 +109,10 @@ SAME = [
     (Pair(1, 2), (1, 2)),
     (Decimal("1.0"), Decimal("1.00")),
     (Row(a=1, b=[2]), Row(a=1, b=[2])),
+    (Noted(1, "a"), Noted(1, "a")),
+    ((1, np.datetime64("NaT")), (1, np.datetime64("NaT"))),
+    ((1, pd.NaT), (1, pd.NaT)),
+    (np.longdouble("nan"), np.longdouble("nan")),
 ]
 
 
