@@ -12,7 +12,7 @@ from typing import Any
 
 import cloudpickle
 
-from millstream.common.errors import InterpreterError, NotSerializableError
+from millstream.common.errors import InterpreterError, JobDefinitionError, NotSerializableError
 from millstream.common.file_systems import FileSystemSettings
 from millstream.graph.epoch_plan import EpochPlan
 from millstream.runtime.checkpoint.orders import RestoreOrder
@@ -69,10 +69,13 @@ def dump_deployment(deployment: Deployment) -> bytes:
 
     Raises:
         NotSerializableError: If a user's function cannot be pickled; names operator and reason.
+        JobDefinitionError: If a module that is being imported runs the job, and the job needs it.
     """
     try:
         rest = replace(deployment, dependencies=Dependencies())
         return pickle.dumps(deployment.dependencies, protocol=5) + dump_program(rest)
+    except JobDefinitionError:
+        raise
     except Exception as error:
         raise _not_serializable(deployment, error) from error
 

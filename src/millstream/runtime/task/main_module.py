@@ -25,6 +25,7 @@ from itertools import chain
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from millstream.common.errors import JobDefinitionError
 from millstream.common.pickling import IS_OF_SLOT
 from millstream.runtime.checkpoint.main_classes import MAIN, MainRecorder, register_main_classes
 
@@ -106,6 +107,8 @@ class _ProgramRecorder(MainRecorder):
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, ModuleType):
             self._modules.add(obj.__name__)
+        elif isinstance(obj, (FunctionType, type)):
+            _check_imported(obj)
         reduced = super().reducer_override(obj)
         if isinstance(obj, FunctionType) and reduced is not NotImplemented:
             self._functions.append(obj)
@@ -130,6 +133,23 @@ class _ProgramRecorder(MainRecorder):
             tuple(sorted((self._submodules | imported) & sys.modules.keys())),
             tuple(sys.argv),
             sys.getrecursionlimit(),
+        )
+
+
+def _check_imported(obj: Any) -> None:
+    """Refuse what a slot would have to import and cannot: its module, whose import has not ended, runs the job.
+
+    Raises:
+        JobDefinitionError: If so; in this process the slot would wait for the import, and the import for the job.
+    """
+    module = sys.modules.get(obj.__module__ or "")
+    spec = getattr(module, "__spec__", None)
+    if getattr(spec, "_initializing", False) and getattr(module, obj.__qualname__, None) is obj:
+        raise JobDefinitionError(
+            f'module "{obj.__module__}" runs a job while it is imported, and the job uses its "{obj.__qualname__}"',
+            detail="Slots import the modules of a job's functions, so this one would run the job again.",
+            hint='Put what runs the job below `if __name__ == "__main__":` or into a function, or start the file '
+            "itself: python job.py, millstream run job.py.",
         )
 
 

@@ -4,10 +4,12 @@ import io
 import pickle
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from types import ModuleType
 
 import pytest
 
+from millstream.common.errors import JobDefinitionError
 from millstream.common.pickling import dump_lasting
 from millstream.runtime.task.main_module import MainModule, dump_program, load_program
 
@@ -49,6 +51,16 @@ def test_imports_of_packages_that_are_not_used_are_not_repeated(main, tmp_path):
     main.__file__ = str(path)
     define(main, path.read_text())
     assert load(dump_program(main.f))[1].submodules == ("xml.sax.handler",)
+
+
+def test_a_module_that_runs_a_job_while_it_is_imported_is_told(main, tmp_path, monkeypatch):
+    text = "from millstream.runtime.task.main_module import dump_program\ndef f(): pass\n"
+    (tmp_path / "runs_while_imported.py").write_text(f"{text}dump_program(lambda: None)\ndump_program(f)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        JobDefinitionError, match='"runs_while_imported" runs a job while it is imported.*"f"'
+    ):
+        import_module("runs_while_imported")
 
 
 def test_module_that_is_not_here_is_told_and_no_error(caplog):
