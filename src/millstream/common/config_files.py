@@ -90,6 +90,9 @@ def _files(environment: Mapping[str, str], directory: Path | None) -> Iterator[P
         return
     flink = environment.get(_FLINK_VARIABLE)
     if flink:
+        if not Path(flink).is_dir() and (flink, "") not in _warned:
+            _warned.add((flink, ""))
+            _LOG.warning("%s names %s, which is no directory: no config.yaml is read", _FLINK_VARIABLE, flink)
         yield from [path for name in _FLINK_FILES if (path := Path(flink, name)).is_file()][:1]
     try:
         here = Path.cwd() if directory is None else directory

@@ -228,11 +228,14 @@ def current_key(key: str) -> str:
 def find_intended_key(key: str) -> str | None:
     """Return the option's key that one which is no option's looks like; None if it may be a user's own.
 
-    >>> find_intended_key("execution.checkpointing.intervall")
-    'execution.checkpointing.interval'
+    >>> find_intended_key("execution.checkpointing.intervall"), find_intended_key("parallelism")
+    ('execution.checkpointing.interval', 'parallelism.default')
     """
     if find_option(key) is not None or key.startswith(SPARK_PREFIX):
         return None
+    below = [option for option in _BY_KEY if option.startswith(f"{key}.")]
+    if len(below) == 1:
+        return below[0]
     # Needed for mistakes only.
     from difflib import get_close_matches
 

@@ -179,3 +179,18 @@ def test_mistyped_keys_are_told_once_with_the_right_one(project, caplog):
     assert len(said) == 2
     assert 'line 2: no option is named "parallelism.defualt"; did you mean "parallelism.default"?' in said[0]
     assert '"millstream.whatever"' in said[1]
+
+
+def test_a_directory_of_flink_that_is_not_there_is_told_once(tmp_path, caplog):
+    gone = str(tmp_path / "conf")
+    for _ in range(2):
+        assert read_settings({"FLINK_CONF_DIR": gone}, tmp_path) == []
+    assert [record.getMessage() for record in caplog.records] == [
+        f"FLINK_CONF_DIR names {gone}, which is no directory: no config.yaml is read"
+    ]
+
+
+def test_a_key_that_is_the_beginning_of_one_option_is_told(project, caplog):
+    (project / "millstream.toml").write_text("parallelism = 3\n")
+    read_settings({}, project)
+    assert 'did you mean "parallelism.default"?' in caplog.text
