@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import copyreg
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 from millstream.common.types import Row
@@ -156,7 +158,35 @@ def _copy_row(value: Row, memo: Memo) -> Row:
     return made
 
 
+def _copy_view(method: str) -> Callable[[Any, Memo], Any]:
+    """Return what copies a view of a dict, which pickle does not take: the same view of a copy."""
+
+    def copy_view(value: Any, memo: Memo) -> Any:
+        mapping = value.mapping
+        whole = OrderedDict(mapping) if isinstance(value, _ORDERED_VIEWS) else dict(mapping)
+        made = getattr(_copy(whole, memo), method)()
+        memo[id(value)] = value, made
+        return made
+
+    return copy_view
+
+
+def _copy_proxy(value: Any, memo: Memo) -> Any:
+    made = MappingProxyType(_copy(dict(value), memo))
+    memo[id(value)] = value, made
+    return made
+
+
+_ORDERED = OrderedDict[Any, Any]()
+_ORDERED_VIEWS = (type(_ORDERED.keys()), type(_ORDERED.values()), type(_ORDERED.items()))
 _COPIERS: dict[type, Callable[[Any, Memo], Any]] = {
+    type({}.keys()): _copy_view("keys"),
+    type({}.values()): _copy_view("values"),
+    type({}.items()): _copy_view("items"),
+    type(_ORDERED.keys()): _copy_view("keys"),
+    type(_ORDERED.values()): _copy_view("values"),
+    type(_ORDERED.items()): _copy_view("items"),
+    MappingProxyType: _copy_proxy,
     bytearray: _copy_bytearray,
     dict: _copy_dict,
     frozenset: _copy_frozenset,

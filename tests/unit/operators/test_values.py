@@ -9,6 +9,7 @@ import fractions
 import pathlib
 import pickle
 import threading
+import types
 import typing
 import uuid
 import weakref
@@ -224,6 +225,21 @@ def test_what_is_nested_deeply_is_copied_to_its_end():
     for _ in range(5_000):
         nested = [nested]
     assert copy_of(nested) is not nested
+
+
+@pytest.mark.parametrize("kind", [dict, collections.OrderedDict])
+@pytest.mark.parametrize(
+    "view", [dict.keys, dict.values, dict.items, types.MappingProxyType], ids=lambda view: view.__name__
+)
+def test_views_of_dicts_are_copied(kind, view):
+    content = kind(a=[1])
+    emitted = getattr(content, view.__name__, lambda: view(content))()
+    before = list(emitted) if view is types.MappingProxyType else repr(emitted)
+    copied = protect(emitted)
+    content["a"].append(2)
+    content["b"] = []
+    assert (list(copied) if view is types.MappingProxyType else repr(copied)) == before
+    assert type(copied) is type(emitted)
 
 
 def test_what_pickle_knows_by_name_has_no_copy():
