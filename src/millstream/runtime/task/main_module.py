@@ -142,11 +142,12 @@ def _check_imported(obj: Any) -> None:
     Raises:
         JobDefinitionError: If so; in this process the slot would wait for the import, and the import for the job.
     """
+    name: str = obj.__qualname__
     module = sys.modules.get(obj.__module__ or "")
     spec = getattr(module, "__spec__", None)
-    if getattr(spec, "_initializing", False) and getattr(module, obj.__qualname__, None) is obj:
+    if getattr(spec, "_initializing", False) and getattr(module, name, None) is obj:
         raise JobDefinitionError(
-            f'module "{obj.__module__}" runs a job while it is imported, and the job uses its "{obj.__qualname__}"',
+            f'module "{obj.__module__}" runs a job while it is imported, and the job uses its "{name}"',
             detail="Slots import the modules of a job's functions, so this one would run the job again.",
             hint='Put what runs the job below `if __name__ == "__main__":` or into a function, or start the file '
             "itself: python job.py, millstream run job.py.",
