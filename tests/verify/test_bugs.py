@@ -34,6 +34,7 @@ from millstream.runtime.checkpoint import chain, pointer
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.manifest import generation_of_shared
 from millstream.runtime.checkpoint.ownership import Ownership
+from millstream.runtime.checkpoint.pointer import RecoveryPointer
 from millstream.runtime.job.sinks import SinkCoordinator
 from millstream.runtime.job.sources import SourceCoordinator
 from millstream.runtime.task import checkpoint
@@ -308,6 +309,23 @@ def a_recovered_driver_keeps_former_files_of_the_newest_checkpoint_only(patch):
 @planted(rolling_and_merging)
 def drivers_do_not_see_that_they_are_superseded(patch):
     patch.setattr(Ownership, "check", lambda self: None)
+
+
+@planted(parallel_numbers)
+def whose_the_job_is_is_looked_at_before_the_pointer_is_written_and_not_behind(patch):
+    write, check = RecoveryPointer.write, CheckpointCoordinator.check_owner
+    patch.setattr(
+        RecoveryPointer, "write", lambda self, job: (write(self, job), pointers_written.append(self))[0]
+    )
+
+    def only_before(self):
+        if self._pointer in pointers_written:
+            pointers_written.remove(self._pointer)
+            return
+        check(self)
+
+    pointers_written = []
+    patch.setattr(CheckpointCoordinator, "check_owner", only_before)
 
 
 @planted(parallel_numbers)

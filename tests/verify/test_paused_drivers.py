@@ -12,7 +12,7 @@ from verify_jobs import timers_and_windows, timers_and_windows_gives
 from millstream.runtime.checkpoint import coordinator
 from millstream.verify.faults import Fault, FaultKind
 from millstream.verify.run import simulate
-from millstream.verify.scenario import Scenario
+from millstream.verify.scenario import LONG_STALL_MS, Scenario
 
 COUNT = 90
 BASE = Scenario(seed=5, parallelism=(2,), epoch_records=16, interval_ms=10, retained=1, compacts=False)
@@ -48,20 +48,20 @@ def jobs():
     return {name: Job(name) for name in JOBS}
 
 
-@pytest.mark.parametrize("part", [3, 2])
+@pytest.mark.parametrize(("part", "stall_ms"), [(3, 10), (2, LONG_STALL_MS)])
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("name", JOBS)
-def test_the_next_driver_is_killed_as_well(jobs, name, point, part):
+def test_the_next_driver_is_killed_as_well(jobs, name, point, part, stall_ms):
     job = jobs[name]
     pause = Fault(point, FaultKind.PAUSE, max(job.reached[point] // part, 1))
     # How far the next one comes: counted over both.
-    alone = job.run(pause)
+    alone = job.run(pause, stall_ms=stall_ms)
     assert job.is_right(alone), alone.trace
     ends = [line.partition(" ")[2] for line in alone.trace if " driver-0 ended" in line]
     if not point.startswith("result."):
         assert ends == ["driver-0 ended with DriverSupersededError"]
     kill = Fault("epoch.report", FaultKind.KILL, max(alone.reached["epoch.report"] - 2, 1))
-    outcome = job.run(pause, kill)
+    outcome = job.run(pause, kill, stall_ms=stall_ms)
     assert job.is_right(outcome), (outcome.error, *map(str, outcome.violations), *outcome.trace)
 
 

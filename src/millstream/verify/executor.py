@@ -39,13 +39,14 @@ class SimulatedExecutor(LocalExecutor):
         self._gone: set[int] = set()
         self._hung: set[int] = set()
         self._aborting = False
+        self._job_id = ""
 
     def deploy(self, deployment: Deployment) -> None:
         """Build the slots, each from its own copy of the job, and open them."""
         world = self._world
         world.note(f"attempt {deployment.attempt} on {deployment.plan.slots} slots")
-        if not world.is_quiet:
-            world.job_ids.append(deployment.job_id)
+        self._job_id = deployment.job_id
+        world.job_ids.append(deployment.job_id)
         payload = dump_deployment(deployment)
         cached_files = self._enter_workspace(deployment)
         for slot in range(deployment.plan.slots):
@@ -125,6 +126,8 @@ class SimulatedExecutor(LocalExecutor):
         super().finish(completed_checkpoint)
         self._cores.clear()
         self._world.driver.job_ended = not self._aborting
+        if not self._aborting:
+            self._world.ended_job_id = self._job_id
 
     def abort(self) -> None:
         """Have the slots that live remove what they staged; a driver that is gone tells nobody anything."""

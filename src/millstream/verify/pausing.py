@@ -92,14 +92,16 @@ class DriverView:
     steps: int | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class PausedDriver:
     """A driver that stands still while another one has taken over.
 
     Attributes:
         call: What it does.
         view: What is known of it.
+        waits: It goes on after so many steps of others.
     """
 
     call: PausableCall
     view: DriverView
+    waits: int

@@ -98,7 +98,7 @@ class _Run:
         world = self._world
         job, error = None, None
         for start in range(_MOST_STARTS):
-            fired = len(world.fired)
+            disturbed = world.disturbances
             is_paused, ended = world.run_driver(start, partial(self._start, start))
             world.come_back()
             if is_paused:
@@ -110,12 +110,12 @@ class _Run:
             if self._had_ended():
                 error = None
                 break
-            # A driver that could not even begin is started again, if that was injected.
-            if not world.driver.dead and not (job is None and len(world.fired) > fired):
+            # A driver that could not even begin is started again, if that was injected, or another one was faster.
+            if not world.driver.dead and not (job is None and world.disturbances > disturbed):
                 break
         if error is None:
             world.look("the end")
-            world.check_leftovers({*world.job_ids} - {*world.job_ids[-1:]})
+            world.check_leftovers({*world.job_ids} - {world.ended_job_id})
         world.let_all_arrive()
         world.note("end" if error is None else f"end: {type(error).__name__}")
         # A job that was killed as it ended has no result to ask for.

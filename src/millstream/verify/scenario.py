@@ -8,7 +8,7 @@ from random import Random
 
 from millstream.verify.faults import Fault, FaultKind, kinds_at
 
-__all__ = ["EVERYTHING", "Scenario", "Variation", "draw_scenario"]
+__all__ = ["EVERYTHING", "LONG_STALL_MS", "Scenario", "Variation", "draw_scenario"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,23 @@ class Variation:
 
 EVERYTHING = Variation()
 
+LONG_STALL_MS = 700_000
+"""Longer than checkpoints may take: whoever stood still in the middle of one gives it up."""
+_STALLS_MS = (10, 5_000, LONG_STALL_MS)
+"""Behind a short one nothing but a look tells a driver that another one has taken over."""
 _ONLY_AFTER_A_FAILURE = {"restore": 1, "storage.read": 6, "sink.abort": 2}
 """How often places are reached that an undisturbed run does not come to, about."""
 _IN_SINKS = 0.2
 """Probability that a fault is put into sinks, besides those that fall there by chance."""
 _BY_KIND = 0.1
 """Probability that a fault's kind is drawn first, and then a place: some kinds are possible at few places only."""
+
+_AS_IT_PUBLISHES = 0.6
+"""Probability that a driver is paused as it publishes, besides those for which that place is drawn."""
+_PUBLISHES = frozenset(
+    ("manifest.write", "manifest.published", "storage.write", "storage.staged", "storage.delete")
+)
+"""Between two looks whose the job is: what a driver does there is what fencing is for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,7 @@ class Scenario:
         recovers: Whether a driver that comes back is told by high-availability storage where to go on
             (`--recover`), or by a user: from the newest checkpoint that is there.
         repeats: Probability that a slot is asked twice for a level, as by a Spark task that is run again.
+        stall_ms: How long a driver stands still that hangs, and at least one that is paused.
         faults: What goes wrong.
     """
 
@@ -101,6 +113,7 @@ class Scenario:
     shuffled: bool = False
     recovers: bool = True
     repeats: float = 0.03
+    stall_ms: int = LONG_STALL_MS
     faults: tuple[Fault, ...] = ()
 
     def without_faults(self) -> Scenario:
@@ -144,6 +157,7 @@ def draw_scenario(seed: int, *, records: int, profile: Mapping[str, int], vary: 
     # who begins from a path takes nothing over: the other driver, if it lives, has a job of its own.
     needs_pointer = {FaultKind.LATE, FaultKind.PAUSE}
     recovers = random.random() < 0.6 or any(fault.kind in needs_pointer for fault in faults)
+    stall_ms = Random(f"stall/{seed}").choice(_STALLS_MS)
     hold_after = Random(f"hold/{seed}").choice((None, max(epoch_records // 3, 1), 2 * epoch_records))
     return Scenario(
         seed=seed,
@@ -157,6 +171,7 @@ def draw_scenario(seed: int, *, records: int, profile: Mapping[str, int], vary: 
         compacts=random.random() < 0.7,
         shuffled=shuffled and vary.order,
         recovers=recovers,
+        stall_ms=stall_ms,
         faults=faults if vary.faults else (),
     )
 
@@ -170,7 +185,10 @@ def _draw_fault(random: Random, profile: Mapping[str, int]) -> Fault:
     points = [point for point in points if rare in kinds_at(point)] or points
     point = random.choice(points)
     # Sooner rather than later: a run with fewer checkpoints reaches a place less often than the one counted.
-    nth = 1 + int(counts[point] * random.random() ** 2)
+    early = random.random() ** 2
     kinds = kinds_at(point)
     kind = random.choice(kinds)
-    return Fault(point, rare if rare in kinds else kind, nth)
+    kind = rare if rare in kinds else kind
+    if kind is FaultKind.PAUSE and random.random() < _AS_IT_PUBLISHES:
+        point = random.choice(sorted(_PUBLISHES & counts.keys()) or [point])
+    return Fault(point, kind, 1 + int(counts[point] * early))

@@ -30,10 +30,11 @@ __all__ = ["World", "current_world"]
 
 START_MS = 1_700_000_000_000
 SLOT_TIMEOUT_MS = 60_000
-DRIVER_STALL_MS = 700_000
 _MOST_EPOCHS = 5_000
 _STEPS = (2, 8, 30, 100, None)
 """How far a driver goes on that was paused."""
+_WAITS = (2, 10, 30, 100, 300)
+"""How far others get before it does, at most: now and then not even through the steps of taking over."""
 _SLOTS_LOST = 0.4
 _LOG = logging.getLogger("millstream")
 
@@ -69,7 +70,9 @@ class World:
         fired: What went wrong, in order.
         driver: What is known of the driver that runs at present.
         failed_attempts: How many attempts failed under a driver that lived on.
+        disturbances: How often something went wrong, or a driver that was paused went on.
         job_ids: Ids of the jobs that were deployed.
+        ended_job_id: Id of the one that has come to its end; None if none has.
         recorded: What recording sinks published, by label of the sink and id of the committable.
         emitted: What sinks gave at once, by label of the sink.
         violations: What was wrong in sinks, for a moment at least.
@@ -98,7 +101,9 @@ class World:
         self.fired: list[tuple[Fault, str]] = []
         self.driver = DriverView()
         self.failed_attempts = 0
+        self.disturbances = 0
         self.job_ids: list[str] = []
+        self.ended_job_id: str | None = None
         self.recorded: dict[str, dict[str, list[str]]] = {}
         self.emitted: dict[str, list[str]] = {}
         self.may_hang = any(fault.kind is FaultKind.HANG for fault in scenario.faults)
@@ -176,9 +181,11 @@ class World:
     def around(self, name: str, detail: str, action: Callable[[], Any]) -> Any:
         """Perform an action, or let it go wrong; then look at the sinks again."""
         try:
-            return self._around(name, detail, action)
+            result = self._around(name, detail, action)
         finally:
             self.look(name)
+        self._pass_step()
+        return result
 
     def look(self, step: str) -> None:
         """See what readers see now."""
@@ -244,12 +251,14 @@ class World:
             return None
         if self.driver.dead:  # what Python still unwinds, nobody does
             raise DriverKilled
+        self._pass_step()
         self.reached[name] += 1
         fault = self._pending.pop((name, self.reached[name]), None)
         if fault is not None:
             slot = self.driver.slot
             where = "driver" if slot is None else f"slot {slot}"
             self.fired.append((fault, where))
+            self.disturbances += 1
             self.note(f"FAULT {fault} in {where}: {detail}")
         return fault
 
@@ -281,7 +290,7 @@ class World:
 
     def _hang(self) -> None:
         if self.driver.slot is None or self.driver.slot_call is None:
-            self.clock.advance(DRIVER_STALL_MS)
+            self.clock.advance(self.scenario.stall_ms)
         else:
             self.driver.slot_call.pause()
 
@@ -305,13 +314,25 @@ class World:
         call.go_on()
         if not call.is_paused:
             return False, call.result()
-        self._paused.append(PausedDriver(call, self.driver))
-        self.clock.advance(DRIVER_STALL_MS)
+        self._paused.append(PausedDriver(call, self.driver, self._draw_waits()))
+        self.clock.advance(self.scenario.stall_ms)
         return True, None
 
     def _pause_driver(self) -> None:
         assert self.driver.call is not None, "a driver is paused that nobody can let go on"
         self.driver.call.pause()
+
+    def _draw_waits(self) -> int:
+        return self.random.randint(0, self.random.choice(_WAITS))
+
+    def _pass_step(self) -> None:
+        """Take note that whoever runs at present has got to its next step; drivers that are paused may go on there."""
+        if self._quiet:
+            return  # it is late itself
+        for paused in self._paused:
+            paused.waits -= 1
+        for paused in [each for each in self._paused if each.waits < 0]:
+            self._let_driver_go_on(paused)
 
     def _step(self) -> None:
         """Take note that a driver that was paused has got to its next step; it may be paused again there."""
@@ -334,6 +355,7 @@ class World:
         paused.call.go_on()
         self.driver = present
         if paused.call.is_paused:
+            paused.waits = self._draw_waits()
             self._paused.append(paused)
             return
         _, error = paused.call.result()
@@ -378,21 +400,21 @@ class World:
             return  # it is late itself
         while (self._late or self._zombies) and self.random.random() < 0.4:
             self._let_one_arrive()
-        while self._paused and self.random.random() < 0.3:
-            self._let_driver_go_on()
 
     def let_all_arrive(self) -> None:
         """Have everything happen that is late."""
         while self._late or self._zombies:
             self._let_one_arrive()
         while self._paused:
-            self._let_driver_go_on()
+            self._let_driver_go_on(self._paused[0])
 
-    def _let_driver_go_on(self) -> None:
+    def _let_driver_go_on(self, paused: PausedDriver) -> None:
+        self._paused.remove(paused)
+        self.disturbances += 1
         self._quiet = True
         try:
             self.look("some step before a driver goes on")
-            self._resume(self._paused.pop(0), steps=self.random.choice(_STEPS))
+            self._resume(paused, steps=self.random.choice(_STEPS))
         finally:
             self.look("a driver that was paused")
             self._quiet = False
