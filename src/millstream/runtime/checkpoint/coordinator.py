@@ -317,8 +317,8 @@ class CheckpointCoordinator:
         if self._pointer is not None:
             self._pointer_unknown = True
             self._pointer.write(LostJob(self._job_id, self.path_of(order)))
-            self._pointer_unknown = False
             self.check_owner()  # behind the pointer, as in `complete`
+            self._pointer_unknown = False
         self._savepoint = Saved(self._store(order.location), order.manifest_directory, manifest)
 
     def retract(self) -> None:

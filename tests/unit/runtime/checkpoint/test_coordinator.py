@@ -374,3 +374,66 @@ def test_what_another_driver_has_written_since_is_not_tidied(tmp_path, home):
     former.tidy()
     assert names(home) == ["chk-2", "chk-3.2", "shared", "shared.2"]
     assert names(home / "shared.2") == ["3-0"]
+
+
+# Looks behind the pointer
+
+
+def superseding_writes(monkeypatch, tmp_path, home, former):
+    """Have another driver take over while `former` writes its pointer: it reads what is written just then."""
+    write, read = RecoveryPointer.write, []
+
+    def taken_over(self, job):
+        write(self, job)
+        if not read:
+            read.append(self.read())
+            take_over(tmp_path, home, former)
+
+    monkeypatch.setattr(RecoveryPointer, "write", taken_over)
+    return read
+
+
+def test_a_driver_that_is_superseded_as_it_ends_behind_a_savepoint_commits_nothing(
+    tmp_path, home, monkeypatch
+):
+    former = owned(tmp_path)
+    make_in(former, home)
+    order = former.begin_savepoint(str(tmp_path / "savepoints"))
+    manifest = former.complete(order, epoch=2, written=[], driver_states={})
+    read = superseding_writes(monkeypatch, tmp_path, home, former)
+    with pytest.raises(DriverSupersededError):
+        former.end_behind(order, manifest)
+    assert [each.checkpoint for each in read] == [former.path_of(order)]
+
+
+def test_a_driver_that_is_superseded_as_it_retracts_a_checkpoint_leaves_it(tmp_path, home, monkeypatch):
+    former = owned(tmp_path)
+    make_in(former, home)
+    begun = former.begin()
+    (home / "chk-2").mkdir()
+    (home / "chk-2" / "_metadata").write_text("its answer was lost, and another driver begins from it")
+    superseding_writes(monkeypatch, tmp_path, home, former)
+    with pytest.raises(DriverSupersededError):
+        former.retract()
+    assert begun.checkpoint_id == 2
+    assert names(home) == ["chk-1", "chk-2", "shared"]
+
+
+def test_later_drivers_are_not_sent_to_a_savepoint_of_which_an_attempt_was_not_sure(tmp_path, home):
+    """Whose the job is could not be seen behind the pointer: the next attempt removes what the savepoint refers to."""
+    checkpoints = owned(tmp_path)
+    make_in(checkpoints, home)
+    order = checkpoints.begin_savepoint(str(tmp_path / "savepoints"))
+    manifest = checkpoints.complete(order, epoch=2, written=[], driver_states={})
+    look, checkpoints._ownership.check = checkpoints._ownership.check, failing
+    with pytest.raises(CheckpointStorageError):
+        checkpoints.end_behind(order, manifest)
+    checkpoints._ownership.check = look
+    checkpoints.retract()
+    assert checkpoints.latest.path == str(home / "chk-1")
+    told = json.loads((tmp_path / "ha" / "Job.recovery").read_text())
+    assert told["checkpoint"] == str(home / "chk-1")
+
+
+def failing():
+    raise CheckpointStorageError("the directory cannot be listed")
