@@ -115,6 +115,16 @@ def test_what_is_written_comes_late_or_twice_or_seems_to_fail(job, step, kind):
         assert any(f"late {place}" in line for line in outcome.trace), "it never came"
 
 
+@pytest.mark.parametrize(
+    ("kind", "retained"), [(FaultKind.LATE, 1), (FaultKind.DUPLICATE, 1), (FaultKind.DUPLICATE, 3)]
+)
+def test_a_recovery_pointer_that_comes_late_or_twice_sends_no_driver_back(job, kind, retained):
+    """The driver is killed behind it, before it writes the next one."""
+    for nth in job.times(*WRITES["manifest publish"][1:])[:3]:
+        for plan in (6, 7, 8):
+            job.run(Fault("storage.write", kind, nth), Fault("plan", FaultKind.KILL, plan), retained=retained)
+
+
 def test_every_step_in_a_slot_that_is_asked_twice_gives_the_same_bytes(job):
     outcome = job.run(repeats=1.0)
     asked = sum("is asked again" in line for line in outcome.trace)

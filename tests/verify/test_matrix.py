@@ -107,8 +107,9 @@ def test_a_job_whose_end_cannot_be_noted_has_ended_all_the_same(program, reached
     ]
     check(outcome)
     followed = sum(fault.kind in {*GONE, FaultKind.PAUSE} for fault, _ in outcome.fired)
-    # One that follows may fail as it takes the job over, and is followed too.
-    assert followed <= outcome.restarts <= (followed if then is None else len(outcome.fired))
+    # One that follows may fail as it takes the job over, or find that a paused one is faster; it is followed too.
+    slower = sum(line.endswith("driver ended: DriverSupersededError") for line in outcome.trace)
+    assert followed <= outcome.restarts <= slower + (followed if then is None else len(outcome.fired))
 
 
 @pytest.mark.parametrize("first", [point for point in POINTS if point.startswith("result.")])

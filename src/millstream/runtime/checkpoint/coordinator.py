@@ -334,10 +334,8 @@ class CheckpointCoordinator:
         if not self._unknown and not self._pointer_unknown:
             return
         if self._pointer is not None:
-            if self.latest is not None:
-                self._pointer.write(LostJob(self._job_id, self.latest.path))
-            else:
-                self._pointer.clear()
+            latest = self.latest
+            self._pointer.write(None if latest is None else LostJob(self._job_id, latest.path))
             self.check_owner()
         self._pointer_unknown = False
         for checkpoint_id in sorted(self._unknown):

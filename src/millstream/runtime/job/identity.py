@@ -71,7 +71,7 @@ def check_unambiguous(directory: str, stem: str) -> None:
         return
     own = digest.partition("-")[0]
     others = re.compile(
-        rf"{re.escape(program)}\.(?!{own})[0-9a-f]{{{2 * _DIGEST_BYTES}}}(-\d+)?(@\d+)?\.recovery"
+        rf"{re.escape(program)}\.(?!{own})[0-9a-f]{{{2 * _DIGEST_BYTES}}}(-\d+)?(@\d+)?(~\d+)?\.recovery"
     )
     found = [name for name in open_store(directory).names("") if others.fullmatch(name)]
     if found:

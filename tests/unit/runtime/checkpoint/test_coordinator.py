@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -51,6 +50,11 @@ def write(home, order, content=b"state"):
 def make(coordinator, home):
     order = coordinator.begin()
     return coordinator.complete(order, epoch=1, written=write(home, order), driver_states={})
+
+
+def pointed(tmp_path, term=1):
+    """Return the checkpoint that a driver's pointer names."""
+    return RecoveryPointer(str(tmp_path / "ha"), "Job", term).read().checkpoint
 
 
 def names(directory):
@@ -164,7 +168,7 @@ def test_a_retracted_checkpoint_is_gone_and_the_pointer_names_the_one_before(tmp
     (home / "chk-2").mkdir()
     checkpoints.retract()
     assert names(home) == ["chk-1", "shared"]
-    assert json.loads((tmp_path / "ha" / "Job.recovery").read_text())["checkpoint"] == str(home / "chk-1")
+    assert pointed(tmp_path) == str(home / "chk-1")
 
 
 def test_a_directory_that_cannot_be_read_is_refused_before_the_start(tmp_path, monkeypatch):
@@ -269,7 +273,7 @@ def test_what_a_lost_driver_published_and_did_not_point_to_is_retracted(tmp_path
     pointer = (tmp_path / "ha" / "Job.recovery").read_bytes()
     make(before, home)
     (home / "chk-3").mkdir()
-    (tmp_path / "ha" / "Job.recovery").write_bytes(pointer)
+    (tmp_path / "ha" / "Job~2.recovery").write_bytes(pointer)
     after = recovered(tmp_path, retained=3)
     assert after.latest.manifest.checkpoint_id == 1
     make(after, home)
@@ -358,8 +362,7 @@ def test_a_manifest_that_a_superseded_driver_wrote_is_not_the_newest_and_goes(tm
     assert names(home) == ["chk-1", "chk-2", "chk-2.2", "shared", "shared.2"]
     assert find_saved(str(home)).directory == "chk-2.2"
     assert successor.latest.path == str(home / "chk-2.2")
-    read = json.loads((tmp_path / "ha" / "Job@2.recovery").read_text())
-    assert read["checkpoint"] == str(home / "chk-2.2")
+    assert pointed(tmp_path, 2) == str(home / "chk-2.2")
     successor.tidy()
     assert names(home) == ["chk-2.2", "shared.2"]
 
@@ -431,8 +434,7 @@ def test_later_drivers_are_not_sent_to_a_savepoint_of_which_an_attempt_was_not_s
     checkpoints._ownership.check = look
     checkpoints.retract()
     assert checkpoints.latest.path == str(home / "chk-1")
-    told = json.loads((tmp_path / "ha" / "Job.recovery").read_text())
-    assert told["checkpoint"] == str(home / "chk-1")
+    assert pointed(tmp_path) == str(home / "chk-1")
 
 
 def failing():
