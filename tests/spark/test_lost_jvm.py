@@ -12,7 +12,7 @@ import pytest
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PROGRAM = """
-import pathlib, sys, threading, time
+import contextlib, pathlib, sys, threading, time
 from pyspark import SparkContext
 from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
@@ -32,8 +32,11 @@ class Count(KeyedProcessFunction):
         yield f"{value % 7}:{count}"
 
 def newest():
-    noted = pathlib.Path(directory, "ha").glob("*.recovery")
-    return max((path.stat().st_mtime_ns for path in noted), default=0)
+    newest = 0
+    for path in pathlib.Path(directory, "ha").glob("*.recovery"):
+        with contextlib.suppress(FileNotFoundError):  # the next one has taken its place
+            newest = max(newest, path.stat().st_mtime_ns)
+    return newest
 
 def wait_for(condition):
     while not condition():
