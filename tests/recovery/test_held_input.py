@@ -9,9 +9,11 @@ from recovery_support import SAME, Tap, difference, resume, run, run_to_savepoin
 
 from millstream.common import Types, WatermarkStrategy
 from millstream.common.time import Time
-from millstream.datastream import AsyncDataStream, AsyncFunction, KeyedProcessFunction
+from millstream.common.watermark_strategy import TimestampAssigner
+from millstream.datastream import AsyncDataStream, AsyncFunction, KeyedProcessFunction, ProcessWindowFunction
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ValueStateDescriptor
+from millstream.datastream.window import EventTimeTrigger, TimeEvictor, TumblingEventTimeWindows
 
 RECORDS = 120
 HELD = {"millstream_epoch_hold__after": 4}
@@ -62,11 +64,82 @@ def called(env):
     return AsyncDataStream.unordered_wait(stream, Twice(), Time.seconds(60), 3).uid("called")
 
 
+class Seconds(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value * 1_000
+
+
+def stamped(env):
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Seconds())
+    source = NumberSequenceSource(0, RECORDS - 1)
+    return (
+        env.from_source(source, strategy, "numbers").uid("numbers").map(Tap()).key_by(lambda value: value % 7)
+    )
+
+
+class FireLater(KeyedProcessFunction):
+    """Sets timers of which a watermark fires many, of one time and of several."""
+
+    def open(self, context):
+        self.seen = context.get_state(ValueStateDescriptor("seen", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer((value // 40 + 1) * 40_000)
+        ctx.timer_service().register_event_time_timer((value // 40 + 1) * 40_000 - 7 * (value % 11))
+
+    def on_timer(self, timestamp, ctx):
+        self.seen.update((self.seen.value() or 0) + 1)
+        yield ctx.get_current_key(), timestamp, self.seen.value()
+
+
+class Whole(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield key, context.window().start, sum(elements)
+
+
+def timers(env):
+    return stamped(env).process(FireLater()).uid("timers").map(Tap())
+
+
+def windows(env):
+    window = TumblingEventTimeWindows.of(Time.seconds(10))
+    return stamped(env).window(window).process(Whole()).uid("windows").map(Tap())
+
+
+def triggered(env):
+    window = (
+        stamped(env).window(TumblingEventTimeWindows.of(Time.seconds(10))).trigger(EventTimeTrigger.create())
+    )
+    return window.evictor(TimeEvictor.of(Time.seconds(100))).process(Whole()).uid("windows").map(Tap())
+
+
+def fired():
+    """Return what `timers` gives."""
+    found = Counter()
+    for key in range(7):
+        due = set()
+        for value in range(key, RECORDS, 7):
+            due |= {(value // 40 + 1) * 40_000, (value // 40 + 1) * 40_000 - 7 * (value % 11)}
+        found.update((key, timestamp, count) for count, timestamp in enumerate(sorted(due), 1))
+    return found
+
+
+def sums():
+    """Return what `windows` gives."""
+    by_window = {}
+    for value in range(RECORDS):
+        by_window.setdefault((value % 7, value // 10 * 10_000), []).append(value)
+    return Counter((key, start, sum(values)) for (key, start), values in by_window.items())
+
+
 GIVES = {
     keyed: Counter((key, count) for key in range(7) for count in range(1, len(range(key, RECORDS, 7)) + 1)),
     dealt: Counter(value * 10 + 1 for value in range(RECORDS)),
     chained: Counter(one for value in range(RECORDS) for one in (value, -value)),
     called: Counter(one for value in range(RECORDS) for one in (value, value)),
+    timers: fired(),
+    windows: sums(),
+    triggered: sums(),
 }
 programs = pytest.mark.parametrize("build", GIVES, ids=lambda build: build.__name__)
 

@@ -238,6 +238,18 @@ class Operator(ABC):
         self.watermark_ms = timestamp_ms
         self.output.emit_watermark(timestamp_ms)
 
+    def advance_watermark(self, timestamp_ms: int) -> bool:
+        """Advance event time as `process_watermark` does, but in an epoch's budget, if that is possible.
+
+        Called of the first operator of a chain. What is due and was not fired is fired when this is called again, in
+        the next epoch, before anything else comes; until then the watermark is not there, also in checkpoints.
+
+        Returns:
+            Whether the watermark is there.
+        """
+        self.process_watermark(timestamp_ms)
+        return True
+
     def process_status(self, status: StreamStatus) -> None:
         """Learn that all inputs are idle, or one is active again."""
         self.output.emit_status(status)

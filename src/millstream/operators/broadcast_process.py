@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from millstream.common.co_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
@@ -26,7 +25,7 @@ from millstream.common.state import (
 )
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import BatchHandler, Operator, OperatorSpec
-from millstream.operators.calls import call_each, emit_portion, emit_produced
+from millstream.operators.calls import Emission, call_each, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
 from millstream.operators.runtime_context import OperatorRuntimeContext
@@ -249,15 +248,15 @@ class BroadcastProcessOperator(Operator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each record that is not broadcast."""
-        emit = partial(emit_portion, self, self._output_type)
-        produced = call_each(self._function.process_element, self._read_only, values, timestamps, emit)
+        emission = Emission(self, self._output_type)
+        produced = call_each(self._function.process_element, self._read_only, values, timestamps, emission)
         emit_produced(self, produced, self._output_type)
 
     def process_broadcast_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each broadcast record."""
         process = self._function.process_broadcast_element
-        emit = partial(emit_portion, self, self._output_type)
-        produced = call_each(process, self._writable, values, timestamps, emit)
+        emission = Emission(self, self._output_type)
+        produced = call_each(process, self._writable, values, timestamps, emission)
         emit_produced(self, produced, self._output_type)
 
     def close(self) -> None:
@@ -289,6 +288,6 @@ class KeyedBroadcastProcessOperator(KeyedFunctionOperator):
     def process_broadcast_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each broadcast record; there is no current key."""
         process = self._function.process_broadcast_element
-        emit = partial(emit_portion, self, self._output_type)
-        produced = call_each(process, self._writable, values, timestamps, emit)
+        emission = Emission(self, self._output_type)
+        produced = call_each(process, self._writable, values, timestamps, emission)
         emit_produced(self, produced, self._output_type)

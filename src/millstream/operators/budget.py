@@ -4,8 +4,10 @@ An epoch has to end when its time is up, whatever it has read: checkpoints wait 
 that it sends on. A subtask therefore begins its input in **slices**, and asks before each::
 
     input   [................................]
-    slices   1 4  16   64        ...          a slice takes about 10 ms, whatever a record costs
+    slices   1 4  16   64        ...          a slice takes about 2 ms, whatever a record costs
                         ▲ time is up: the rest is held, a part of the checkpoint like any state
+
+Inputs of one subtask have slices of their own: records of one may be slow where those of the other are fast.
 
 A slice is never given up in the middle. What takes long or emits much for a single record - a flat map of one to a
 million - passes **safe points** instead, at which it can be suspended with its stack. It goes on in the next epoch;
@@ -19,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from millstream.common.clock import SystemClock
 
@@ -26,7 +29,7 @@ __all__ = ["UNLIMITED", "EpochLimits", "WorkBudget"]
 
 _FIRST_SLICE = 1
 _LARGEST_SLICE = 1 << 20
-_SLICE_S = 0.010
+_SLICE_S = 0.002
 _SLICE_BYTES = 4 << 20
 
 
@@ -70,7 +73,8 @@ class WorkBudget:
         self._deadline = math.inf
         self._most_bytes: float = math.inf
         self._most_records: float = math.inf
-        self._slice = _FIRST_SLICE
+        self._sizes: dict[Any, int] = {}
+        self._lane: Any = None
         self._granted = self._left = 0
         self._slice_began = 0.0
         self._bytes = 0
@@ -84,11 +88,17 @@ class WorkBudget:
         self.begun = self._granted = self._left = self._bytes = 0
         self.spent = False
 
-    def take(self, wanted: int) -> int:
+    def take(self, wanted: int, lane: Any = None) -> int:
         """Return how many of `wanted` records may be begun now; 0 when the rest has to be held.
 
         At least one record is granted in each epoch, so that whatever it costs, the job goes on.
+
+        Args:
+            wanted: How many there are.
+            lane: Tells kinds of work apart that may take different times.
         """
+        if lane is not self._lane and lane != self._lane:
+            self._change_lane(lane)
         left = self._left
         if wanted <= left:
             self._left = left - wanted
@@ -104,24 +114,43 @@ class WorkBudget:
         """Return how much time the epoch has left; infinite where it has no limit."""
         return max(self._deadline - self._monotonic(), 0.0)
 
+    def now(self) -> float:
+        """Return seconds from an arbitrary start."""
+        return self._monotonic()
+
+    def is_up(self) -> bool:
+        """Return whether the epoch's time or space is up; looks at the clock."""
+        return self._monotonic() >= self._deadline or self._is_full()
+
     def reach_safe_point(self) -> None:
         """Let work that takes long for one record be suspended here, if the epoch's time or space is up."""
-        if self.suspend is not None and (self._monotonic() >= self._deadline or self._is_full()):
+        if self.suspend is not None and self.is_up():
             self.spent = True
             self._left = 0
             self.suspend()
 
+    def _change_lane(self, lane: Any) -> None:
+        """End the slice, of which something may be left, and begin with work of another kind."""
+        self._settle(self._monotonic())
+        self._lane = lane
+        self._left = 0
+
+    def _settle(self, now: float) -> None:
+        """Learn from the slice that has come to its end."""
+        granted, self._granted = self._granted, 0
+        if granted:
+            before = self._bytes
+            self._is_full()
+            self._adapt(granted - self._left, granted, now - self._slice_began, self._bytes - before)
+
     def _next_slice(self, wanted: int) -> int:
         now = self._monotonic()
-        before = self._bytes
-        full = self._is_full()
-        if self._granted:
-            self._adapt(now - self._slice_began, self._bytes - before)
-        if self.begun and (now >= self._deadline or full or self.begun >= self._most_records):
+        self._settle(now)
+        if self.begun and (now >= self._deadline or self._is_full() or self.begun >= self._most_records):
             self.spent = True
             return 0
         self._slice_began = now
-        size = int(min(self._slice, max(self._most_records - self.begun, 1)))
+        size = int(min(self._sizes.get(self._lane, _FIRST_SLICE), max(self._most_records - self.begun, 1)))
         granted = min(wanted, size)
         self._granted = size
         self._left = size - granted
@@ -132,9 +161,10 @@ class WorkBudget:
         self._bytes = sum(weigh() for weigh in self.scales)
         return self._bytes >= self._most_bytes
 
-    def _adapt(self, took_s: float, grown_bytes: int) -> None:
+    def _adapt(self, done: int, granted: int, took_s: float, grown_bytes: int) -> None:
+        size = self._sizes.get(self._lane, _FIRST_SLICE)
         share = max(took_s / _SLICE_S, grown_bytes / _SLICE_BYTES)
-        if share < 0.5:
-            self._slice = min(self._slice * 4, _LARGEST_SLICE)
+        if share < 0.5 and done == granted:
+            self._sizes[self._lane] = min(size * 4, _LARGEST_SLICE)
         elif share > 2.0:
-            self._slice = max(1, int(self._granted / share))
+            self._sizes[self._lane] = max(1, int(done / share))

@@ -11,18 +11,18 @@ from millstream.common.output_tag import OutputTag
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator
-from millstream.operators.portions import LISTED, PORTION, in_portions, is_brief
+from millstream.operators.portions import LISTED, Pace, in_portions, is_brief
 from millstream.operators.timer_service import KeyedContext, ProcessContext
 from millstream.operators.user_code import attach_element, check_results, fit
 from millstream.operators.values import ATOMIC, protect_produced
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 
 __all__ = [
+    "Emission",
     "Process",
     "Produced",
     "call_each",
     "call_each_keyed",
-    "emit_portion",
     "emit_produced",
     "emit_results",
 ]
@@ -45,19 +45,53 @@ class Produced(NamedTuple):
     tagged: list[bool]
 
 
-Emit = Callable[[Produced], None]
-"""Hands on a portion of what a function yields, before it has yielded all."""
+class Emission:
+    """Hands on portions of what an operator's function yields, before it has yielded all.
+
+    Args:
+        operator: Whose function it is.
+        output_type: Type to check results against; None leaves them unchecked.
+    """
+
+    __slots__ = ("_operator", "_output_type", "_pace")
+
+    def __init__(self, operator: Operator, output_type: TypeInformation | None) -> None:
+        self._operator = operator
+        self._output_type = output_type
+        self._pace = Pace(operator.context.budget)
+
+    def hand_on(self, context: Any, results: list[Any], stamps: list[int] | None, tagged: list[bool]) -> bool:
+        """Emit what was taken of one record's results if it is time for it; return whether they come quickly."""
+        quick = self._pace.is_quick()
+        if self._pace.is_due(len(results)):
+            if stamps is not None:
+                stamps.extend(repeat(context.stamp, len(results) - len(stamps)))
+            self.emit(results, stamps, tagged)
+        return quick
+
+    def emit(self, results: list[Any], stamps: list[int] | None, tagged: list[bool]) -> None:
+        """Emit results and empty the lists; the epoch may end here."""
+        portion = Produced(results[:], None if stamps is None else stamps[:], tagged[:])
+        for taken in (results, stamps, tagged):
+            if taken is not None:
+                taken.clear()
+        emit_produced(self._operator, portion, self._output_type)
+        self._pace.pause()
 
 
 def call_each(
-    process: Process, context: ProcessContext, values: list[Any], timestamps: list[int] | None, emit: Emit
+    process: Process,
+    context: ProcessContext,
+    values: list[Any],
+    timestamps: list[int] | None,
+    emission: Emission,
 ) -> Produced:
     """Call `process` for each record; returns what it yielded and was not emitted, with the records' timestamps."""
     results: list[Any] = []
     append, atomic = results.append, ATOMIC
     tagged: list[bool] = []
     stamps: list[int] | None = None if timestamps is None else []
-    brief, hand_on = is_brief(process), partial(_hand_on, emit, context, results, stamps, tagged)
+    brief, hand_on = is_brief(process), partial(emission.hand_on, context, results, stamps, tagged)
     value = produced = None
     try:
         for value, context.stamp in zip(values, timestamps or repeat(MIN_TIMESTAMP), strict=False):
@@ -94,11 +128,11 @@ def call_each_keyed(
     keys: Iterable[Any],
     values: list[Any],
     timestamps: list[int] | None,
-    emit: Emit,
+    emission: Emission,
 ) -> Produced:
     """Call `process` for each record under its key, as `call_each` does; there is no current key afterwards."""
     call = _call_unstamped if timestamps is None else _call_stamped
-    made = call(process, context, state, keys, values, timestamps, emit)
+    made = call(process, context, state, keys, values, timestamps, emission)
     state.current_key = NO_KEY
     return made
 
@@ -111,13 +145,13 @@ def _call_unstamped(
     keys: Iterable[Any],
     values: list[Any],
     timestamps: Any,
-    emit: Emit,
+    emission: Emission,
 ) -> Produced:
     results: list[Any] = []
     append, atomic = results.append, ATOMIC
     tagged: list[bool] = []
     context.stamp = MIN_TIMESTAMP
-    brief, hand_on = is_brief(process), partial(_hand_on, emit, context, results, None, tagged)
+    brief, hand_on = is_brief(process), partial(emission.hand_on, context, results, None, tagged)
     value = produced = None
     try:
         for value, state.current_key in zip(values, keys, strict=False):
@@ -152,13 +186,13 @@ def _call_stamped(
     keys: Iterable[Any],
     values: list[Any],
     timestamps: Any,
-    emit: Emit,
+    emission: Emission,
 ) -> Produced:
     results: list[Any] = []
     append, atomic = results.append, ATOMIC
     tagged: list[bool] = []
     stamps: list[int] = []
-    brief, hand_on = is_brief(process), partial(_hand_on, emit, context, results, stamps, tagged)
+    brief, hand_on = is_brief(process), partial(emission.hand_on, context, results, stamps, tagged)
     value = produced = None
     try:
         for value, state.current_key, context.stamp in zip(values, keys, timestamps, strict=False):
@@ -187,22 +221,6 @@ def _call_stamped(
     return Produced(results, stamps, tagged)
 
 
-def _hand_on(
-    emit: Emit, context: Any, results: list[Any], stamps: list[int] | None, tagged: list[bool]
-) -> bool:
-    """Emit what was taken of one record's results if it is a portion; return whether it was."""
-    if len(results) < PORTION:
-        return False
-    if stamps is not None:
-        stamps.extend(repeat(context.stamp, len(results) - len(stamps)))
-    portion = Produced(results[:], None if stamps is None else stamps[:], tagged[:])
-    for taken in (results, stamps, tagged):
-        if taken is not None:
-            taken.clear()
-    emit(portion)
-    return True
-
-
 def _name_of(process: Process) -> str:
     return str(getattr(process, "__name__", "the function"))
 
@@ -214,12 +232,6 @@ def emit_produced(operator: Operator, produced: Produced, output_type: TypeInfor
         results, timestamps = _emit_sides(operator, results, timestamps)
     if results:
         operator.output.emit(fit(results, output_type), timestamps)
-
-
-def emit_portion(operator: Operator, output_type: TypeInformation | None, produced: Produced) -> None:
-    """Emit what a function yielded before it goes on; the epoch may end here."""
-    emit_produced(operator, produced, output_type)
-    operator.context.budget.reach_safe_point()
 
 
 def emit_results(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from millstream.common.co_functions import (
@@ -20,7 +19,7 @@ from millstream.common.co_functions import (
 from millstream.common.functions import RuntimeContext
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import BatchHandler, Operator, OperatorSpec
-from millstream.operators.calls import Process, call_each, emit_portion, emit_produced
+from millstream.operators.calls import Emission, Process, call_each, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
 from millstream.operators.runtime_context import OperatorRuntimeContext
@@ -88,8 +87,8 @@ class CoProcessOperator(Operator):
         self._call(self._function.process_element2, values, timestamps)
 
     def _call(self, process: Process, values: list[Any], timestamps: list[int] | None) -> None:
-        emit = partial(emit_portion, self, self._output_type)
-        produced = call_each(process, self._context, values, timestamps, emit)
+        emission = Emission(self, self._output_type)
+        produced = call_each(process, self._context, values, timestamps, emission)
         emit_produced(self, produced, self._output_type)
 
     def close(self) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 from millstream.common.functions import TimeDomain
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator
-from millstream.operators.calls import Process, Produced, call_each_keyed, emit_portion, emit_produced
+from millstream.operators.calls import Emission, Process, Produced, call_each_keyed, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keys import keys_of
-from millstream.operators.portions import PORTION
+from millstream.operators.portions import LISTED, PORTION, in_portions
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import KeyedContext, KeyedTimers
 from millstream.operators.user_code import attach_element
@@ -56,8 +56,8 @@ class KeyedFunctionOperator(Operator):
         timestamps: list[int] | None,
     ) -> None:
         keys = keys_of(select, values, self._state.touched)
-        emit = partial(emit_portion, self, self._output_type)
-        produced = call_each_keyed(process, self._context, self._state, keys, values, timestamps, emit)
+        emission = Emission(self, self._output_type)
+        produced = call_each_keyed(process, self._context, self._state, keys, values, timestamps, emission)
         emit_produced(self, produced, self._output_type)
 
     def process_watermark(self, timestamp_ms: int) -> None:
@@ -66,24 +66,53 @@ class KeyedFunctionOperator(Operator):
         self._fire(self._state.event_timers, timestamp_ms, TimeDomain.EVENT_TIME)
         self.output.emit_watermark(timestamp_ms)
 
+    def advance_watermark(self, timestamp_ms: int) -> bool:
+        """Fire as many of the timers that are due as the epoch has room for; if that is all, hand the watermark on."""
+        before_ms, self.watermark_ms = self.watermark_ms, timestamp_ms
+        take = self.context.budget.take
+        if not self._fire(self._state.event_timers, timestamp_ms, TimeDomain.EVENT_TIME, take):
+            self.watermark_ms = before_ms
+            return False
+        self.output.emit_watermark(timestamp_ms)
+        return True
+
     def on_processing_time(self) -> None:
-        """Fire the processing-time timers that are due."""
-        self._fire(self._state.processing_timers, self.context.time.now_ms, TimeDomain.PROCESSING_TIME)
+        """Fire the processing-time timers that are due, as many as the epoch has room for."""
+        take = None if self.context.batch else self.context.budget.take
+        self._fire(self._state.processing_timers, self.context.time.now_ms, TimeDomain.PROCESSING_TIME, take)
 
     def next_processing_time(self) -> int | None:
         """Return when the next processing-time timer is due."""
         return self._state.processing_timers.next_timestamp()
 
-    def _fire(self, timers: TimerQueue, time_ms: int, domain: TimeDomain) -> None:
+    def _fire(
+        self,
+        timers: TimerQueue,
+        time_ms: int,
+        domain: TimeDomain,
+        take: Callable[[int, str], int] | None = None,
+    ) -> bool:
+        """Fire what is due; return whether that is all of it.
+
+        Args:
+            timers: Of the domain.
+            time_ms: What time it is.
+            domain: Which time.
+            take: Says how many may be fired now, see `WorkBudget.take`; None for all.
+        """
         next_ms = timers.next_timestamp()
         if next_ms is None or next_ms > time_ms:
-            return
+            return True
         context, state, on_timer = self._context, self._state, self._function.on_timer
         results: list[Any] = []
         stamps: list[int] = []
         tagged: list[bool] = []
         touched = state.touched
         event_time = domain is TimeDomain.EVENT_TIME
+        emission = Emission(self, self._output_type)
+        hand_on = partial(emission.hand_on, context, results, stamps, tagged)
+        if not event_time:
+            hand_on = partial(emission.hand_on, context, results, None, tagged)
 
         def fire(timestamp_ms: int, key: Any) -> None:
             state.current_key = key
@@ -93,23 +122,30 @@ class KeyedFunctionOperator(Operator):
             context.domain = domain
             produced = on_timer(timestamp_ms, context)
             if produced is not None:
-                take_all(produced, results, tagged)
-                stamps.extend(repeat(timestamp_ms, len(results) - len(stamps)))
+                listed = type(produced) in LISTED
+                take_all(produced if listed else in_portions(produced, hand_on), results, tagged)
+                if event_time:
+                    stamps.extend(repeat(timestamp_ms, len(results) - len(stamps)))
             if len(results) >= PORTION:
-                portion = Produced(results[:], stamps[:] if event_time else None, tagged[:])
-                results.clear()
-                stamps.clear()
-                tagged.clear()
-                emit_portion(self, self._output_type, portion)
+                emission.emit(results, stamps if event_time else None, tagged)
 
         try:
-            timers.fire_until(time_ms, fire)
+            fired = timers.fire_until(time_ms, fire, None if take is None else partial(_granted, take))
         except BaseException as error:
             attach_element(error, f"timer of key {state.current_key!r} at {context.stamp}")
             raise
         state.current_key = NO_KEY
         emit_produced(self, Produced(results, stamps if event_time else None, tagged), self._output_type)
+        return fired
 
     def close(self) -> None:
         """Close the function."""
         self._function.close()
+
+
+_TIMERS = 64
+"""Timers that are asked for at once."""
+
+
+def _granted(take: Callable[[int, str], int]) -> int:
+    return take(_TIMERS, "timers")

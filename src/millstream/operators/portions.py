@@ -3,6 +3,9 @@
 What a function yields for one record may be endless. Every so many results they are emitted, and the subtask may be
 suspended there (`operators.budget`): the epoch ends, what was emitted travels on, and the function goes on in the next.
 
+What takes long is looked at after few results, so that a function which waits for each of them - one that asks a
+server again and again - does not keep them until there are thousands.
+
 Most functions yield a few times and have no loop; their code says so, and they pay nothing.
 """
 
@@ -16,10 +19,15 @@ from itertools import islice
 from types import CodeType
 from typing import Any
 
-__all__ = ["LISTED", "PORTION", "in_portions", "is_brief"]
+from millstream.operators.budget import WorkBudget
+
+__all__ = ["LISTED", "PORTION", "Pace", "in_portions", "is_brief"]
 
 PORTION = 8_192
 """Results of one record after which they are handed on."""
+
+_FIRST = 8
+_QUICK_S = 0.01
 
 LISTED = frozenset({list, tuple})
 """What functions return that is in memory already: portions would save nothing."""
@@ -45,14 +53,50 @@ def _is_brief(code: CodeType) -> bool:
 
 
 def in_portions(produced: Iterable[Any], hand_on: Callable[[], bool]) -> Iterator[Any]:
-    """Return what a function produced for one record, with a call of `hand_on` behind each portion.
+    """Return what a function produced for one record, with a call of `hand_on` every so many results.
+
+    The first calls come after few results, for each of them may take long; a function that is fast is asked about more
+    and more of them.
 
     Args:
         produced: What it returned, or its generator.
-        hand_on: Emits what has been taken if that is a whole portion, and returns whether it was.
+        hand_on: Emits what has been taken if it is a whole portion or time is up; returns whether this was quick.
     """
     remaining = iter(produced)
+    size = _FIRST
     while True:
-        yield from islice(remaining, PORTION)
-        if not hand_on():
+        yield from islice(remaining, size)
+        for result in remaining:
+            yield result
+            break
+        else:
             return
+        size = min(size * 4, PORTION) if hand_on() else 1
+
+
+class Pace:
+    """Says when what has been taken of a function's results is to be handed on; one for each operator.
+
+    Args:
+        budget: Of the subtask.
+    """
+
+    __slots__ = ("_budget", "_looked")
+
+    def __init__(self, budget: WorkBudget) -> None:
+        self._budget = budget
+        self._looked = 0.0
+
+    def is_quick(self) -> bool:
+        """Return whether little time has passed since this was asked last."""
+        now = self._budget.now()
+        since, self._looked = now - self._looked, now
+        return since < _QUICK_S
+
+    def is_due(self, gathered: int) -> bool:
+        """Return whether results are a whole portion, or none may wait any longer."""
+        return gathered >= PORTION or self._budget.is_up()
+
+    def pause(self) -> None:
+        """Let the epoch end here, if its time or space is up."""
+        self._budget.reach_safe_point()

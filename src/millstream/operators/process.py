@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from millstream.common.functions import KeyedProcessFunction, ProcessFunction
 from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator, OperatorSpec
-from millstream.operators.calls import call_each, emit_portion, emit_produced
+from millstream.operators.calls import Emission, call_each, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
 from millstream.operators.runtime_context import OperatorRuntimeContext
@@ -59,8 +58,8 @@ class ProcessOperator(Operator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Call the function for each record."""
-        emit = partial(emit_portion, self, self._output_type)
-        produced = call_each(self._function.process_element, self._context, values, timestamps, emit)
+        emission = Emission(self, self._output_type)
+        produced = call_each(self._function.process_element, self._context, values, timestamps, emission)
         emit_produced(self, produced, self._output_type)
 
     def close(self) -> None:

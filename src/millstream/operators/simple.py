@@ -21,7 +21,7 @@ from millstream.operators.functions_adapter import (
 )
 from millstream.operators.map_loops import map_protected
 from millstream.operators.plain_functions import gives_atoms, is_plain
-from millstream.operators.portions import LISTED, PORTION, in_portions, is_brief
+from millstream.operators.portions import LISTED, Pace, in_portions, is_brief
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import apply_to_each, attach_element, check_results, fit
 from millstream.operators.values import ATOMIC, all_immutable, protect, protect_produced
@@ -165,7 +165,8 @@ class FlatMapOperator(_UserFunctionOperator):
         results: list[Any] = []
         append = results.append
         stamps: list[int] | None = None if timestamps is None else []
-        brief, hand_on = is_brief(flat_map), partial(self._hand_on, results, stamps)
+        brief, pace = is_brief(flat_map), Pace(self.context.budget)
+        hand_on = partial(self._hand_on, pace, results, stamps)
         value = produced = None
         try:
             for value, self._stamp in zip(values, timestamps or repeat(MIN_TIMESTAMP), strict=False):
@@ -197,19 +198,19 @@ class FlatMapOperator(_UserFunctionOperator):
             raise
         self.output.emit(fit(results, self._output_type), stamps)
 
-    def _hand_on(self, results: list[Any], stamps: list[int] | None) -> bool:
-        """Emit what was taken of one record's results if it is a portion; return whether it was."""
-        if len(results) < PORTION:
-            return False
-        if stamps is not None:
-            stamps.extend(repeat(self._stamp, len(results) - len(stamps)))
-        portion, times = results[:], None if stamps is None else stamps[:]
-        results.clear()
-        if stamps is not None:
-            stamps.clear()
-        self.output.emit(fit(portion, self._output_type), times)
-        self.context.budget.reach_safe_point()
-        return True
+    def _hand_on(self, pace: Pace, results: list[Any], stamps: list[int] | None) -> bool:
+        """Emit what was taken of one record's results if it is time for it; return whether they come quickly."""
+        quick = pace.is_quick()
+        if pace.is_due(len(results)):
+            if stamps is not None:
+                stamps.extend(repeat(self._stamp, len(results) - len(stamps)))
+            portion, times = results[:], None if stamps is None else stamps[:]
+            results.clear()
+            if stamps is not None:
+                stamps.clear()
+            self.output.emit(fit(portion, self._output_type), times)
+            pace.pause()
+        return quick
 
 
 @dataclass(frozen=True)

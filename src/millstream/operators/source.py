@@ -24,7 +24,7 @@ from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope, connector_name
 from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import fit
-from millstream.operators.values import claim
+from millstream.operators.values import claim, cut
 from millstream.operators.watermarks import SplitWatermarks
 from millstream.spi.source import RangeEnd, Source, SplitRange
 
@@ -268,7 +268,7 @@ class SourceOperator(Operator):
             stop = start + granted
             if not granted:
                 return item._replace(values=values[start:], timestamps=timestamps and timestamps[start:])
-            self._emit(split, values[start:stop], timestamps and timestamps[start:stop])
+            self._emit(split, cut(values, start, stop), timestamps and timestamps[start:stop])
             start = stop
         return None
 

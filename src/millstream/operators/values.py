@@ -40,6 +40,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from gc import get_referents
+from itertools import repeat
 from sys import getrefcount
 from typing import Any
 from weakref import getweakrefcount
@@ -56,6 +57,7 @@ __all__ = [
     "claim",
     "copies",
     "copy_of",
+    "cut",
     "is_immutable",
     "protect",
     "protect_produced",
@@ -183,6 +185,13 @@ def copies(values: list[Any]) -> list[Any]:
     if all_immutable(values):
         return values.copy()
     return [value if type(value) in ATOMIC else copy_of(value) for value in values]
+
+
+def cut(values: list[Any], start: int, stop: int) -> list[Any]:
+    """Take a part out of a list, which no longer refers to it then: what is in it stays its holder's alone."""
+    part = values[start:stop]
+    values[start:stop] = repeat(None, len(part))
+    return part
 
 
 def take_all(produced: Iterable[Any], results: list[Any], tagged: list[bool] | None = None) -> None:

@@ -10,6 +10,7 @@ such: timers that are put off again and again, a day ahead, take no more memory 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -88,9 +89,21 @@ class TimerQueue:
             buckets.pop(heappop(heap), None)
         return heap[0] if heap else None
 
-    def fire_until(self, time_ms: int, fire: Callable[[int, Any], None]) -> None:
-        """Remove every timer due at `time_ms` and call `fire(timestamp_ms, key)` for it, in order."""
+    def fire_until(
+        self, time_ms: int, fire: Callable[[int, Any], None], grant: Callable[[], int] | None = None
+    ) -> bool:
+        """Remove timers due at `time_ms` and call `fire(timestamp_ms, key)` for each, in order.
+
+        Args:
+            time_ms: Until when, inclusive.
+            fire: Called for each; may register and delete timers.
+            grant: Returns how many more may be fired; 0 for no more. None for all.
+
+        Returns:
+            Whether every timer that was due has been fired.
+        """
         heap, buckets = self._heap, self._buckets
+        left: float = math.inf if grant is None else 0
         while heap and heap[0] <= time_ms:
             timestamp_ms = heap[0]
             bucket = buckets.get(timestamp_ms)
@@ -99,6 +112,12 @@ class TimerQueue:
                 continue
             for key in list(bucket):
                 if key in bucket:
+                    if not left:
+                        assert grant is not None
+                        left = grant()
+                        if not left:
+                            return False
+                    left -= 1
                     del bucket[key]
                     if self._changed is not None:
                         self._note_gone(self._changed, (timestamp_ms, key))
@@ -109,6 +128,7 @@ class TimerQueue:
                 if not bucket and buckets.get(timestamp_ms) is bucket:
                     heappop(heap)
                     del buckets[timestamp_ms]
+        return True
 
     def snapshot(self) -> list[tuple[int, list[Any]]]:
         """Return all timers: (timestamp, keys in order of registration), by timestamp."""

@@ -316,6 +316,7 @@ class _Watch:
             "batch_handlers": lambda: handlers,
             "process_batch": handlers[0],
             "process_watermark": partial(self._watermark, operator.process_watermark),
+            "advance_watermark": partial(Operator.advance_watermark, operator),
             "on_processing_time": partial(self._clock, operator.on_processing_time),
             "end_input": partial(self._end, operator.end_input),
         }

@@ -49,8 +49,26 @@ def test_a_record_that_takes_longer_than_the_epoch_is_begun_all_the_same():
 def test_fast_records_are_begun_in_slices_that_grow_and_are_not_held():
     worker = Worker(cost_s=0.000_001)
     assert worker.epoch(EpochLimits(time_ms=1_000), 500_000) == 500_000
-    assert len(worker.slices) < 60
-    assert max(worker.slices) > 4_000
+    assert len(worker.slices) < 600
+    assert max(worker.slices) > 1_000
+
+
+def test_slow_records_of_one_input_are_begun_one_at_a_time_though_those_of_the_other_are_fast():
+    worker = Worker(cost_s=0.000_001)
+    budget, clock = worker.budget, worker.clock
+    budget.begin(EpochLimits(time_ms=1_000))
+    slow = []
+    for _ in range(20):
+        left = 5_000
+        while left:
+            granted = budget.take(left, "fast")
+            clock.advance(granted / 1000)
+            left -= granted
+        slow.append(budget.take(5_000, "slow"))
+        clock.advance(slow[-1] * 100)
+        if budget.is_up():
+            break
+    assert set(slow) == {1}
 
 
 def test_what_is_large_is_held_when_the_space_is_up():

@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING, Any
 from millstream.common.functions import Function
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.windows import TimeWindow
-from millstream.operators.base import Operator, OperatorReport
+from millstream.operators.base import Operator, OperatorContext, OperatorReport, Output
 from millstream.operators.calls import emit_results
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keys import key_list
+from millstream.operators.portions import Pace
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.windowing.assigners import no_timestamp
 from millstream.operators.windowing.firing import Firing
@@ -86,6 +87,12 @@ class WindowOperator(Operator):
         self._results: list[Any] = []
         self._result_timestamps: list[int] = []
 
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Be told where it runs and where results go."""
+        super().setup(context, output)
+        self._pace = Pace(context.budget)
+        self._firing.hand_on = self._hand_on
+
     def open(self) -> None:
         """Open the functions."""
         runtime_context = OperatorRuntimeContext(self.context)
@@ -119,6 +126,27 @@ class WindowOperator(Operator):
             self._late_values.append(value)
             self._late_timestamps.append(timestamp)
 
+    def _hand_on(self, window: Any) -> bool:
+        """Emit what a window has given so far if it is time for it; return whether it comes quickly."""
+        quick = self._pace.is_quick()
+        if self._pace.is_due(len(self._results)):
+            self._stamp_results(window)
+            filled = self._results  # whoever fills it goes on doing so
+            self._results = filled[:]
+            filled.clear()
+            self._flush()
+            self._results = filled
+            self._pace.pause()
+        return quick
+
+    def _stamp_results(self, window: Any) -> None:
+        """Give the results of a window that have no timestamp yet theirs."""
+        missing = len(self._results) - len(self._result_timestamps)
+        self._result_timestamps.extend([self._stamp_of(window)] * missing)
+
+    def _stamp_of(self, window: Any) -> Any:
+        return window.end - 1
+
     def _flush(self) -> None:
         if self._late_values:
             values, timestamps = self._late_values, self._late_timestamps
@@ -137,6 +165,7 @@ class TimedWindowOperator(WindowOperator):
     _passed_ms: int = MIN_TIMESTAMP
     """Time that has passed: the watermark, or the last millisecond before the clock's."""
     _restored = False
+    _stride_ms = 0
 
     def snapshot_state(self) -> Any:
         """Return the time passed; windows are entries."""
@@ -166,10 +195,44 @@ class TimedWindowOperator(WindowOperator):
                 self._pass(timestamp_ms)
         self.output.emit_watermark(timestamp_ms)
 
+    def advance_watermark(self, timestamp_ms: int) -> bool:
+        """Fire as many of the windows that are due as the epoch has room for; if that is all, hand the watermark on."""
+        if timestamp_ms > self.watermark_ms:
+            self.watermark_ms = timestamp_ms
+            if self._event_time and not self._pass_some(timestamp_ms):
+                self.watermark_ms = self._passed_ms
+                return False
+        self.output.emit_watermark(timestamp_ms)
+        return True
+
     def on_processing_time(self) -> None:
-        """Fire what is due by the clock."""
+        """Fire what is due by the clock, as much as the epoch has room for."""
         if not self._event_time and self.context.time.now_ms - 1 > self._passed_ms:
-            self._pass(self.context.time.now_ms - 1)
+            passed_ms = self.context.time.now_ms - 1
+            if self.context.batch:
+                self._pass(passed_ms)
+            else:
+                self._pass_some(passed_ms)
+
+    def _pass_some(self, passed_ms: int) -> bool:
+        """Let time pass, window by window, as far as there is room; return whether all of it has passed.
+
+        Windows of one time fire together; where they are quick, several times are taken together.
+        """
+        take, pace = self.context.budget.take, self._pace
+        due_ms = self._next_due()
+        while due_ms is not None and due_ms < passed_ms:
+            if not take(1, "windows"):
+                return False
+            pace.is_quick()
+            self._pass(min(due_ms + self._stride_ms, passed_ms))
+            self._stride_ms = self._stride_ms * 4 + 1 if pace.is_quick() else 0
+            due_ms = self._next_due()
+        if due_ms == passed_ms and not take(1, "windows"):
+            return False
+        if passed_ms > self._passed_ms or due_ms == passed_ms:
+            self._pass(passed_ms)
+        return True
 
     def next_processing_time(self) -> int | None:
         """Return when the next window by the clock fires."""
@@ -211,8 +274,7 @@ class TimedWindowOperator(WindowOperator):
         # One by one: what a function makes of a key is emitted before it is asked about the next.
         contents = ((key, result(accumulator)) for key, accumulator in accumulators)
         self._firing.fire(window, contents, self._results)
-        missing = len(self._results) - len(self._result_timestamps)
-        self._result_timestamps.extend([window.end - 1] * missing)
+        self._stamp_results(window)
 
 
 class DueTimes:

@@ -64,11 +64,18 @@ class _CountingOperator(WindowOperator):
         """Count a batch into windows."""
         if not values:
             return
+        self._stamped = timestamps is not None
         self._add_all(values, repeat(None) if timestamps is None else timestamps)
+        self._flush()
+
+    def _flush(self) -> None:
         results, stamps = self._results, self._result_timestamps
         self._results, self._result_timestamps = [], []
         if results:
-            emit_results(self, results, None if timestamps is None else stamps, self._output_type)
+            emit_results(self, results, stamps if self._stamped else None, self._output_type)
+
+    def _stamp_of(self, window: Any) -> Any:
+        return self._stamp
 
     def _add_all(self, values: list[Any], stamps: Iterable[Any]) -> None:
         raise NotImplementedError
@@ -81,8 +88,9 @@ class _CountingOperator(WindowOperator):
         return keys
 
     def _fire_full(self, window: Window, key: Any, accumulator: Any, stamp: Any) -> None:
+        self._stamp = stamp
         self._firing.fire(window, [(key, self._fold.result(accumulator))], self._results)
-        self._result_timestamps.extend([stamp] * (len(self._results) - len(self._result_timestamps)))
+        self._stamp_results(window)
         if self._firing.clears:
             state = self.context.keyed_state
             assert state is not None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from millstream.common.errors import StateAccessError
@@ -19,6 +20,7 @@ from millstream.common.functions import (
 from millstream.common.windows import Window
 from millstream.operators.base import Operator
 from millstream.operators.functions_adapter import open_function
+from millstream.operators.portions import LISTED, in_portions
 from millstream.operators.user_code import check_results
 from millstream.operators.values import ATOMIC, protect, take_all
 from millstream.state.keyed import KeyedStateBackend
@@ -35,16 +37,23 @@ __all__ = [
 ]
 
 
+_CALLS = 16
+"""Calls of a quick function after which the clock is looked at."""
+
+
 class Firing(ABC):
     """Makes results of a window's contents; one for each operator.
 
     Attributes:
         functions: User functions to open and close.
         clears: Whether `clear` does anything.
+        hand_on: Called between results of a window, with it; emits those that there are if it is time for it, and
+            returns whether they come quickly.
     """
 
     functions: tuple[Function, ...] = ()
     clears: bool = False
+    hand_on: Callable[[Window], bool] = staticmethod(lambda window: True)
 
     def open(self, operator: Operator, runtime_context: RuntimeContext, *, merging: bool) -> None:
         """Open the functions; `merging` tells that windows merge, so they have no state of their own."""
@@ -92,6 +101,7 @@ class _FunctionFiring(Firing, ABC):
         self.functions = (function,)
         self._folded = folded
         self._keyed_state: KeyedStateBackend | None = None
+        self._calls_left = 1
 
     def open(self, operator: Operator, runtime_context: RuntimeContext, *, merging: bool) -> None:
         """Open the function."""
@@ -104,11 +114,15 @@ class _FunctionFiring(Firing, ABC):
             self._select(key)
             made = self._call(original_key(key), window, [content] if self._folded else content)
             if made is not None:
+                listed = type(made) in LISTED
                 try:
-                    take_all(made, results)
+                    take_all(made if listed else in_portions(made, partial(self.hand_on, window)), results)
                 except BaseException:
                     check_results(self.method, made, (original_key(key), window))
                     raise
+            self._calls_left -= 1
+            if self._calls_left <= 0:
+                self._calls_left = _CALLS if self.hand_on(window) else 1
 
     def _select(self, key: Any) -> None:
         state = self._keyed_state

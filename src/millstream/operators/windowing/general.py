@@ -39,6 +39,7 @@ from millstream.operators.windowing.merging import WindowSet, add_window
 from millstream.operators.windowing.trigger import Trigger, TriggerResult
 from millstream.state.keyed import NO_KEY
 from millstream.state.snapshots import Entries, StateChanges
+from millstream.state.timers import TimerQueue
 from millstream.state.touched import TouchedKeys
 
 __all__ = ["CONTENTS", "MERGED", "GeneralWindowOperator"]
@@ -50,6 +51,9 @@ MERGED = "merged"
 
 _CONTINUE = TriggerResult.CONTINUE
 _MISSING: Any = object()
+
+_TIMERS = 64
+"""Timers that are asked for at once."""
 
 OnTime = Callable[[int, Any, Trigger.TriggerContext], TriggerResult]
 
@@ -258,33 +262,61 @@ class GeneralWindowOperator(WindowOperator):
             self._fire_timers(self._state.event_timers, timestamp_ms, on_time, cleans=self._event_time)
         self.output.emit_watermark(timestamp_ms)
 
+    def advance_watermark(self, timestamp_ms: int) -> bool:
+        """Fire as many of the timers that are due as the epoch has room for; if that is all, hand the watermark on."""
+        if timestamp_ms > self.watermark_ms:
+            before_ms, self.watermark_ms = self.watermark_ms, timestamp_ms
+            timers, on_time = self._state.event_timers, self._trigger.on_event_time
+            if not self._fire_timers(
+                timers, timestamp_ms, on_time, cleans=self._event_time, grant=self._grant
+            ):
+                self.watermark_ms = before_ms
+                return False
+        self.output.emit_watermark(timestamp_ms)
+        return True
+
+    def _grant(self) -> int:
+        return self.context.budget.take(_TIMERS, "timers")
+
     def on_processing_time(self) -> None:
-        """Fire the processing-time timers that are due."""
+        """Fire the processing-time timers that are due, as many as the epoch has room for."""
         on_time = self._trigger.on_processing_time
         now_ms = self.context.time.now_ms
-        self._fire_timers(self._state.processing_timers, now_ms - 1, on_time, cleans=not self._event_time)
+        grant = None if self.context.batch else self._grant
+        timers = self._state.processing_timers
+        self._fire_timers(timers, now_ms - 1, on_time, cleans=not self._event_time, grant=grant)
 
     def next_processing_time(self) -> int | None:
         """Return when the next processing-time timer is due."""
         next_ms = self._state.processing_timers.next_timestamp()
         return None if next_ms is None else next_ms + 1
 
-    def _fire_timers(self, timers: Any, time_ms: int, on_time: OnTime, *, cleans: bool) -> None:
+    def _fire_timers(
+        self,
+        timers: TimerQueue,
+        time_ms: int,
+        on_time: OnTime,
+        *,
+        cleans: bool,
+        grant: Callable[[], int] | None = None,
+    ) -> bool:
+        """Fire what is due, as much as is granted; return whether that is all of it."""
         next_ms = timers.next_timestamp()
         if next_ms is None or next_ms > time_ms:
-            return
+            return True
 
         def fire(timestamp_ms: int, timer: tuple[Any, Any]) -> None:
             self._fire_timer(timestamp_ms, timer[0], timer[1], on_time, cleans=cleans)
 
         try:
-            timers.fire_until(time_ms, fire)
+            fired = timers.fire_until(time_ms, fire, grant)
         except BaseException as error:
             window = shorten(self._trigger_context.window)
             attach_element(error, f"timer of key {self._state.current_key!r}, window {window}")
             raise
         self._state.current_key = NO_KEY
         self._flush()
+        return fired
 
     def _fire_timer(self, timestamp_ms: int, key: Any, window: Any, on_time: OnTime, *, cleans: bool) -> None:
         state_window = window
@@ -358,11 +390,12 @@ class GeneralWindowOperator(WindowOperator):
             self._firing.fire(window, [(key, content)], self._results)
         else:
             self._fire_evicting(key, window, state_window, accumulator)
+        self._stamp_results(window)
+
+    def _stamp_of(self, window: Any) -> Any:
         last_ms: int = window.max_timestamp()
         # A window without end gives its results the time of what made it fire.
-        stamp: Any = last_ms if last_ms < MAX_TIMESTAMP else self._stamp
-        missing = len(self._results) - len(self._result_timestamps)
-        self._result_timestamps.extend([stamp] * missing)
+        return last_ms if last_ms < MAX_TIMESTAMP else self._stamp
 
     def _fire_evicting(
         self, key: Any, window: Any, state_window: Any, elements: list[TimestampedValue]

@@ -65,6 +65,12 @@ class SlidingReduceOperator(WindowOperator):
         self.watermark_ms = max(self.watermark_ms, timestamp_ms)
         self.chosen.process_watermark(timestamp_ms)
 
+    def advance_watermark(self, timestamp_ms: int) -> bool:
+        """Hand a watermark on, as far as the epoch has room for what it fires."""
+        reached = self.chosen.advance_watermark(timestamp_ms)
+        self.watermark_ms = max(self.watermark_ms, self.chosen.watermark_ms)
+        return reached
+
     def on_processing_time(self) -> None:
         """Fire what is due by the clock."""
         self.chosen.on_processing_time()

@@ -43,9 +43,11 @@ class _BatchTimers(TimerQueue):
         if not self._ended:
             super().register(timestamp_ms, key)
 
-    def fire_until(self, time_ms: int, fire: Callable[[int, Any], None]) -> None:
+    def fire_until(
+        self, time_ms: int, fire: Callable[[int, Any], None], grant: Callable[[], int] | None = None
+    ) -> bool:
         self._ended.append(True)
-        super().fire_until(time_ms, fire)
+        return super().fire_until(time_ms, fire, grant)
 
 
 def keep_batch_timers(state: KeyedStateBackend) -> None:

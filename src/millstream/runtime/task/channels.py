@@ -27,6 +27,7 @@ from millstream.common.batch import ACTIVE, IDLE, Batch, Element, StreamStatus, 
 from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import BatchHandler
 from millstream.operators.budget import WorkBudget
+from millstream.operators.values import cut
 
 __all__ = ["ChannelId", "ChannelMerger"]
 
@@ -114,6 +115,8 @@ class ChannelMerger:
         on_status: Told when all inputs are idle, or one is active again.
         budget: Says how much of the input is processed in an epoch; None for all of it.
         aligned: Channels of which nothing waits when a checkpoint is made.
+        advance: Called in the place of `on_watermark` where it may take its time: returns False if there was no room in
+            the epoch for all that is due then, and is called again in the next one, before anything else.
     """
 
     def __init__(
@@ -124,7 +127,10 @@ class ChannelMerger:
         on_status: Callable[[StreamStatus], None],
         budget: WorkBudget | None = None,
         aligned: Collection[ChannelId] = (),
+        advance: Callable[[int], bool] | None = None,
     ) -> None:
+        self._advance_some = advance
+        self._aligning = False
         self._aligned = frozenset(aligned)
         self._budget = budget
         self._pending: dict[ChannelId, deque[Element]] = {}
@@ -140,6 +146,7 @@ class ChannelMerger:
         self._input_of = {channel: inputs[index] for channel, index in channels.items()}
         self._inputs = list(inputs.values())
         self._combined = MIN_TIMESTAMP
+        self._due: int | None = None
 
     def restore(self, watermark_ms: int) -> None:
         """Go on with the subtask's watermark of a checkpoint: what the channels had is not known any more.
@@ -158,8 +165,8 @@ class ChannelMerger:
 
     @property
     def held(self) -> int:
-        """Records that wait in the channels."""
-        return sum(
+        """Records that wait in the channels; a watermark that is not there yet counts as one."""
+        return (self._due is not None) + sum(
             len(element.values)
             for elements in self._pending.values()
             for element in elements
@@ -169,7 +176,11 @@ class ChannelMerger:
     @property
     def has_ended(self) -> bool:
         """Whether every channel has given its final watermark and nothing waits."""
-        return not self._pending and all(mark == MAX_TIMESTAMP for mark in self._watermarks.values())
+        return (
+            not self._pending
+            and self._due is None
+            and all(mark == MAX_TIMESTAMP for mark in self._watermarks.values())
+        )
 
     def snapshot(self) -> tuple[Any, dict[ChannelId, list[Element]]]:
         """Return how far event time has come in all channels, and what waits in them; may share live objects."""
@@ -198,20 +209,28 @@ class ChannelMerger:
         """Process what waits and one epoch's elements, as far as the budget goes."""
         for channel, elements in inputs.items():
             self.put(channel, elements)
+        if self._due is None:
+            self._combine()  # a checkpoint may have been made before a watermark was there
+        else:
+            self._reach(self._due)
+        if self._due is not None:
+            return
         heap = [(self._watermarks[channel], self._order[channel], channel) for channel in self._pending]
         heapify(heap)
         while heap:
             _, order, channel = heappop(heap)
-            if not self._advance(channel, self._pending[channel]):
-                return
-            if self._pending[channel]:
-                heappush(heap, (self._watermarks[channel], order, channel))
-            else:
+            more = self._advance(channel, self._pending[channel])
+            if not self._pending[channel]:
                 del self._pending[channel]
+            elif more:
+                heappush(heap, (self._watermarks[channel], order, channel))
+            if not more:
+                return
 
     def align(self) -> None:
         """Process all that waits in aligned channels, whatever it costs: a checkpoint is about to be made."""
         budget, self._budget = self._budget, None
+        self._aligning = True
         try:
             for channel in sorted(self._aligned & self._pending.keys()):
                 elements = self._pending[channel]
@@ -220,14 +239,18 @@ class ChannelMerger:
                 del self._pending[channel]
         finally:
             self._budget = budget
+            self._aligning = False
 
     def _advance(self, channel: ChannelId, elements: deque[Element]) -> bool:
-        """Process a channel's elements up to its next watermark; return False if the budget is spent before."""
+        """Process a channel's elements up to its next watermark; return False if the budget is spent before.
+
+        So it is, too, when the watermark has not all of its room: what is behind it has to wait for it.
+        """
         handler = self._handlers[channel]
         while elements:
             element = elements[0]
             if isinstance(element, Batch):
-                if not self._process(handler, elements):
+                if not self._process(handler, elements, channel.edge_id):
                     return False
                 continue
             elements.popleft()
@@ -237,9 +260,11 @@ class ChannelMerger:
                 self._combine()
                 break
             self._set_status(channel, element)
-        return True
+            if self._due is not None:
+                break
+        return self._due is None
 
-    def _process(self, handler: BatchHandler, elements: deque[Element]) -> bool:
+    def _process(self, handler: BatchHandler, elements: deque[Element], edge_id: int) -> bool:
         """Process the batch in front, or as much of it as may be begun; return False if some of it has to wait.
 
         It leaves the channel first: what is suspended in the middle is not begun twice.
@@ -249,7 +274,7 @@ class ChannelMerger:
         values, timestamps = batch
         count, start = len(values), 0
         while start < count:
-            granted = count if self._budget is None else self._budget.take(count - start)
+            granted = count if self._budget is None else self._budget.take(count - start, edge_id)
             if granted == count:
                 handler(values, timestamps)
                 return True
@@ -257,7 +282,7 @@ class ChannelMerger:
             if not granted:
                 elements.appendleft(Batch(values[start:], timestamps and timestamps[start:]))
                 return False
-            handler(values[start:stop], timestamps and timestamps[start:stop])
+            handler(cut(values, start, stop), timestamps and timestamps[start:stop])
             start = stop
         return True
 
@@ -265,17 +290,33 @@ class ChannelMerger:
         active = [source.combined for source in self._inputs if not source.idle]
         combined = min(active, default=MIN_TIMESTAMP)
         if combined > self._combined:
-            self._combined = combined
-            self._on_watermark(combined)
+            self._reach(combined)
+
+    def _reach(self, watermark_ms: int) -> None:
+        """Have the subtask's watermark advance, or note that it is to advance as soon as there is room."""
+        if self._advance_some is None:
+            self._reach_whole(watermark_ms)
+        elif self._due is not None and self._aligning:
+            self._due = max(self._due, watermark_ms)  # one is on its way: the two become one
+        elif self._advance_some(watermark_ms):
+            self._combined, self._due = watermark_ms, None
+        else:
+            self._due = watermark_ms
+
+    def _reach_whole(self, watermark_ms: int) -> None:
+        """Have the subtask's watermark advance, whatever that takes."""
+        self._combined, self._due = watermark_ms, None
+        self._on_watermark(watermark_ms)
 
     def _set_status(self, channel: ChannelId, status: StreamStatus) -> None:
+        if self._due is not None:
+            self._reach_whole(self._due)
         source = self._input_of[channel]
         were_idle = all(each.idle for each in self._inputs)
         source.set_status(channel, status)
         are_idle = all(each.idle for each in self._inputs)
         if are_idle and source.combined > self._combined:
-            self._combined = source.combined
-            self._on_watermark(source.combined)
+            self._reach_whole(source.combined)
         self._combine()
         if are_idle != were_idle:
             self._on_status(IDLE if are_idle else ACTIVE)

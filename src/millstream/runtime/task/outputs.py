@@ -10,7 +10,7 @@ from millstream.common.time import MAX_TIMESTAMP
 from millstream.graph.job_graph import JobEdge
 from millstream.operators.base import BatchHandler, Operator, Output
 from millstream.operators.budget import WorkBudget
-from millstream.operators.values import copies
+from millstream.operators.values import copies, cut
 from millstream.operators.weight import estimate_bytes
 from millstream.runtime.task.blocks import Block, encode_elements
 from millstream.runtime.task.failures import guarded
@@ -20,6 +20,8 @@ __all__ = ["ChainOutput", "ExchangeWriter"]
 
 
 _LOOK_RECORDS = 16_384
+_SLICE_S = 0.002
+_LARGEST_SLICE = 1 << 20
 
 
 class ExchangeWriter:
@@ -98,9 +100,14 @@ class ExchangeWriter:
 
 
 class ChainOutput(Output):
-    """The output of one operator: a few direct calls for each batch."""
+    """The output of one operator: a few direct calls for each batch.
 
-    def __init__(self) -> None:
+    Args:
+        budget: Of the subtask; None if nobody cares how long operators take.
+    """
+
+    def __init__(self, budget: WorkBudget | None = None) -> None:
+        self._budget = budget
         self._batch: list[BatchHandler] = []
         self._side: dict[str, list[BatchHandler]] = {}
         self._watermark: list[Callable[[int], None]] = []
@@ -108,7 +115,8 @@ class ChainOutput(Output):
 
     def add_operator(self, operator: Operator, name: str, side_output: str | None) -> None:
         """Have an operator chained behind; `name` is noted on what it raises."""
-        self._add(guarded(counted(operator, operator.process_batch), name), side_output)
+        handler = guarded(counted(operator, operator.process_batch), name)
+        self._add(handler if self._budget is None else _InSlices(handler, self._budget), side_output)
         self._watermark.append(guarded(operator.process_watermark, name))
         self._status.append(guarded(operator.process_status, name))
 
@@ -154,6 +162,43 @@ class ChainOutput(Output):
         """Hand on a change of status to all readers."""
         for change in self._status:
             change(status)
+
+
+class _InSlices:
+    """Hands an operator batches in slices, and lets the epoch end between two of them.
+
+    What was made of one record, or fired by one watermark, may take long where it goes to: a flat map of one to a
+    thousand in front of a slow map, windows in front of a slow sink.
+    """
+
+    __slots__ = ("_budget", "_handler", "_size")
+
+    def __init__(self, handler: BatchHandler, budget: WorkBudget) -> None:
+        self._handler = handler
+        self._budget = budget
+        self._size = 1
+
+    def __call__(self, values: list[Any], timestamps: list[int] | None) -> None:
+        now, count, start = self._budget.now, len(values), 0
+        while start < count:
+            size, began = self._size, now()
+            if start == 0 and count <= size:
+                self._handler(values, timestamps)
+            else:
+                self._handler(
+                    cut(values, start, start + size), timestamps and timestamps[start : start + size]
+                )
+            self._adapt(min(size, count - start), now() - began)
+            start += size
+            if start < count:
+                self._budget.reach_safe_point()
+
+    def _adapt(self, done: int, took_s: float) -> None:
+        if took_s < _SLICE_S / 2:
+            if done == self._size:
+                self._size = min(4 * done, _LARGEST_SLICE)
+        elif took_s > 2 * _SLICE_S:
+            self._size = max(1, int(done * _SLICE_S / took_s))
 
 
 def _fan_out(handlers: list[BatchHandler], values: list[Any], timestamps: list[int] | None) -> None:

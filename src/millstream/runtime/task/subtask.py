@@ -97,7 +97,7 @@ class Subtask:
         sides: dict[int, set[str]] = {node.id: set() for node in self.vertex.nodes}
         for node in self.vertex.nodes:
             operators[node.id] = node.spec.build()
-            outputs[node.id] = ChainOutput()
+            outputs[node.id] = ChainOutput(None if self._deployment.batch else self.budget)
             self.operators.append((node, operators[node.id]))
         for edge in self.vertex.chained:
             name = next(node.name for node in self.vertex.nodes if node.id == edge.target)
@@ -178,6 +178,7 @@ class Subtask:
             guarded(head.process_status, node.name),
             self.budget,
             self._broadcast_channels(job_graph),
+            None if self._deployment.batch else guarded(head.advance_watermark, node.name),
         )
 
     def _broadcast_channels(self, job_graph: JobGraph) -> list[ChannelId]:

@@ -9,9 +9,11 @@ import pytest
 
 from millstream.common import Types, WatermarkStrategy
 from millstream.common.output_tag import OutputTag
+from millstream.common.time import Time
 from millstream.common.watermark_strategy import TimestampAssigner
-from millstream.datastream import KeyedProcessFunction, ProcessFunction
+from millstream.datastream import KeyedProcessFunction, ProcessFunction, ProcessWindowFunction
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from millstream.operators.portions import PORTION
 
 
@@ -95,3 +97,92 @@ def test_portions_keep_order_timestamps_and_side_outputs(new_environment):
     odd = [(number, stamp) for stamp in (5_000, 6_000) for number in range(1, count, 2)]
     both = many.process(Stamped()).union(many.get_side_output(late).process(Stamped()))
     assert sorted(both.execute_and_collect()) == sorted(even + odd)
+
+
+def asks_again(first):
+    for number in itertools.count(first):
+        time.sleep(0.02)
+        yield number
+
+
+def some(first):
+    return [first] * 500
+
+
+def slow(value):
+    time.sleep(0.02)
+    return value
+
+
+class SlowWindow(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        time.sleep(0.02)
+        yield key
+
+
+class SlowTimer(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(10_000_000)
+
+    def on_timer(self, timestamp, ctx):
+        time.sleep(0.02)
+        yield ctx.get_current_key()
+
+
+def stamped(environment, count):
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Seconds())
+    return environment.from_source(NumberSequenceSource(0, count - 1), strategy, "numbers").key_by(
+        lambda value: value
+    )
+
+
+def slow_windows(environment):
+    window = TumblingEventTimeWindows.of(Time.seconds(1_000))
+    return stamped(environment, 1_000).window(window).process(SlowWindow())
+
+
+def slow_sliding_windows(environment):
+    window = SlidingEventTimeWindows.of(Time.seconds(1_000), Time.seconds(500))
+    return stamped(environment, 1_000).window(window).reduce(lambda one, other: one, SlowWindow())
+
+
+def slow_counts(environment):
+    return stamped(environment, 1_000).count_window(1).process(SlowWindow())
+
+
+LONG_FOR_ONE = {
+    "a generator that waits for each result": lambda env: numbers(env, 1).flat_map(asks_again),
+    "a slow map behind a flat map": lambda env: numbers(env, 1).flat_map(some).map(slow),
+    "windows": slow_windows,
+    "sliding windows": slow_sliding_windows,
+    "count windows": slow_counts,
+    "timers": lambda env: stamped(env, 1_000).process(SlowTimer()),
+}
+
+
+@pytest.mark.parametrize("build", LONG_FOR_ONE.values(), ids=LONG_FOR_ONE)
+def test_results_flow_though_one_record_or_watermark_makes_work_for_long(new_environment, build):
+    stream = build(new_environment("local", 1)).map(lambda value: time.monotonic()).rebalance()
+    with stream.map(lambda made: time.monotonic() - made).execute_and_collect() as results:
+        delays = list(itertools.islice(results, 60))
+    assert len(delays) == 60
+    assert sorted(delays)[30] < 1.0, "all of them take ten seconds"
+
+
+@pytest.mark.parametrize("kind", ["event time", "processing time"])
+def test_timers_that_are_slow_let_a_savepoint_be_made_in_between(new_environment, tmp_path, kind):
+    class Later(SlowTimer):
+        def process_element(self, value, ctx):
+            service = ctx.timer_service()
+            if kind == "event time":
+                service.register_event_time_timer(10_000_000)
+            else:
+                service.register_processing_time_timer(service.current_processing_time() + 100)
+
+    environment = new_environment("local", 1)
+    stamped(environment, 1_000 if kind == "event time" else 10**9).process(Later()).print()
+    job = environment.execute_async("slow timers")
+    time.sleep(2.0)
+    began = time.monotonic()
+    job.stop_with_savepoint(False, str(tmp_path)).result()
+    assert time.monotonic() - began < 3.0, "all of them take twenty seconds"

@@ -230,3 +230,28 @@ def test_a_merger_that_is_restored_wherever_it_stands_goes_on_as_if_nothing_had_
         restored._merger.restore_channels(time, pending)
     assert again == seen
     assert through._merger.held == 0
+
+
+def test_what_is_behind_a_watermark_waits_until_all_that_it_fires_has_had_room():
+    log, room = [], [False, False, True]
+
+    def advance(timestamp_ms):
+        reached = room.pop(0)
+        log.append((timestamp_ms, reached))
+        return reached
+
+    merger = ChannelMerger(
+        {ChannelId(0, 0): 0},
+        [lambda values, stamps: log.append(values)],
+        log.append,
+        log.append,
+        advance=advance,
+    )
+    merger.run({ChannelId(0, 0): [Batch([1]), Watermark(5), Batch([2])]})
+    assert log == [[1], (5, False)]
+    assert merger.held == 2
+    assert not merger.has_ended
+    merger.run({})
+    merger.run({})
+    assert log == [[1], (5, False), (5, False), (5, True), [2]]
+    assert merger.held == 0
