@@ -177,9 +177,13 @@ class AsyncWaitOperator(Operator):
         ]
 
     def restore_state(self, snapshot: list[_Saved], scope: RestoreScope) -> None:
-        """Take over an old subtask's elements: `open` calls for them again."""
+        """Take over an old subtask's elements: `open` calls for them again.
+
+        At another parallelism watermarks between them are left out: behind those of one old subtask come elements of
+        another one, or of a split that another one had read, and would be late by that. Senders send theirs again.
+        """
         if scope.adopts:
-            self._restored += snapshot
+            self._restored += [item for item in snapshot if isinstance(item, tuple) or not scope.rescaled]
 
     def abort(self) -> None:
         """Cancel what is in flight."""

@@ -183,12 +183,14 @@ class RestoreScope:
         subtask_index: The subtask that takes over.
         parallelism: How many subtasks take over.
         owns: Whether a key belongs to the subtask that takes over.
+        rescaled: Whether another number of subtasks had been there: what comes from several is put together.
     """
 
     written_by: int
     subtask_index: int
     parallelism: int
     owns: Callable[[Any], bool]
+    rescaled: bool = False
 
     @property
     def adopts(self) -> bool:

@@ -13,6 +13,7 @@ not go round. The head keeps the final watermark until nothing goes round any mo
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,8 +61,9 @@ class IterationHead(Operator):
     """Emits its input and what comes back."""
 
     def __init__(self) -> None:
-        self._returned: list[Batch] = []
+        self._returned: deque[Batch] = deque()
         self._held = False
+        self._waiting = 0
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Emit the input."""
@@ -76,17 +78,29 @@ class IterationHead(Operator):
 
     def accept(self, batches: list[Batch]) -> bool:
         """Take what comes back, for the next epoch; return whether there is anything."""
-        self._returned += batches
+        self._returned.extend(batches)
         return bool(self._returned)
 
     def on_processing_time(self) -> None:
-        """Emit what came back, as an epoch begins; in the last epoch the final watermark behind it."""
-        returned, self._returned = self._returned, []
-        for batch in returned:
-            self.output.emit(batch.values, batch.timestamps)
+        """Emit what came back, as an epoch begins and as far as it goes; in the last epoch the final watermark too."""
+        returned, take = self._returned, self.context.budget.take
+        while returned:
+            values, timestamps = returned.popleft()
+            granted = take(len(values), "returned")
+            if granted < len(values):
+                returned.appendleft(Batch(values[granted:], timestamps and timestamps[granted:]))
+            if not granted:
+                break
+            self.output.emit(values[:granted], timestamps and timestamps[:granted])
+        self._waiting = sum(len(batch.values) for batch in returned)
         if self.context.time.final and self._held:
             self._held = False
             super().process_watermark(MAX_TIMESTAMP)
+
+    @property
+    def held(self) -> int:
+        """Records that came back and have to wait."""
+        return self._waiting
 
     def next_processing_time(self) -> int | None:
         """Return now, if something came back."""
@@ -100,7 +114,7 @@ class IterationHead(Operator):
         """Take over what came back."""
         returned, held = snapshot
         if scope.adopts:
-            self._returned += [Batch(values, timestamps) for values, timestamps in returned]
+            self._returned.extend(Batch(values, timestamps) for values, timestamps in returned)
         self._held = self._held or held
 
 

@@ -11,10 +11,19 @@ from millstream.common.crash_points import reach
 from millstream.common.functions import SinkFunction
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
-from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope, connector_name
+from millstream.operators.base import (
+    Operator,
+    OperatorContext,
+    OperatorReport,
+    OperatorSpec,
+    Output,
+    RestoreScope,
+    connector_name,
+)
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
+from millstream.operators.weight import estimate_bytes
 from millstream.spi.sink import Sink, WriterContext
 
 __all__ = ["CollectSpec", "PrintSpec", "SinkFunctionSpec", "SinkSpec"]
@@ -185,6 +194,12 @@ class PrintOperator(Operator):
     def __init__(self, spec: PrintSpec) -> None:
         self._spec = spec
         self._lines: list[str] = []
+        self._gathered_bytes = 0
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Be told where it runs; what is gathered for the driver counts as what is sent."""
+        super().setup(context, output)
+        context.budget.scales.append(lambda: self._gathered_bytes)
 
     def open(self) -> None:
         """Make the prefix."""
@@ -197,11 +212,14 @@ class PrintOperator(Operator):
         """Format a batch."""
         prefix, declared = self._prefix, self._spec.value_type
         texts = values if declared is None else map(declared.to_printed, values)
-        self._lines.extend(f"{prefix}{text}" for text in texts)
+        lines = [f"{prefix}{text}" for text in texts]
+        self._gathered_bytes += estimate_bytes(lines)
+        self._lines += lines
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
         """Report the lines."""
         report.lines, self._lines = self._lines, []
+        self._gathered_bytes = 0
         report.stderr = self._spec.to_stderr
 
 
@@ -210,14 +228,22 @@ class CollectOperator(Operator):
 
     def __init__(self) -> None:
         self._collected: list[Any] = []
+        self._gathered_bytes = 0
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Be told where it runs; what is gathered for the driver counts as what is sent."""
+        super().setup(context, output)
+        context.budget.scales.append(lambda: self._gathered_bytes)
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Gather a batch."""
+        self._gathered_bytes += estimate_bytes(values)
         self._collected.extend(values)
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
         """Report the records."""
         report.collected, self._collected = self._collected, []
+        self._gathered_bytes = 0
 
 
 class _SinkContext(SinkFunction.Context):

@@ -23,7 +23,7 @@ from millstream.common.typeinfo import Types
 from millstream.operators import async_io
 from millstream.operators.async_io import AsyncWaitSpec
 from millstream.operators.async_loop import DaemonThreadPool, EventLoopThread
-from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output
+from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
 from millstream.operators.user_code import attached_element
 
 LONG_MS = 60_000
@@ -902,3 +902,28 @@ def test_an_element_waits_no_longer_than_the_delay_for_its_batch():
         running.feed(2)
         running.end_epoch()
         assert running.output.values == [1, 2]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("rescaled", [True, False])
+def test_watermarks_of_one_old_subtask_do_not_make_elements_of_another_one_late(ordered, rescaled):
+    async def same(value):
+        return [value]
+
+    running = Running(Call(same), ordered=ordered)
+    saved = [[("a", 8), 10, ("b", 12)], [("c", 6), 7]] if rescaled else [[("a", 8), 10, ("b", 12)]]
+    for old, snapshot in enumerate(saved):
+        scope = RestoreScope(old, 0, 1, lambda key: True, rescaled=rescaled)
+        running.operator.restore_state(snapshot, scope)
+    with running:
+        items = running.end_epoch()
+    seen_ms = -1
+    for item in items:
+        if isinstance(item, tuple):
+            assert item[1] > seen_ms, f"{item} is late"
+        else:
+            seen_ms = item
+    assert Counter(item for item in items if isinstance(item, tuple)) == Counter(
+        item for snapshot in saved for item in snapshot if isinstance(item, tuple)
+    )
+    assert (10 in items) is not rescaled

@@ -15,7 +15,8 @@ from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from millstream.datastream import StreamExecutionEnvironment, functions
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, RestoreScope
-from millstream.operators.sink import SinkOperator
+from millstream.operators.budget import EpochLimits
+from millstream.operators.sink import CollectSpec, PrintSpec, SinkOperator
 from millstream.spi.sink import Sink, SinkWriter
 from millstream.state.operator_state import OperatorStateBackend
 
@@ -242,3 +243,19 @@ def test_what_java_has_for_checkpoints_lies_beside_the_other_functions():
     assert functions.CheckpointedFunction is CheckpointedFunction
     assert functions.CheckpointListener is CheckpointListener
     assert functions.FunctionInitializationContext and functions.FunctionSnapshotContext
+
+
+@pytest.mark.parametrize("spec", [CollectSpec("c"), PrintSpec("")], ids=["collect", "print"])
+def test_what_is_gathered_for_the_driver_counts_as_what_is_sent(spec):
+    operator = spec.build()
+    context = OperatorContext("job", "op", "id", 0, 1, 128, 0, EpochTime())
+    operator.setup(context, None)
+    operator.open()
+    for _ in range(2):
+        context.budget.begin(EpochLimits(size_bytes=10_000_000))
+        begun = 0
+        while begun < 100 and context.budget.take(1):
+            operator.process_batch(["x" * 1_000_000], None)
+            begun += 1
+        assert begun <= 20, "it would have all of them in one report"
+        operator.end_epoch(OperatorReport(), checkpoint=False)

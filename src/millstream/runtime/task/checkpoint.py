@@ -191,7 +191,9 @@ def _restore(saved: SavedState, node: StreamNode, subtask: int, operator: Operat
             _restore_keyed(reader, node.operator_id, operator, groups)
         if overlaps or not node.spec.is_keyed:
             all_mine = groups.start <= old_groups.start and old_groups.stop <= groups.stop
-            scope = _scope(node, old, subtask, all_mine=all_mine)
+            scope = _scope(
+                node, old, subtask, all_mine=all_mine, rescaled=old_parallelism != node.parallelism
+            )
             for _, own in reader.read(node.operator_id, ChunkKind.OWN):
                 operator.restore_state(own, scope)
         if overlaps:
@@ -241,11 +243,13 @@ def _restore_watermark(
     operator.watermark_ms = min(*marks, MAX_TIMESTAMP - 1) if marks else MIN_TIMESTAMP
 
 
-def _scope(node: StreamNode, old: int, subtask: int, *, all_mine: bool) -> RestoreScope:
+def _scope(node: StreamNode, old: int, subtask: int, *, all_mine: bool, rescaled: bool) -> RestoreScope:
     def owns(key: Any) -> bool:
         if all_mine:
             return True
         group = key_group(key, node.max_parallelism)
         return subtask_of(group, node.max_parallelism, node.parallelism) == subtask
 
-    return RestoreScope(written_by=old, subtask_index=subtask, parallelism=node.parallelism, owns=owns)
+    return RestoreScope(
+        written_by=old, subtask_index=subtask, parallelism=node.parallelism, owns=owns, rescaled=rescaled
+    )

@@ -136,6 +136,13 @@ def stamped(environment, count):
     )
 
 
+def slow_rounds(environment):
+    loop = numbers(environment, 1).iterate()
+    body = loop.flat_map(lambda value: [1] * 1_000 if value == 0 else [slow(value + 1)])
+    loop.close_with(body.filter(lambda value: value == 1))
+    return body.filter(lambda value: value > 1)
+
+
 def slow_windows(environment):
     window = TumblingEventTimeWindows.of(Time.seconds(1_000))
     return stamped(environment, 1_000).window(window).process(SlowWindow())
@@ -153,6 +160,7 @@ def slow_counts(environment):
 LONG_FOR_ONE = {
     "a generator that waits for each result": lambda env: numbers(env, 1).flat_map(asks_again),
     "a slow map behind a flat map": lambda env: numbers(env, 1).flat_map(some).map(slow),
+    "records that went round": slow_rounds,
     "windows": slow_windows,
     "sliding windows": slow_sliding_windows,
     "count windows": slow_counts,
