@@ -152,6 +152,12 @@ def test_nothing_is_lost_or_doubled_when_attempts_fail_while_records_wait(build,
 
 
 @programs
+def test_nothing_is_lost_or_doubled_when_the_space_of_each_epoch_is_up_at_once(build):
+    found = run(build, parallelism=2, epoch=30, interval=2, gaps=[40, 25, 31, 7], millstream_epoch_max__bytes=1)
+    assert difference(found, GIVES[build]) == SAME
+
+
+@programs
 @pytest.mark.parametrize(("before", "after"), [(2, 2), (1, 3), (3, 1), (2, 3)])
 def test_a_savepoint_with_waiting_records_is_restored_at_any_parallelism(build, before, after, tmp_path):
     first, path = run_to_savepoint(build, tmp_path, at=17, parallelism=before, epoch=60, **HELD)
