@@ -153,7 +153,9 @@ def test_nothing_is_lost_or_doubled_when_attempts_fail_while_records_wait(build,
 
 @programs
 def test_nothing_is_lost_or_doubled_when_the_space_of_each_epoch_is_up_at_once(build):
-    found = run(build, parallelism=2, epoch=30, interval=2, gaps=[40, 25, 31, 7], millstream_epoch_max__bytes=1)
+    found = run(
+        build, parallelism=2, epoch=30, interval=2, gaps=[40, 25, 31, 7], millstream_epoch_max__bytes=1
+    )
     assert difference(found, GIVES[build]) == SAME
 
 

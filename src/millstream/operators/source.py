@@ -96,6 +96,7 @@ class SourceOperator(Operator):
         self._restored: dict[str, Any] = {}
         self._agenda: deque[_Held | _EndRange | _Told | _EndSource] = deque()
         self._left_early = False
+        self._adopted: set[str] = set()  # splits of which only records came here, with another parallelism
 
     def open(self) -> None:
         """Open the reader."""
@@ -133,9 +134,12 @@ class SourceOperator(Operator):
         if waits:
             self._empty_since_ms = self.context.time.now_ms
         for split_range in ranges:
+            self._adopted.discard(split_range.split_id)
             if not split_range.sequential:
                 self._split(split_range.split_id, sequential=False)
         self._work_off()
+        if self._adopted and not self._agenda:
+            self._give_back()
         for split_range in ranges:
             if self._agenda:
                 self._left_early = True
@@ -195,6 +199,8 @@ class SourceOperator(Operator):
         self._restored.update(splits)
         if scope.adopts:
             self._agenda.extend(item for item in agenda if not isinstance(item, _EndSource))
+            if scope.rescaled:
+                self._adopted.update(item.split_id for item in agenda if not isinstance(item, _EndSource))
 
     def close(self) -> None:
         """Close the reader."""
@@ -210,6 +216,15 @@ class SourceOperator(Operator):
             if known is not None:
                 split.restore(known)
         return split
+
+    def _give_back(self) -> None:
+        """Wait no more for splits of which all that was held is emitted: another subtask may read them now."""
+        for split_id in self._adopted & self._splits.keys():
+            self._restored[split_id] = self._splits.pop(split_id).snapshot()
+        self._adopted.clear()
+        if not self._splits:
+            self._empty_since_ms = self.context.time.now_ms
+        self._advance()
 
     def _read(self, split_range: SplitRange) -> None:
         self._split(split_range.split_id, sequential=split_range.sequential)

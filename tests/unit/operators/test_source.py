@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import pytest
+
 from millstream.common import Duration, WatermarkStrategy
 from millstream.common.batch import IDLE
 from millstream.common.time import MAX_TIMESTAMP
-from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output
+from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
+from millstream.operators.budget import EpochLimits
 from millstream.operators.source import SourceOperator, SourceSpec
 from millstream.spi.source import Boundedness, RangeEnd, Source, SourceReader, SplitRange
 
@@ -156,3 +159,15 @@ def test_report_tells_what_changed_of_each_split():
     assert subject.report.made_watermark_ms is None
     subject.epoch(now_ms=300)
     assert subject.report == OperatorReport(max_timestamp_ms=10)
+
+
+@pytest.mark.parametrize("rescaled", [True, False])
+def test_split_that_another_subtask_reads_since_a_restore_holds_back_no_longer_than_its_records(rescaled):
+    former = Subject()
+    former.operator.context.budget.begin(EpochLimits(records=1))
+    assert former.epoch(part("a", 10, 20)) == [10]
+    subject = Subject()
+    scope = RestoreScope(0, 0, 1, lambda key: True, rescaled=rescaled)
+    subject.operator.restore_state(former.operator.snapshot_state(), scope)
+    assert subject.epoch(part("b", 15)) == [20, 15, "W14"]
+    assert subject.epoch(part("b", 90)) == [90, "W89" if rescaled else "W19"]
