@@ -51,6 +51,10 @@ class Program:
         plan = build_epoch_plan(self.job_graph())
         return [[plan.job_graph.vertex(vertex).name for vertex in level] for level in plan.levels]
 
+    def regions(self) -> list[set[str]]:
+        plan = build_epoch_plan(self.job_graph())
+        return [{plan.job_graph.vertex(vertex).name for vertex in region} for region in plan.regions]
+
 
 @pytest.fixture
 def program():
@@ -142,6 +146,17 @@ def test_vertex_is_on_the_level_of_its_longest_path():
     program.add("other", program.from_("keyed", partitioning=Rebalance()))
     program.add("sink", program.from_("join", partitioning=Rebalance()))
     assert program.levels() == [["a", "b"], ["keyed"], ["join", "other"], ["sink"]]
+
+
+def test_what_exchanges_records_directly_or_not_is_one_region():
+    program = Program()
+    for name in "abc":
+        program.add(name)
+    program.add("of a", program.from_("a", partitioning=Rebalance()))
+    program.add("of c", program.from_("c", partitioning=Rebalance()))
+    program.add("join", program.from_("of c", partitioning=Rebalance()), program.from_("a", input_index=1))
+    program.add("of b", program.from_("b", partitioning=Rebalance()))
+    assert program.regions() == [{"a", "of a", "c", "of c", "join"}, {"b", "of b"}]
 
 
 def test_vertices_come_after_those_they_read(program):

@@ -35,7 +35,6 @@ from millstream.common.errors import (
 from millstream.common.interrupts import JobInterrupted, is_interruption
 from millstream.graph.launcher import EpochProgress
 from millstream.operators.base import OperatorReport
-from millstream.operators.budget import UNLIMITED, EpochLimits
 from millstream.operators.iteration import IterationTailSpec
 from millstream.operators.sink import SinkSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
@@ -46,9 +45,8 @@ from millstream.runtime.job.alignment import SplitAligner
 from millstream.runtime.job.console import JobOutput
 from millstream.runtime.job.executor import Executor
 from millstream.runtime.job.failures import describe_briefly
+from millstream.runtime.job.flow import FlowControl
 from millstream.runtime.job.metrics import JobMetrics
-from millstream.runtime.job.pacing import EpochSizer
-from millstream.runtime.job.pressure import Pressure
 from millstream.runtime.job.queryable import StateQuery, answer_queries
 from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.job.sinks import SinkCoordinator
@@ -179,12 +177,7 @@ class JobMaster:
             for node in vertex.nodes:
                 if isinstance(node.spec, SinkSpec):
                     self._sinks.restore(node.id, (restored or {}).get(node.id, ()))
-        self._sizer = EpochSizer(
-            settings.epoch_target_ms,
-            settings.epoch_min_records,
-            settings.epoch_max_records,
-            settings.epoch_fixed_records,
-        )
+        self._flow = FlowControl(deployment.plan, settings, restored=restored is not None)
         nodes = [node for vertex in deployment.plan.job_graph.vertices for node in vertex.nodes]
         self.metrics = JobMetrics(job_name, nodes, clock)
         self.accumulators = JobAccumulators()
@@ -201,9 +194,6 @@ class JobMaster:
         self._completed_checkpoint: int | None = None
         self._collected: list[tuple[int, list[Any]]] = []
         self._unrecorded = False
-        # A checkpoint may hold records; nothing is read before they are processed.
-        self._pressure = Pressure(unknown=restored is not None)
-        self._processing_ms = 0.0
         self.progress: EpochProgress | None = None
         self.runtime_ms = 0
 
@@ -286,13 +276,9 @@ class JobMaster:
         self._watermarks.publish()
         now_ms = self._clock.now_ms()
         reach("plan")
-        pressed = self._pressure.is_high
-        if pressed:
-            work = self._sources.wait()
-        else:
-            work = self._sources.plan(max_records=self._sizer.budget, now_ms=now_ms, drain=self._draining())
+        work = self._sources.plan(self._flow.budgets(), now_ms=now_ms, drain=self._draining())
         timer_due = self._next_timer_ms is not None and self._next_timer_ms <= now_ms
-        busy = self._pressure.is_busy
+        busy = self._flow.is_busy
         last = work.all_finished and not self._going_round and not busy
         # What was done since the last checkpoint waits for the next one, though nothing more may come.
         wanted = bool(self._control.savepoints) or (self._unrecorded and self._checkpoints.due())
@@ -304,15 +290,8 @@ class JobMaster:
             self._last_input = began
         self._run_epoch(work, now_ms, last=last)
         took_ms = (self._clock.monotonic() - began) * 1000
-        if not pressed:
-            self._sizer.observe(
-                took_ms=self._processing_ms,
-                backlog=work.backlog,
-                begun=self._pressure.begun,
-                held=self._pressure.held,
-            )
         self._tell_progress(took_ms / 1000)
-        return last and self._pressure.ended
+        return last and self._flow.has_ended
 
     def _draining(self) -> bool:
         settings = self._settings
@@ -338,7 +317,7 @@ class JobMaster:
         orders = self._orders(request, last=last)
         completed, self._completed_checkpoint = self._completed_checkpoint, None
         # What goes round must come to its end in the last epoch: the final watermark is behind it.
-        limits = UNLIMITED if last and self._iterates else self._limits()
+        limits = () if last and self._iterates else self._flow.limits()
         headers = {
             slot: EpochHeader(
                 attempt=self._deployment.attempt,
@@ -363,9 +342,9 @@ class JobMaster:
             raise
         ran_ms = (self._clock.monotonic() - began) * 1000
         reach("epoch.report", str(self._epoch))
-        self._pressure = Pressure.of(reports)
-        self._processing_ms = ran_ms - self._pressure.writing_ms
-        last = last and self._pressure.ended
+        writing_ms = max((report.writing_ms for report in reports), default=0.0)
+        self._flow.learn(reports, took_ms=ran_ms - writing_ms, backlogged=work.backlogged)
+        last = last and self._flow.has_ended
         self._record(reports)
         self._watermarks.record(reports, now_ms)
         # What goes round in the epoch in which the sources end is known only behind it.
@@ -391,14 +370,10 @@ class JobMaster:
             self._output.collected(node_id, records)
         self._collected.clear()
 
-    def _limits(self) -> EpochLimits:
-        settings = self._settings
-        return EpochLimits(self._sizer.limit_ms, settings.epoch_max_bytes, settings.epoch_hold_after)
-
     def _next_savepoint(self, *, last: bool) -> SavepointRequest | None:
         """Return the savepoint to make with this epoch: one that drains waits for the last."""
         requests = self._control.savepoints
-        if not requests or (requests[0].drain and not last) or self._pressure.suspended is not None:
+        if not requests or (requests[0].drain and not last) or self._flow.is_suspended:
             return None
         return requests.popleft()
 
@@ -417,7 +392,7 @@ class JobMaster:
                 request.done.set_exception(error)
                 request.stop = False
         stops = request is not None and request.stop and not last
-        if self._pressure.suspended is not None:
+        if self._flow.is_suspended:
             return []  # no slot can write its state in the middle of a record
         # The last epoch is one as well: a failure while its results are committed must not repeat it.
         wanted = last or location is not None or checkpoints.due()

@@ -1,18 +1,18 @@
-"""Back pressure: whether sources wait because what they gave is not processed yet. A pure decision."""
+"""Back pressure: whether sources wait because what they gave is not processed yet. A pure decision, for each region."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from millstream.runtime.task.report import SlotReport
+from millstream.runtime.task.report import Backlog
 
 __all__ = ["Pressure"]
 
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """How far the slots have come, as of the last epoch.
+    """How far a region of the job has come in all slots, as of the last epoch.
 
     Attributes:
         held: Records that wait at the input of the subtask with the most of them.
@@ -20,7 +20,7 @@ class Pressure:
         in_flight: Records that operators wait with for something outside.
         suspended: What was left in the middle of a record; None if nothing was.
         ended: Whether all input has come and is processed.
-        writing_ms: How long the slowest slot took to write state for a checkpoint, milliseconds.
+        busy_ms: How long its subtasks ran in the slot in which they ran longest, milliseconds.
         unknown: Whether no epoch has told it yet, and a checkpoint may hold records.
     """
 
@@ -29,13 +29,12 @@ class Pressure:
     in_flight: int = 0
     suspended: str | None = None
     ended: bool = False
-    writing_ms: float = 0.0
+    busy_ms: float = 0.0
     unknown: bool = False
 
     @staticmethod
-    def of(reports: Sequence[SlotReport]) -> Pressure:
-        """Return what all slots together told."""
-        slots = [report.backlog for report in reports]
+    def of(slots: Sequence[Backlog]) -> Pressure:
+        """Return what all slots together told of the region."""
         held = max((each.held for each in slots), default=0)
         return Pressure(
             held=held,
@@ -43,7 +42,7 @@ class Pressure:
             in_flight=sum(each.in_flight for each in slots),
             suspended=next((each.suspended for each in slots if each.suspended is not None), None),
             ended=all(each.ended for each in slots),
-            writing_ms=max((each.writing_ms for each in slots), default=0.0),
+            busy_ms=max((each.busy_ms for each in slots), default=0.0),
         )
 
     @property

@@ -25,7 +25,7 @@ class EpochWork:
         has_ranges: Whether anything is read.
         newly_finished: Whether a source subtask learns that nothing follows.
         all_finished: Whether every source subtask has learnt that by the end of this epoch.
-        backlog: Whether more could have been read.
+        backlogged: Node ids of the sources that could have read more.
         next_ms: When it is worth asking again, epoch milliseconds.
     """
 
@@ -33,7 +33,7 @@ class EpochWork:
     has_ranges: bool = False
     newly_finished: bool = False
     all_finished: bool = True
-    backlog: bool = False
+    backlogged: set[int] = field(default_factory=set)
     next_ms: int | None = None
 
 
@@ -64,25 +64,29 @@ class SourceCoordinator:
         """Return how far every source has been read, by node id: its enumerator's snapshot."""
         return {source.node.id: source.enumerator.snapshot() for source in self._sources}
 
-    def plan(self, *, max_records: int, now_ms: int, drain: bool) -> EpochWork:
-        """Plan one epoch of all sources; with `drain` nothing more is read and all sources finish."""
+    def plan(self, budgets: Mapping[int, int | None], *, now_ms: int, drain: bool) -> EpochWork:
+        """Plan one epoch of all sources.
+
+        Args:
+            budgets: How many records each subtask of a source is to read, by node id; None if nothing is planned for
+                the source: what it gave before is not processed yet.
+            now_ms: The epoch's processing time.
+            drain: Whether nothing more is read, and all sources finish.
+        """
         work = EpochWork()
         held = {} if self._aligner is None else self._aligner.held_back(now_ms)
         for source in self._sources:
-            source.plan_into(
-                work,
-                max_records=max_records,
-                now_ms=now_ms,
-                drain=drain,
-                held=held.get(source.node.id, _NOTHING),
-            )
-        return work
-
-    def wait(self) -> EpochWork:
-        """Plan nothing for one epoch: what was read before is not processed yet."""
-        work = EpochWork(backlog=True)
-        for source in self._sources:
-            source.wait_into(work)
+            max_records = budgets[source.node.id]
+            if max_records is None:
+                source.wait_into(work)
+            else:
+                source.plan_into(
+                    work,
+                    max_records=max_records,
+                    now_ms=now_ms,
+                    drain=drain,
+                    held=held.get(source.node.id, _NOTHING),
+                )
         return work
 
     def advance(self, node_id: int, ends: Sequence[RangeEnd]) -> None:
@@ -133,7 +137,8 @@ class _CoordinatedSource:
                 work.newly_finished = work.newly_finished or finishes
         self._finished |= plan.finished
         work.all_finished = work.all_finished and len(self._finished) == node.parallelism
-        work.backlog = work.backlog or plan.backlog
+        if plan.backlog:
+            work.backlogged.add(node.id)
         if plan.next_ms is not None:
             work.next_ms = plan.next_ms if work.next_ms is None else min(work.next_ms, plan.next_ms)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from millstream.common.clock import Clock, SystemClock
@@ -71,6 +71,12 @@ class SlotTasks:
         self._loops = self._find_loops()
         self._target_vertex = {edge.id: edge.target_vertex for edge in job_graph.edges}
         self._inbox: dict[int, list[Block]] = defaultdict(list)
+        self._regions = [
+            [subtask for subtask in self._subtasks() if subtask.vertex.id in region]
+            for region in deployment.plan.regions
+        ]
+        self._region_of = {vertex.id: deployment.plan.region_of(vertex.id) for vertex in job_graph.vertices}
+        self._busy_s = [0.0] * len(self._regions)
         self._reports: list[tuple[int, OperatorReport]] = []
 
     def _find_loops(self) -> list[tuple[IterationTail, IterationHead]]:
@@ -133,12 +139,15 @@ class SlotTasks:
             self._time.now_ms = header.now_ms
             self._time.final = header.end_of_input
             self._reports = []
+            self._busy_s = [0.0] * len(self._regions)
         self._deliver(blocks)
         leaving: list[Block] = []
         for subtask in self._levels[level]:
             reach("level", subtask.vertex.name)
-            subtask.run(header, self._inbox.pop(subtask.vertex.id, []))
+            began, region = self._clock.monotonic(), self._region_of[subtask.vertex.id]
+            subtask.run(header, self._inbox.pop(subtask.vertex.id, []), header.limits_of(region))
             sent, reports = subtask.end_epoch(header)
+            self._busy_s[region] += self._clock.monotonic() - began
             self._reports += reports
             leaving += [block for block in sent if block.target != self.slot]
             self._deliver([block for block in sent if block.target == self.slot])
@@ -163,23 +172,9 @@ class SlotTasks:
             going_round=any(going_round),
             event_timers=any(subtask.has_event_timers for subtask in subtasks),
             written=written,
-            backlog=self._backlog(writing_ms),
-        )
-
-    def _backlog(self, writing_ms: float) -> Backlog:
-        subtasks = self._subtasks()
-        slowest = max(subtasks, key=lambda subtask: subtask.held)
-        return Backlog(
-            held=slowest.held,
-            begun=slowest.budget.begun,
-            in_flight=sum(subtask.in_flight for subtask in subtasks),
-            suspended=self._suspended(),
-            ended=all(subtask.has_ended for subtask in subtasks),
+            backlogs=tuple(map(_backlog, self._regions, self._busy_s)),
             writing_ms=writing_ms,
         )
-
-    def _suspended(self) -> str | None:
-        return next((each.vertex.name for each in self._subtasks() if each.is_suspended), None)
 
     def query(self, question: SlotQuestion) -> bytes:
         """Return what a key has in a state as of the last epoch, pickled.
@@ -197,7 +192,7 @@ class SlotTasks:
         self, order: CheckpointOrder
     ) -> WrittenState | CheckpointStorageError | CheckpointDeclined:
         """Write the state of all operators; storage that fails fails the checkpoint, not the attempt."""
-        suspended = self._suspended()
+        suspended = _suspended(self._subtasks())
         if suspended is not None:
             return CheckpointDeclined(self.slot, suspended)
         reach("state.write", str(order.checkpoint_id))
@@ -246,3 +241,20 @@ class SlotTasks:
 
 
 _EMPTY = OperatorReport()
+
+
+def _backlog(subtasks: Sequence[Subtask], busy_s: float) -> Backlog:
+    """Return what the subtasks of a region have not come to; of a region that is not in this slot nothing."""
+    slowest = max(subtasks, key=lambda subtask: subtask.held, default=None)
+    return Backlog(
+        held=0 if slowest is None else slowest.held,
+        begun=0 if slowest is None else slowest.budget.begun,
+        in_flight=sum(subtask.in_flight for subtask in subtasks),
+        suspended=_suspended(subtasks),
+        ended=all(subtask.has_ended for subtask in subtasks),
+        busy_ms=busy_s * 1000,
+    )
+
+
+def _suspended(subtasks: Sequence[Subtask]) -> str | None:
+    return next((each.vertex.name for each in subtasks if each.is_suspended), None)

@@ -46,7 +46,7 @@ class EpochHeader:
         sources: Work of this slot's source subtasks, by node id.
         orders: Checkpoint and savepoint, in this order, to write the state for; empty for none. Their ids are equal.
         completed_checkpoint: A checkpoint that has been completed since the last epoch, to tell functions of.
-        limits: Of the work of each subtask.
+        limits: Of the work of each subtask, by region; empty for none.
     """
 
     attempt: int
@@ -58,12 +58,16 @@ class EpochHeader:
     sources: Mapping[int, SourceWork]
     orders: tuple[CheckpointOrder, ...] = ()
     completed_checkpoint: int | None = None
-    limits: EpochLimits = UNLIMITED
+    limits: tuple[EpochLimits, ...] = ()
+
+    def limits_of(self, region: int) -> EpochLimits:
+        """Return what limits the subtasks of a region."""
+        return self.limits[region] if self.limits else UNLIMITED
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What a slot has not come to in an epoch.
+    """What a region of the job has not come to in one slot and epoch.
 
     Attributes:
         held: Records that wait at the input of the subtask with the most of them.
@@ -71,7 +75,7 @@ class Backlog:
         in_flight: Records that operators have begun and wait with for something outside.
         suspended: Name of an operator chain that was left in the middle of a record; None if there is none.
         ended: Whether all input of all subtasks has come and is processed.
-        writing_ms: How long it took to write state for a checkpoint, milliseconds.
+        busy_ms: How long its subtasks ran, milliseconds.
     """
 
     held: int = 0
@@ -79,7 +83,7 @@ class Backlog:
     in_flight: int = 0
     suspended: str | None = None
     ended: bool = True
-    writing_ms: float = 0.0
+    busy_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,8 @@ class SlotReport:
         logs: What user code printed and logged.
         going_round: Whether an iteration has records for the next epoch.
         written: What it wrote for each order of the epoch, or why it could not.
-        backlog: What it has not come to.
+        backlogs: What it has not come to, by region; empty for nothing.
+        writing_ms: How long it took to write state for a checkpoint, milliseconds.
     """
 
     slot: int
@@ -123,4 +128,5 @@ class SlotReport:
     going_round: bool = False
     event_timers: bool = False
     written: tuple[WrittenState | CheckpointStorageError | CheckpointDeclined, ...] = ()
-    backlog: Backlog = field(default_factory=Backlog)
+    backlogs: tuple[Backlog, ...] = ()
+    writing_ms: float = 0.0

@@ -12,7 +12,7 @@ from millstream.common.time import MIN_TIMESTAMP
 from millstream.graph.job_graph import JobEdge, JobGraph, JobVertex
 from millstream.graph.stream_graph import StreamEdge, StreamNode
 from millstream.operators.base import EpochTime, Operator, OperatorContext, OperatorReport
-from millstream.operators.budget import WorkBudget
+from millstream.operators.budget import EpochLimits, WorkBudget
 from millstream.operators.partitioners import Broadcast
 from millstream.operators.source import SourceOperator
 from millstream.runtime.checkpoint.orders import CheckpointOrder
@@ -293,15 +293,15 @@ class Subtask:
         assert isinstance(source, SourceOperator)
         return source.has_ended
 
-    def run(self, header: EpochHeader, blocks: list[Block]) -> None:
-        """Process one epoch's input, as far as its limits allow.
+    def run(self, header: EpochHeader, blocks: list[Block], limits: EpochLimits) -> None:
+        """Process one epoch's input, as far as the limits allow.
 
         Raises:
             MillstreamError: What went wrong, with operator and subtask.
         """
         began = self._monotonic()
         with describing(self.index):
-            self.budget.begin(header.limits)
+            self.budget.begin(limits)
             guarded(self._receive, self.operators[0][0].name)(blocks)
             if header.completed_checkpoint is not None:
                 self._notices.append(header.completed_checkpoint)

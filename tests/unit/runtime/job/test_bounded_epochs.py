@@ -194,3 +194,33 @@ def test_timers_that_are_slow_let_a_savepoint_be_made_in_between(new_environment
     began = time.monotonic()
     job.stop_with_savepoint(False, str(tmp_path)).result()
     assert time.monotonic() - began < 3.0, "all of them take twenty seconds"
+
+
+@pytest.mark.parametrize("kind", ["suspended", "held"])
+def test_a_slow_pipeline_does_not_hold_back_another_one_of_the_job(new_environment, tmp_path, kind):
+    # The slow one runs until the fast one has ended, or has not within twenty seconds.
+    done, given_up_s, count = tmp_path / "done", time.time() + 20, 2_000_000
+
+    def is_over():
+        return done.exists() or time.time() > given_up_s
+
+    def ask(value):
+        while not is_over():
+            time.sleep(0.02)
+            yield value
+
+    def take(value):
+        if not is_over():
+            time.sleep(0.02)
+        return value
+
+    def end(value):
+        done.touch()
+        return time.time() < given_up_s
+
+    environment = new_environment("local", 1)
+    slow_one = numbers(environment, 1_000)
+    slow_one = slow_one.flat_map(ask) if kind == "suspended" else slow_one.rebalance().map(take)
+    slow_one.filter(lambda value: False).print()
+    fast = numbers(environment, count).filter(lambda value: value == count - 1).map(end)
+    assert list(fast.execute_and_collect()) == [True]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -68,7 +69,15 @@ def coordinate(*sources: Scripted, parallelism: int = 2) -> SourceCoordinator:
 
 
 def plan(coordinator: SourceCoordinator, *, drain: bool = False):
-    return coordinator.plan(max_records=10, now_ms=7, drain=drain)
+    return coordinator.plan(defaultdict(lambda: 10), now_ms=7, drain=drain)
+
+
+def test_a_source_without_a_budget_waits_and_others_read():
+    sources = [Scripted(SourcePlan({0: [SPLIT]}, backlog=True)) for _ in range(2)]
+    work = coordinate(*sources).plan({1: None, 2: 10}, now_ms=7, drain=False)
+    assert (work.by_slot[0][1].waits, list(work.by_slot[0][1].ranges)) == (True, [])
+    assert (work.by_slot[0][2].waits, list(work.by_slot[0][2].ranges)) == (False, [SPLIT])
+    assert (work.backlogged, work.all_finished) == ({2}, False)
 
 
 def test_ranges_go_to_the_slots_of_their_subtasks():
@@ -77,7 +86,7 @@ def test_ranges_go_to_the_slots_of_their_subtasks():
     assert list(work.by_slot) == [1]
     assert list(work.by_slot[1][1].ranges) == [SPLIT]
     assert (work.has_ranges, work.newly_finished, work.all_finished) == (True, False, False)
-    assert (work.backlog, work.next_ms) == (True, 50)
+    assert (work.backlogged, work.next_ms) == ({1}, 50)
     assert source.requests == [PlanRequest(2, 10, 7)]
 
 

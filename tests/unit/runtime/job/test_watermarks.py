@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 
 import pytest
 
@@ -329,7 +330,7 @@ def ranges(*split_ids, sequential=False):
 
 def planned(coordinator, now_ms=0):
     """Return what is read, by node and subtask, and what is held."""
-    work = coordinator.plan(max_records=10, now_ms=now_ms, drain=False)
+    work = coordinator.plan(defaultdict(lambda: 10), now_ms=now_ms, drain=False)
     return {
         (node, slot): ("".join(each.split_id for each in found.ranges), "".join(sorted(found.held)))
         for slot, nodes in work.by_slot.items()
@@ -381,10 +382,10 @@ def test_subtask_that_is_held_back_is_not_finished_by_a_plan_that_was_cut():
     )
     monitor.record(0, 1, told(split("a", 0)))
     monitor.record(0, 2, told(split("b", MINUTE)))
-    work = coordinator.plan(max_records=10, now_ms=0, drain=False)
+    work = coordinator.plan(defaultdict(lambda: 10), now_ms=0, drain=False)
     assert not work.newly_finished
     monitor.record(0, 1, told(split("a", MINUTE)))
-    work = coordinator.plan(max_records=10, now_ms=0, drain=False)
+    work = coordinator.plan(defaultdict(lambda: 10), now_ms=0, drain=False)
     assert work.newly_finished
 
 
