@@ -32,6 +32,7 @@ class TimerQueue:
     >>> timers = TimerQueue()
     >>> timers.register(10, "b"); timers.register(5, "a"); timers.register(10, "b")
     >>> timers.fire_until(10, lambda timestamp, key: fired.append((timestamp, key)))
+    True
     >>> fired, timers.next_timestamp()
     ([(5, 'a'), (10, 'b')], None)
     """
