@@ -20,6 +20,8 @@ __all__ = ["ChainOutput", "ExchangeWriter"]
 
 
 _LOOK_RECORDS = 16_384
+_MOST_JOINED = 4_096
+"""Small batches are joined; larger ones are processed as they are, while they are in the processor's cache."""
 _SLICE_S = 0.002
 _LARGEST_SLICE = 1 << 20
 
@@ -53,7 +55,11 @@ class ExchangeWriter:
         for target, part, stamps in self._selector.split(values, timestamps):
             elements = self._elements[target]
             last = elements[-1] if elements else None
-            if isinstance(last, Batch) and (last.timestamps is None) == (stamps is None):
+            if (
+                isinstance(last, Batch)
+                and (last.timestamps is None) == (stamps is None)
+                and len(last.values) + len(part) <= _MOST_JOINED
+            ):
                 last.values.extend(part)
                 if stamps is not None and last.timestamps is not None:
                     last.timestamps.extend(stamps)
