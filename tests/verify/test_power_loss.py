@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
+from threading import RLock
 from unittest import mock
 
 import pytest
@@ -189,12 +190,18 @@ def test_nothing_is_lost_or_doubled_wherever_power_fails(build, times):
 def without_sync(target, name):
     """Plant: a method that syncs nothing."""
     right = getattr(target, name)
+    one_at_a_time = RLock()  # files are finished side by side
 
     def unsynced(*arguments, **more):
-        with mock.patch.object(os, "fsync", lambda descriptor: None):
+        with one_at_a_time, mock.patch.object(os, "fsync", lambda descriptor: None):
             return right(*arguments, **more)
 
     return target, name, unsynced
+
+
+def only_made(writer, directory):
+    """Plant: a bucket's directory whose name is never synced."""
+    writer._made += writer._files.make_directory(directory)
 
 
 def plain_write(path, data):
@@ -209,7 +216,7 @@ PLANTED = {
     "contents of part files": (rolling_and_merging, without_sync(output._LocalOutput, "sync")),
     "names of hidden part files": (rolling_and_merging, without_sync(FileWriter, "_sync_names")),
     "names of part files": (rolling_and_merging, without_sync(output._LocalOutput, "sync_directory")),
-    "directories of part files": (rolling_and_merging, without_sync(output._LocalOutput, "make_directory")),
+    "directories of part files": (rolling_and_merging, (FileWriter, "_make_directory", only_made)),
     "write-ahead files": (transactions, without_sync(write_ahead._WriteAheadWriter, "prepare_commit")),
     "names of write-ahead files": (transactions, without_sync(write_ahead, "sync_directory")),
     "the directory of write-ahead files": (transactions, without_sync(write_ahead, "make_directories")),

@@ -34,12 +34,13 @@ def sync_directory(path: str) -> None:
         os.close(descriptor)
 
 
-def make_directories(path: str, *, mode: int = 0o777) -> list[str]:
+def make_directories(path: str, *, mode: int = 0o777, sync: bool = True) -> list[str]:
     """Make a directory with its parents; return those that were not there, outermost first.
 
     Args:
         path: The directory.
         mode: Permissions of the directory itself, if it is made; the umask is taken off.
+        sync: Whether to make their names durable; else the caller does, in the directories above those returned.
 
     Raises:
         OSError: If that fails.
@@ -50,8 +51,9 @@ def make_directories(path: str, *, mode: int = 0o777) -> list[str]:
         directory = os.path.dirname(directory)
     os.makedirs(path, mode=mode, exist_ok=True)
     missing.reverse()
-    for made in missing:
-        sync_directory(os.path.dirname(made))
+    if sync:
+        for made in missing:
+            sync_directory(os.path.dirname(made))
     return missing
 
 

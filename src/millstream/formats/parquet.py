@@ -187,70 +187,121 @@ class ParquetBulkWriters:
         Raises:
             ConfigurationError: If pyarrow is not installed, or a type cannot be written.
         """
-        for field in row_type:
-            _arrow_type(field.data_type)
+        _RowColumns(row_type)
         return _ParquetWriterFactory(row_type)
 
 
 class _ParquetWriterFactory(BulkWriterFactory):
     def __init__(self, row_type: types.RowType) -> None:
         self._row_type = row_type
+        self._columns: _RowColumns | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_row_type": self._row_type, "_columns": None}
 
     def create(self, file: BinaryIO) -> BulkWriter:
-        return _ParquetWriter(file, self._row_type)
+        if self._columns is None:
+            self._columns = _RowColumns(self._row_type)
+        return _ParquetWriter(file, self._columns)
 
 
-class _ParquetWriter(BulkWriter):
-    """Collects rows and writes them as row groups."""
+class _RowColumns:
+    """Makes Arrow columns of rows, as many at a time as there are; one for all files of a sink.
 
-    def __init__(self, file: BinaryIO, row_type: types.RowType) -> None:
-        pa, pq = _arrow()
-        self._row_type = row_type
+    Raises:
+        ConfigurationError: From the constructor, if pyarrow is not installed, or a type cannot be written.
+    """
+
+    def __init__(self, row_type: types.RowType) -> None:
         self._tabulator = Tabulator(tuple(row_type.field_names()))
-        self._schema = pa.schema(
+        self._columns = [
+            (field, _arrow_type(field.data_type), _encoder(field.data_type)) for field in row_type
+        ]
+        pa, _ = _arrow()
+        self.schema = pa.schema(
             [
-                pa.field(field.name, _arrow_type(field.data_type), field.data_type.nullable)
-                for field in row_type
+                pa.field(field.name, arrow_type, field.data_type.nullable)
+                for field, arrow_type, _ in self._columns
             ]
         )
-        self._writer = pq.ParquetWriter(file, self._schema)
-        self._batches: list[Any] = []
-        self._count = 0
 
-    def add_elements(self, elements: Sequence[Any]) -> None:
-        # Converted at once: a record that does not fit fails in the epoch it came in.
+    def batch(self, elements: Sequence[Any]) -> Any:
+        """Return a record batch.
+
+        Raises:
+            TypeMismatchError: If a record does not fit the row type.
+        """
         pa, _ = _arrow()
         columns = self._tabulator.columns(elements)
-        arrays = [self._array(field, values) for field, values in zip(self._row_type, columns, strict=True)]
-        self._batches.append(pa.record_batch(arrays, schema=self._schema))
-        self._count += len(elements)
-        if self._count >= _ROW_GROUP_ROWS:
-            self._write_group()
+        arrays = [
+            self._array(pa, field, arrow_type, encode, values)
+            for (field, arrow_type, encode), values in zip(self._columns, columns, strict=True)
+        ]
+        return pa.record_batch(arrays, schema=self.schema)
 
-    def finish(self) -> None:
-        self._write_group()
-        self._writer.close()
-
-    def _write_group(self) -> None:
-        pa, _ = _arrow()
-        if self._count:
-            self._writer.write_table(pa.Table.from_batches(self._batches, self._schema).combine_chunks())
-        self._batches, self._count = [], 0
-
-    def _array(self, field: types.RowField, values: Sequence[Any]) -> Any:
-        pa, _ = _arrow()
-        if not field.data_type.nullable and None in values:
-            raise TypeMismatchError(f"column {field.name!r}: value None does not fit type {field.data_type}")
+    def _array(
+        self,
+        pa: Any,
+        field: types.RowField,
+        arrow_type: Any,
+        encode: Callable[[Any], Any] | None,
+        values: Sequence[Any],
+    ) -> Any:
         try:
-            encode = _encoder(field.data_type)
             encoded = values if encode is None else [None if v is None else encode(v) for v in values]
-            return pa.array(encoded, _arrow_type(field.data_type))
+            array = pa.array(encoded, arrow_type)
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             for value in values:
                 _check_value(field, value)
             raise TypeMismatchError(
                 f"column {field.name!r}: values do not fit type {field.data_type}", detail=str(error)
             ) from error
+        if array.null_count and not field.data_type.nullable:
+            raise TypeMismatchError(f"column {field.name!r}: value None does not fit type {field.data_type}")
+        return array
+
+
+class _ParquetWriter(BulkWriter):
+    """Collects rows and writes them as row groups; a file of one group is made in memory and written at once."""
+
+    def __init__(self, file: BinaryIO, columns: _RowColumns) -> None:
+        self._file = file
+        self._columns = columns
+        self._writer: Any = None
+        self._batches: list[Any] = []
+        self._count = 0
+
+    def add_elements(self, elements: Sequence[Any]) -> None:
+        # Converted at once: a record that does not fit fails in the epoch it came in.
+        self._batches.append(self._columns.batch(elements))
+        self._count += len(elements)
+        if self._count >= _ROW_GROUP_ROWS:
+            if self._writer is None:
+                self._writer = self._begin(self._file)
+            self._write_group(self._writer)
+
+    def finish(self) -> None:
+        if self._writer is not None:
+            self._write_group(self._writer)
+            self._writer.close()
+            return
+        # Arrow writes a file in many small pieces, and asks for the position before each.
+        pa, _ = _arrow()
+        buffer = pa.BufferOutputStream()
+        with self._begin(buffer) as writer:
+            self._write_group(writer)
+        self._file.write(buffer.getvalue())
+
+    def _begin(self, file: Any) -> Any:
+        _, pq = _arrow()
+        return pq.ParquetWriter(file, self._columns.schema)
+
+    def _write_group(self, writer: Any) -> None:
+        pa, _ = _arrow()
+        if self._count:
+            table = pa.Table.from_batches(self._batches, self._columns.schema)
+            writer.write_table(table if len(self._batches) == 1 else table.combine_chunks())
+        self._batches, self._count = [], 0
 
 
 def _encoder(data_type: types.DataType) -> Callable[[Any], Any] | None:

@@ -33,15 +33,23 @@ class Tabulator:
         """
         if not elements:
             return [()] * len(self._names)
-        rows = [self._values(element) for element in elements]
+        rows = self._rows(elements)
         width = len(self._names)
-        for row, element in zip(rows, elements, strict=True):
-            if len(row) != width:
-                raise TypeMismatchError(
-                    f"record {shorten(element)} has {len(row)} fields, the file has {width} columns",
-                    detail=f"Columns: {', '.join(self._names)}.",
-                )
+        if set(map(len, rows)) != {width}:
+            row, element = next(each for each in zip(rows, elements, strict=True) if len(each[0]) != width)
+            raise TypeMismatchError(
+                f"record {shorten(element)} has {len(row)} fields, the file has {width} columns",
+                detail=f"Columns: {', '.join(self._names)}.",
+            )
         return list(zip(*rows, strict=True))
+
+    def _rows(self, elements: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        kinds = set(map(type, elements))
+        if kinds == {tuple}:
+            return elements
+        if kinds == {Row} and {element._fields for element in elements} <= {None, self._names}:
+            return [element._values for element in elements]
+        return [self._values(element) for element in elements]
 
     def _values(self, element: Any) -> Sequence[Any]:
         if type(element) is Row:

@@ -22,6 +22,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from threading import Lock
 from typing import Any, Final
 
 __all__ = ["Disk"]
@@ -50,7 +51,7 @@ class _Synced:
 
 
 class Disk:
-    """Some directories whose files power loss strikes; one thread at a time writes there.
+    """Some directories whose files power loss strikes; one thread at a time makes names there, several may sync.
 
     Args:
         roots: The directories; they need not be there yet.
@@ -62,6 +63,7 @@ class Disk:
         self._watched = tuple(f"{path}/" for root in self._roots for path in (root, os.path.dirname(root)))
         self._scratch = scratch
         self._links = 0
+        self._lock = Lock()
         self._synced = _Synced()
         self._left: dict[str, Tree | None] | None = None
 
@@ -73,7 +75,8 @@ class Disk:
 
         def fsync(file: Any) -> None:
             right(file)
-            self._note(file if isinstance(file, int) else file.fileno())
+            with self._lock:
+                self._note(file if isinstance(file, int) else file.fileno())
 
         os.fsync = fsync  # type: ignore[assignment]
         try:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from millstream.common.errors import ConfigurationError
 
-__all__ = ["BucketAssigner", "BucketAssignerContext", "check_bucket_id"]
+__all__ = ["BucketAssigner", "BucketAssignerContext", "check_bucket_id", "cut_by_bucket"]
 
 
 class BucketAssignerContext:
@@ -71,6 +72,30 @@ class BucketAssigner(ABC):
             ConfigurationError: If the pattern or the zone does not exist.
         """
         return _DateTimeBuckets(format_str, timezone_id)
+
+
+def cut_by_bucket(
+    assigner: BucketAssigner,
+    values: Sequence[Any],
+    timestamps: Sequence[int] | None,
+    context: BucketAssignerContext,
+    groups: dict[str, list[Any]],
+) -> None:
+    """Append each record to the list of its bucket, in one pass; the assigner is asked once for each.
+
+    Raises:
+        ConfigurationError: If a bucket id is no relative path below the base path.
+    """
+    assign = assigner.get_bucket_id
+    adders = {bucket_id: members.append for bucket_id, members in groups.items()}
+    stamps: Iterable[int | None] = repeat(None) if timestamps is None else timestamps
+    for value, context._timestamp in zip(values, stamps, strict=timestamps is not None):
+        bucket_id = assign(value, context)
+        try:
+            adders[bucket_id](value)
+        except KeyError:
+            groups[check_bucket_id(bucket_id)] = members = [value]
+            adders[bucket_id] = members.append
 
 
 class _BasePathBuckets(BucketAssigner):

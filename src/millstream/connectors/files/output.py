@@ -44,6 +44,8 @@ def open_output(base_path: str) -> OutputFiles:
 class OutputFiles(ABC):
     """The files below a sink's base path; paths given and taken are as `base` is. Picklable.
 
+    Different files may be synced, closed and published by several threads at once.
+
     Attributes:
         base: The base path, without a slash at its end.
         appends: Whether a staged file is durable up to what was synced, while it grows.
@@ -54,7 +56,10 @@ class OutputFiles(ABC):
 
     @abstractmethod
     def make_directory(self, path: str) -> list[str]:
-        """Make a directory with its parents; return those that were not there, outermost first."""
+        """Make a directory with its parents; return those that were not there, outermost first.
+
+        Their names are durable when the directories above them have been synced.
+        """
 
     @abstractmethod
     def create(self, path: str) -> BinaryIO:
@@ -136,7 +141,8 @@ class OutputFiles(ABC):
         """
         probe = self.join(f".probe-{new_id()}")
         try:
-            self.make_directory(self.base)
+            for made in self.make_directory(self.base):
+                self.sync_directory(posixpath.dirname(made))
             self.create(probe).close()
             self.remove(probe)
         except OSError as error:
@@ -156,7 +162,7 @@ class _LocalOutput(OutputFiles):
         self.base = base
 
     def make_directory(self, path: str) -> list[str]:
-        return make_directories(path)
+        return make_directories(path, sync=False)
 
     def create(self, path: str) -> BinaryIO:
         return open(path, "xb", buffering=1 << 18)

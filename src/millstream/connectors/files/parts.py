@@ -132,6 +132,7 @@ class PartFile:
         written_ms: When it was last written to.
         size_bytes: How much was written to it; 0 for bulk formats, which tell only at the end.
         kept: Whether a snapshot refers to it.
+        finished: What `settle` left; None before.
     """
 
     def __init__(
@@ -149,6 +150,7 @@ class PartFile:
         self.written_ms = now_ms
         self.size_bytes = 0
         self.kept = False
+        self.finished: FileCommittable | None = None
         self._crc = 0
         self._file: BinaryIO = files.create(committable.staged_path)
         self._encoder = output if isinstance(output, Encoder) else None
@@ -191,8 +193,15 @@ class PartFile:
         compactor.compact(inputs, self._file)
 
     def snapshot(self) -> InProgressFile:
-        """Make what was written durable, and return where it is."""
-        self._files.sync(self._file)
+        """Make what was written durable, and return where it is; any thread may call it.
+
+        Raises:
+            SinkError: If that fails.
+        """
+        try:
+            self._files.sync(self._file)
+        except OSError as error:
+            raise self._failed(error) from error
         self.kept = True
         names = self.committable
         return InProgressFile(
@@ -205,15 +214,35 @@ class PartFile:
             self.written_ms,
         )
 
-    def finish(self) -> FileCommittable:
-        """Write it out to the disk and close it."""
-        if self._bulk is not None:
-            self._bulk.finish()
-        self._files.sync(self._file)
-        size = self._file.tell()
-        self._file.close()
+    def complete(self) -> None:
+        """Write the end of a bulk format; called on the subtask's thread, as the format may be a user's.
+
+        Raises:
+            SinkError: If that fails.
+        """
+        try:
+            if self._bulk is not None:
+                self._bulk.finish()
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def settle(self) -> FileCommittable:
+        """Write it out to the disk, or to the server, and close it; called after `complete`, on any thread.
+
+        Raises:
+            SinkError: If that fails.
+        """
+        try:
+            self._files.sync(self._file)
+            size = self._file.tell()
+            self._file.close()
+        except OSError as error:
+            raise self._failed(error) from error
         names = self.committable
-        return FileCommittable(names.staged_path, names.final_path, names.in_bucket, size, kept=self.kept)
+        self.finished = FileCommittable(
+            names.staged_path, names.final_path, names.in_bucket, size, kept=self.kept
+        )
+        return self.finished
 
     def release(self) -> None:
         """Close it, and leave it where it is."""
@@ -225,7 +254,14 @@ class PartFile:
             # Parquet's writer complains later if its file is closed before it.
             with contextlib.suppress(Exception):
                 self._bulk.finish()
-        try:
+        # What cannot be written any more is thrown away all the same.
+        with contextlib.suppress(OSError):
             self._file.close()
-        finally:
-            self._files.remove(self.committable.staged_path)
+        self._files.remove(self.committable.staged_path)
+
+    def _failed(self, error: OSError) -> SinkError:
+        return SinkError(
+            f"file {self.committable.final_path!r} could not be written",
+            detail=str(error),
+            hint="Check the disk's free space and the directory's permissions.",
+        )

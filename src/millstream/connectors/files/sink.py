@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from millstream.common.crash_points import reach
@@ -32,6 +33,7 @@ from millstream.connectors.files.rolling import (
     OutputFileConfig,
     RollingPolicy,
 )
+from millstream.connectors.files.side_by_side import side_by_side
 from millstream.connectors.files.writer import FileSinkSettings, FileWriter
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
@@ -224,14 +226,16 @@ class _FileCommitter(Committer):
         self._files = files
 
     def commit(self, committables: Sequence[Any]) -> None:
-        """Rename each file, unless that was done before; sync the directories; then remove what was merged."""
-        directories: dict[str, None] = {}
+        """Rename each file, unless that was done before; sync each directory once; then remove what was merged."""
+        directories = {posixpath.dirname(committable.final_path): None for committable in committables}
         try:
-            for committable in committables:
-                self._publish(committable)
-                directories[posixpath.dirname(committable.final_path)] = None
-            for directory in directories:
-                self._files.sync_directory(directory)
+            publications = self._publications(committables)
+            if self._files.appends:  # a rename in a local directory waits for nothing
+                for publish in publications:
+                    publish()
+            else:
+                side_by_side(publications)
+            side_by_side(partial(self._files.sync_directory, directory) for directory in directories)
             for committable in committables:
                 for path in committable.merged:
                     self._files.remove(path)
@@ -246,8 +250,12 @@ class _FileCommitter(Committer):
             if committable.in_bucket:
                 self._files.remove_directory(posixpath.dirname(committable.staged_path))
 
+    def _publications(self, committables: Sequence[FileCommittable]) -> Iterator[Callable[[], None]]:
+        for committable in committables:
+            reach("sink.publish", committable.final_path)
+            yield partial(self._publish, committable)
+
     def _publish(self, committable: FileCommittable) -> None:
-        reach("sink.publish", committable.final_path)
         final_size = self._files.size(committable.final_path)
         staged_size = self._files.size(committable.staged_path)
         if final_size is None:

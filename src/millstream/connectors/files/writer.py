@@ -14,15 +14,16 @@ complete, so the same checkpoint can be restored as often as it takes.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from millstream.common.crash_points import reach
 from millstream.common.errors import LostOutputError, SinkError
 from millstream.common.ids import new_id
 from millstream.common.serialization import BulkWriterFactory, Encoder
-from millstream.connectors.files.buckets import BucketAssigner, BucketAssignerContext, check_bucket_id
+from millstream.connectors.files.buckets import BucketAssigner, BucketAssignerContext, cut_by_bucket
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from millstream.connectors.files.output import OutputFiles, open_output
 from millstream.connectors.files.parts import (
@@ -34,9 +35,13 @@ from millstream.connectors.files.parts import (
     hidden_name,
 )
 from millstream.connectors.files.rolling import OutputFileConfig, RollingPolicy
+from millstream.connectors.files.side_by_side import side_by_side
 from millstream.spi.sink import SinkWriter, WriterContext
 
 __all__ = ["FileSinkSettings", "FileWriter"]
+
+_GATHERED_RECORDS: Final = 1 << 16
+"""So many records of bulk formats wait, as they are, to be handed to their files bucket by bucket; at most an epoch."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +81,13 @@ class FileWriter(SinkWriter):
         self._uid = f"{context.subtask_index}-{new_id()[:16]}"
         self._counter = 0
         self._open: dict[str, PartFile] = {}
+        self._gathered: dict[str, list[Any]] = {}
+        self._gathered_count = 0
         self._finished: list[PendingFile] = []
         self._compaction = _Compaction(self) if settings.compact_strategy is not None else None
         self._made: list[str] = []
         self._unsynced: set[str] = set()
+        self._named: set[str] = set()
         self._checked_ms: int | None = None
         self._ages = type(settings.rolling_policy).is_old is not RollingPolicy.is_old
         self._referred: set[str] = set()
@@ -131,21 +139,49 @@ class FileWriter(SinkWriter):
         """Stage a batch."""
         if not values:
             return
+        # Batches are small where watermarks cut the stream; a column of three values costs as much as one of a hundred.
+        groups = self._gathered if self._is_bulk else {}
+        whole = self._settings.bucket_assigner.batch_bucket_id(now_ms)
+        if whole is not None:
+            groups.setdefault(whole, []).extend(values)
+        else:
+            context = BucketAssignerContext(now_ms, watermark_ms)
+            cut_by_bucket(self._settings.bucket_assigner, values, timestamps, context, groups)
+        if not self._is_bulk:
+            self._write_rows(groups, now_ms)
+            return
+        self._gathered_count += len(values)
+        if self._gathered_count >= _GATHERED_RECORDS:
+            self._write_gathered(now_ms)
+
+    def _write_rows(self, groups: dict[str, list[Any]], now_ms: int) -> None:
+        full = []
         try:
-            for bucket_id, members in self._buckets(values, timestamps, watermark_ms, now_ms):
+            for bucket_id, members in groups.items():
                 part = self._open.get(bucket_id) or self._begin(bucket_id, now_ms)
                 part.write(members, now_ms)
-                if not self._is_bulk and self._settings.rolling_policy.is_full(part.size_bytes):
-                    self._roll(bucket_id)
+                if self._settings.rolling_policy.is_full(part.size_bytes):
+                    full.append(bucket_id)
+            self._roll(full)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _write_gathered(self, now_ms: int) -> None:
+        """Hand gathered records to their files; at an epoch's end at the latest, so what does not fit fails in it."""
+        gathered, self._gathered, self._gathered_count = self._gathered, {}, 0
+        try:
+            for bucket_id, members in gathered.items():
+                part = self._open.get(bucket_id) or self._begin(bucket_id, now_ms)
+                part.write(members, now_ms)
         except OSError as error:
             raise self._failed(error) from error
 
     def prepare_commit(self, *, now_ms: int, checkpoint: bool, end_of_input: bool) -> list[Any]:
         """Finish the files whose time has come, and return those that wait for nothing else."""
         self._ended = end_of_input
+        self._write_gathered(now_ms)
         try:
-            for bucket_id in self._due(now_ms, checkpoint=checkpoint, end_of_input=end_of_input):
-                self._roll(bucket_id)
+            self._roll(self._due(now_ms, checkpoint=checkpoint, end_of_input=end_of_input))
             if self._compaction is None:
                 ready = [pending.file for pending in self._finished]
             else:
@@ -165,7 +201,7 @@ class FileWriter(SinkWriter):
     def snapshot(self) -> WriterSnapshot:
         """Make the open files durable and return them with the waiting ones."""
         try:
-            opened = tuple(part.snapshot() for part in self._open.values())
+            opened = tuple(side_by_side(part.snapshot for part in self._open.values()))
             self._sync_names()
         except OSError as error:
             raise self._failed(error) from error
@@ -202,6 +238,7 @@ class FileWriter(SinkWriter):
                 self._files.remove(file.staged_path)
         # A snapshot that was taken and not completed replaces nothing: `close` must leave what it would replace.
         self._open, self._finished, self._superseded, self._replaceable = {}, [], [], []
+        self._gathered, self._gathered_count = {}, 0
         if self._compaction is not None:
             self._compaction.clear()
         for directory in reversed(self._made):
@@ -238,35 +275,25 @@ class FileWriter(SinkWriter):
         self._unsynced.add(directory)
         return PartFile(self._files, bucket_id, names, Encoder() if raw else self._settings.output, now_ms)
 
-    def _sync_names(self) -> None:
-        """Make the names of hidden files durable: a checkpoint is about to refer to them."""
-        for directory in sorted(self._unsynced):
-            self._files.sync_directory(directory)
-        self._unsynced.clear()
+    def _make_directory(self, directory: str) -> None:
+        """Make a bucket's directory, and note which directories above hold names that nobody may have synced."""
+        made = self._files.make_directory(directory)
+        self._made += made
+        self._unsynced.update(map(posixpath.dirname, made))
+        # What was there may have been made by another subtask a moment ago.
+        while len(directory) > len(self._files.base) and directory not in self._named:
+            self._named.add(directory)
+            directory = posixpath.dirname(directory)
+            self._unsynced.add(directory)
 
-    def _buckets(
-        self, values: list[Any], timestamps: list[int] | None, watermark_ms: int, now_ms: int
-    ) -> Iterable[tuple[str, list[Any]]]:
-        assigner = self._settings.bucket_assigner
-        whole = assigner.batch_bucket_id(now_ms)
-        if whole is not None:
-            return [(whole, values)]
-        context = BucketAssignerContext(now_ms, watermark_ms)
-        groups: dict[str, list[Any]] = {}
-        stamps: Iterable[int | None] = [None] * len(values) if timestamps is None else timestamps
-        for value, timestamp in zip(values, stamps, strict=True):
-            context.set_timestamp(timestamp)
-            bucket_id = assigner.get_bucket_id(value, context)
-            group = groups.get(bucket_id)
-            if group is None:
-                groups[check_bucket_id(bucket_id)] = [value]
-            else:
-                group.append(value)
-        return groups.items()
+    def _sync_names(self) -> None:
+        """Make the names of hidden files durable, each directory once: a checkpoint is about to refer to them."""
+        side_by_side(partial(self._files.sync_directory, directory) for directory in sorted(self._unsynced))
+        self._unsynced.clear()
 
     def _begin(self, bucket_id: str, now_ms: int) -> PartFile:
         directory = self._files.join(bucket_id)
-        self._made += self._files.make_directory(directory)
+        self._make_directory(directory)
         config = self._settings.file_config
         name = f"{config.part_prefix}-{self._uid}-{self._counter}{config.part_suffix}"
         self._counter += 1
@@ -281,7 +308,7 @@ class FileWriter(SinkWriter):
         if path is None:
             return
         directory, name = posixpath.split(former.final_path)
-        self._made += self._files.make_directory(directory)
+        self._make_directory(directory)
         goes_on = self._files.appends and not self._is_bulk and former.bucket_id not in self._open
         part = self.begin_part(former.bucket_id, directory, name, former.begun_ms, raw=not goes_on)
         self._open[former.bucket_id if goes_on else f"\0{name}"] = part  # so that `abort` knows of it
@@ -290,7 +317,7 @@ class FileWriter(SinkWriter):
         if self._checked_ms is None:
             self._checked_ms = former.begun_ms
         if not goes_on:
-            self._roll(f"\0{name}")
+            self._roll([f"\0{name}"])
 
     def _find(self, former: InProgressFile) -> str | None:
         """Return where the bytes of a file are that was open at a checkpoint; None if it was published since.
@@ -351,10 +378,22 @@ class FileWriter(SinkWriter):
         ]
         return due
 
-    def _roll(self, key: str) -> None:
-        part = self._open[key]
-        self._finished.append(PendingFile(part.bucket_id, part.finish()))
-        del self._open[key]
+    def _roll(self, keys: Sequence[str]) -> None:
+        """Finish files, side by side; those that are finished when one fails are not open any more."""
+        try:
+            side_by_side(self._settlements(keys))
+        finally:
+            for key in keys:
+                part = self._open[key]
+                if part.finished is not None:
+                    self._finished.append(PendingFile(part.bucket_id, part.finished))
+                    del self._open[key]
+
+    def _settlements(self, keys: Sequence[str]) -> Iterator[Callable[[], FileCommittable]]:
+        for key in keys:
+            part = self._open[key]
+            part.complete()
+            yield part.settle
 
     def _failed(self, error: OSError) -> SinkError:
         return SinkError(
@@ -430,7 +469,8 @@ class _Compaction:
         try:
             reach("sink.compact", part.committable.final_path)
             part.merge(self._compactor, opened)
-            merged = part.finish()
+            part.complete()
+            merged = part.settle()
             reach("sink.compacted", part.committable.final_path)
         except Exception:
             part.discard()
