@@ -13,12 +13,16 @@ from unittest import mock
 import pytest
 from sink_jobs import captured, rolling_and_merging, transactions
 
+from millstream.common.serialization import Encoder
 from millstream.connectors import receive_log, write_ahead
 from millstream.connectors.files import output
+from millstream.connectors.files.buckets import BucketAssigner
+from millstream.connectors.files.sink import FileSink
 from millstream.connectors.files.writer import FileWriter
 from millstream.connectors.receive_log import ReceiveLog, check_log, read_log
 from millstream.runtime.checkpoint import storage_local
 from millstream.runtime.checkpoint.storage_local import LocalStore
+from millstream.spi.sink import WriterContext
 from millstream.verify.compare import compare
 from millstream.verify.disk import Disk
 from millstream.verify.faults import Fault, FaultKind
@@ -144,6 +148,26 @@ def test_what_a_checkpoint_refers_to_in_a_log_of_received_records_is_there(tmp_p
     lose(disk)
     check_log(directory, behind=None, through=end)
     assert [entry for entry, _ in read_log(directory)] == list(range(12))
+
+
+def test_a_file_in_a_directory_that_another_subtask_made_and_did_not_sync_is_there(tmp_path, disk):
+    class Nested(BucketAssigner):
+        def get_bucket_id(self, element, context):
+            return "year=2013/day=1"
+
+    made = FileSink.for_row_format(str(tmp_path / "root" / "out"), Encoder.simple_string_encoder())
+    sink = made.with_bucket_assigner(Nested()).build()
+    sink.check()
+    other, writer = (sink.build_writer(WriterContext("job", "sink", index, 2, 0)) for index in (0, 1))
+    for each in (other, writer):
+        each.write(["a"], None, watermark_ms=0, now_ms=0)
+    committables = writer.prepare_commit(now_ms=0, checkpoint=False, end_of_input=True)
+    sink.build_committer().commit(committables)
+    lose(disk)
+    assert [path.name for path in (tmp_path / "root").rglob("part-*")] == [
+        committables[0].final_path.rpartition("/")[2]
+    ]
+    other.abort()
 
 
 class Job:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import datetime
+from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 from millstream.common import datatypes as types
@@ -53,7 +54,7 @@ class _CsvWriter(BulkWriter):
         )
         self._renderers = [self._column_renderer(column) for column in schema.columns]
         if schema.use_header:
-            self._write([[self._lines.text(name) for name in names]])
+            self._write([[self._lines.text(name)] for name in names])
 
     def add_elements(self, elements: Sequence[Any]) -> None:
         columns = self._tabulator.columns(elements)
@@ -67,15 +68,15 @@ class _CsvWriter(BulkWriter):
                     f"column {column.name!r} cannot be written as CSV: {error}",
                     hint="Set a quote or an escape character in the schema.",
                 ) from error
-        self._write(zip(*texts, strict=True))
+        self._write(texts)
 
     def finish(self) -> None:
         """Nothing is buffered and CSV has no end mark."""
 
-    def _write(self, rows: Iterable[Sequence[str]]) -> None:
-        self._file.write("".join(map(self._lines.join, rows)).encode())
+    def _write(self, columns: Sequence[Sequence[str]]) -> None:
+        self._file.write(self._lines.join_columns(columns).encode())
 
-    def _column_renderer(self, column: CsvColumn) -> Callable[[Sequence[Any]], list[str]]:
+    def _column_renderer(self, column: CsvColumn) -> Callable[[Sequence[Any]], Sequence[str]]:
         """Return what makes the fields of a column."""
         null = self._schema.null_value or ""
         kind = column.data_type
@@ -83,6 +84,8 @@ class _CsvWriter(BulkWriter):
         if isinstance(kind, types.VarCharType):
             return lambda values: lines.texts(values, null)
         render = _renderer(kind, column.array_separator, null)
+        if type(kind) is types.DoubleType:
+            return lambda values: _double_texts(values, null)
         if isinstance(kind, (types.NumericType, types.BooleanType)):
             return lambda values: [null if value is None else render(value) for value in values]
         return lambda values: lines.texts(
@@ -106,7 +109,48 @@ def _renderer(kind: types.DataType, separator: str, null: str) -> Callable[[Any]
     return str
 
 
+def _double_texts(values: Sequence[float | None], null: str) -> list[str]:
+    return [  # what double_text() does with most numbers in place, which saves a call for each
+        repr(value)
+        if type(value) is float and 1e-3 <= value < 1e7
+        else null
+        if value is None
+        else double_text(value)
+        for value in values
+    ]
+
+
+def _fits_at_a_glance(kind: types.DataType, values: Sequence[Any]) -> bool:
+    """Return whether all values belong to a type, told without a call for each; False if that cannot be told."""
+    exact = _EXACT.get(type(kind))
+    if exact is None or set(map(type, values)) != {exact}:
+        return False
+    if exact is int:
+        limit = 1 << (kind.bits - 1)  # type: ignore[attr-defined]
+        return bool(-limit <= min(values) and max(values) < limit)
+    return exact is not str or bool(max(map(len, values)) <= kind.length)  # type: ignore[attr-defined]
+
+
+_EXACT: dict[type[types.DataType], type] = {
+    types.VarCharType: str,
+    types.CharType: str,
+    types.BooleanType: bool,
+    types.TinyIntType: int,
+    types.SmallIntType: int,
+    types.IntType: int,
+    types.BigIntType: int,
+    types.FloatType: float,
+    types.DoubleType: float,
+    types.DateType: datetime.date,
+    types.TimeType: datetime.time,
+    types.TimestampType: datetime.datetime,
+}
+"""The one Python type of most values; those of other types, None among them, are looked at one by one."""
+
+
 def _check_column(column: CsvColumn, values: Sequence[Any]) -> None:
+    if _fits_at_a_glance(column.data_type, values):
+        return
     check = column.data_type.check
     for value in values:
         try:

@@ -188,6 +188,41 @@ def test_value_of_another_type_is_not_written():
         written(schema, [Row(n="x")])
 
 
+@pytest.mark.parametrize("others", [0, 50])
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (DataTypes.TINYINT(), 128),
+        (DataTypes.TINYINT(), -129),
+        (DataTypes.INT(), True),
+        (DataTypes.BIGINT(), 1 << 63),
+        (DataTypes.INT(nullable=False), None),
+        (DataTypes.DOUBLE(), True),
+        (DataTypes.DOUBLE(), "1"),
+    ],
+)
+def test_one_value_among_many_that_does_not_fit_is_named(kind, value, others):
+    schema = CsvSchema.builder().add_number_column("n", number_type=kind).build()
+    with pytest.raises(TypeMismatchError, match=f"column 'n': value {value!r}"):
+        written(schema, [(1,)] * others + [(value,)] + [(2,)] * others)
+
+
+@pytest.mark.parametrize("more", [[], [None], [7]])
+def test_numbers_and_texts_of_a_batch_are_written_as_each_alone(more):
+    numbers = [0.0, -0.0, 1e7, 9999999.5, 1e-3, 9e-4, -1.5, -1e-9, float("nan"), float("-inf"), *more]
+    texts = ["plain", "with blank", 'a "quote"', "", "x" * 24, "y" * 25, None, "line\nbreak"]
+    builder = CsvSchema.builder().add_number_column("n", number_type=DataTypes.DOUBLE())
+    schema = builder.add_string_column("s").build()
+    rows = [(number, text) for text in texts for number in numbers]
+    alone = b"".join(written(schema, [row]) for row in rows)
+    assert written(schema, rows) == alone
+    assert written(schema, [(number, "plain") for number in numbers]) == b"".join(
+        written(schema, [(number, "plain")]) for number in numbers
+    )
+    assert written(schema, [(-1.5, "a"), (1e7, "b")]) == b"-1.5,a\n1.0E7,b\n"
+    assert written(schema, []) == b""
+
+
 def test_arrays_are_written_with_the_text_of_their_elements():
     builder = CsvSchema.builder().add_array_column("b", ":", DataTypes.BOOLEAN()).set_null_value("-")
     schema = builder.add_array_column("n", ":", DataTypes.DOUBLE()).build()
