@@ -87,15 +87,13 @@ def cut_by_bucket(
         ConfigurationError: If a bucket id is no relative path below the base path.
     """
     assign = assigner.get_bucket_id
-    adders = {bucket_id: members.append for bucket_id, members in groups.items()}
     stamps: Iterable[int | None] = repeat(None) if timestamps is None else timestamps
     for value, context._timestamp in zip(values, stamps, strict=timestamps is not None):
         bucket_id = assign(value, context)
         try:
-            adders[bucket_id](value)
+            groups[bucket_id].append(value)
         except KeyError:
-            groups[check_bucket_id(bucket_id)] = members = [value]
-            adders[bucket_id] = members.append
+            groups[check_bucket_id(bucket_id)] = [value]
 
 
 class _BasePathBuckets(BucketAssigner):

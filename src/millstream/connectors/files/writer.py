@@ -194,8 +194,8 @@ class FileWriter(SinkWriter):
             raise self._failed(error) from error
         self._finished = []
         if ready:  # those directories hold output now
-            used = {posixpath.dirname(committable.final_path) for committable in ready}
-            self._made = [made for made in self._made if not any(_is_within(path, made) for path in used)]
+            used = _with_parents(posixpath.dirname(committable.final_path) for committable in ready)
+            self._made = [made for made in self._made if made not in used]
         return ready
 
     def snapshot(self) -> WriterSnapshot:
@@ -481,5 +481,11 @@ class _Compaction:
         return replace(merged, merged=tuple(source.staged_path for source in sources))
 
 
-def _is_within(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory.rstrip("/") + "/")
+def _with_parents(directories: Iterable[str]) -> set[str]:
+    """Return directories and all that they are in."""
+    found: set[str] = set()
+    for directory in directories:
+        while directory not in found:
+            found.add(directory)
+            directory = posixpath.dirname(directory)
+    return found
