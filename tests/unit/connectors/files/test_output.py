@@ -9,7 +9,7 @@ import pyarrow.fs
 import pytest
 
 from millstream.common import WatermarkStrategy
-from millstream.common.errors import SinkError
+from millstream.common.errors import LostOutputError, SinkError
 from millstream.common.serialization import Encoder
 from millstream.connectors.files import output
 from millstream.connectors.files.buckets import BucketAssigner
@@ -68,6 +68,41 @@ def test_file_is_finished_at_every_checkpoint_and_seen_after_the_commit(store):
         sink.build_committer().commit(committables)
     ((name, text),) = contents(store).items()
     assert (name[:7], text) == ("part-0-", "a\nb\n")
+
+
+class ByValue(BucketAssigner):
+    def get_bucket_id(self, element, context):
+        return f"bucket={element}"
+
+
+def many_buckets(count):
+    """Return (sink, committables) of files that have been finished in as many buckets."""
+    made = FileSink.for_row_format(URI, Encoder.simple_string_encoder()).with_bucket_assigner(ByValue())
+    sink = made.build()
+    writer = writer_of(sink)
+    write(writer, *range(count))
+    return sink, writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=False)
+
+
+def test_files_of_many_buckets_are_published_each_once(store):
+    sink, committables = many_buckets(50)
+    assert len(committables) == 50
+    for _ in range(2):
+        sink.build_committer().commit(committables)
+    assert sorted(contents(store).values()) == sorted(f"{number}\n" for number in range(50))
+    assert not [name for name in contents(store) if name.startswith(".")]
+
+
+def test_files_that_are_published_when_one_fails_are_left_to_the_next_commit(store):
+    sink, committables = many_buckets(50)
+    staged = store / "bucket=30" / committables[30].staged_path.rpartition("/")[2]
+    text = staged.read_text()
+    staged.unlink()
+    with pytest.raises(LostOutputError, match=r"bucket=30/.* is gone before it was published"):
+        sink.build_committer().commit(committables)
+    staged.write_text(text)
+    sink.build_committer().commit(committables)
+    assert sorted(contents(store).values()) == sorted(f"{number}\n" for number in range(50))
 
 
 def test_commit_that_ended_between_copy_and_delete_is_completed(store):
