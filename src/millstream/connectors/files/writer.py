@@ -36,12 +36,19 @@ from millstream.connectors.files.parts import (
 )
 from millstream.connectors.files.rolling import OutputFileConfig, RollingPolicy
 from millstream.connectors.files.side_by_side import side_by_side
+from millstream.operators.weight import estimate_bytes, weigh
 from millstream.spi.sink import SinkWriter, WriterContext
 
 __all__ = ["FileSinkSettings", "FileWriter"]
 
 _GATHERED_RECORDS: Final = 1 << 16
 """So many records of bulk formats wait, as they are, to be handed to their files bucket by bucket; at most an epoch."""
+
+_GATHERED_BYTES: Final = 16 << 20
+"""About so many bytes of them."""
+
+_FEW: Final = 64
+"""Of a batch with fewer records one is weighed, of others five."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,7 @@ class FileWriter(SinkWriter):
         self._open: dict[str, PartFile] = {}
         self._gathered: dict[str, list[Any]] = {}
         self._gathered_count = 0
+        self._gathered_bytes = 0
         self._finished: list[PendingFile] = []
         self._compaction = _Compaction(self) if settings.compact_strategy is not None else None
         self._made: list[str] = []
@@ -150,8 +158,10 @@ class FileWriter(SinkWriter):
         if not self._is_bulk:
             self._write_rows(groups, now_ms)
             return
-        self._gathered_count += len(values)
-        if self._gathered_count >= _GATHERED_RECORDS:
+        count = len(values)
+        self._gathered_count += count
+        self._gathered_bytes += weigh(values[0]) * count if count < _FEW else estimate_bytes(values)
+        if self._gathered_count >= _GATHERED_RECORDS or self._gathered_bytes >= _GATHERED_BYTES:
             self._write_gathered(now_ms)
 
     def _write_rows(self, groups: dict[str, list[Any]], now_ms: int) -> None:
@@ -166,9 +176,13 @@ class FileWriter(SinkWriter):
         except OSError as error:
             raise self._failed(error) from error
 
+    def _forget_gathered(self) -> None:
+        self._gathered, self._gathered_count, self._gathered_bytes = {}, 0, 0
+
     def _write_gathered(self, now_ms: int) -> None:
         """Hand gathered records to their files; at an epoch's end at the latest, so what does not fit fails in it."""
-        gathered, self._gathered, self._gathered_count = self._gathered, {}, 0
+        gathered = self._gathered
+        self._forget_gathered()
         try:
             for bucket_id, members in gathered.items():
                 part = self._open.get(bucket_id) or self._begin(bucket_id, now_ms)
@@ -238,7 +252,7 @@ class FileWriter(SinkWriter):
                 self._files.remove(file.staged_path)
         # A snapshot that was taken and not completed replaces nothing: `close` must leave what it would replace.
         self._open, self._finished, self._superseded, self._replaceable = {}, [], [], []
-        self._gathered, self._gathered_count = {}, 0
+        self._forget_gathered()
         if self._compaction is not None:
             self._compaction.clear()
         for directory in reversed(self._made):

@@ -213,6 +213,20 @@ def test_records_do_not_wait_in_any_number(tmp_path, monkeypatch):
     assert noting.added[2:] == [[(0, 3), (0, 4)], [(1, 3), (1, 4)]]
 
 
+@pytest.mark.parametrize("batch", [1, 100])
+def test_large_records_do_not_wait_until_there_are_many(tmp_path, monkeypatch, batch):
+    monkeypatch.setattr(writer_module, "_GATHERED_BYTES", 1 << 20)
+    noting = Noting()
+    writer = writer_of(bulk_sink(tmp_path, noting))
+    record = (0, "x" * 4096)
+    for _ in range(500 // batch):
+        write(writer, [record] * batch)
+    assert 1 <= len(noting.added) <= 2
+    assert sum(map(len, noting.added)) < 500
+    end(writer)
+    assert sum(map(len, noting.added)) == 500
+
+
 @pytest.mark.parametrize("value", [300, None])
 def test_a_record_that_does_not_fit_fails_in_its_epoch_also_without_a_checkpoint(tmp_path, value):
     writer = writer_of(bulk_sink(tmp_path))
