@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -446,10 +447,9 @@ class _Compaction:
         if everything:
             self.checkpoints = 0
         due = [bucket for bucket, files in self._waiting.items() if everything or self._is_full(files)]
-        merged = [self._merge(bucket, self._waiting[bucket]) for bucket in due]
-        for bucket in due:
-            del self._waiting[bucket]
-        return merged
+        merged = self._merge([bucket for bucket in due if len(self._waiting[bucket]) > 1])
+        taken = [(bucket, self._waiting.pop(bucket)) for bucket in due]
+        return [merged.get(bucket, files[0]) for bucket, files in taken]
 
     def snapshot(self, snapshot: WriterSnapshot) -> WriterSnapshot:
         """Add what waits to a writer's snapshot; from now on it stays until it is published."""
@@ -473,26 +473,37 @@ class _Compaction:
         threshold = self._strategy.size_threshold
         return threshold is not None and sum(file.size_bytes for file in files) >= threshold
 
-    def _merge(self, bucket_id: str, sources: Sequence[FileCommittable]) -> FileCommittable:
-        if len(sources) == 1:
-            return sources[0]
-        directory, first = posixpath.split(sources[0].final_path)
-        part = self._writer.begin_part(bucket_id, directory, f"compacted-{first}", 0, raw=True)
-        files = self._writer.files
-        opened = [files.open(source.staged_path) for source in sources]
+    def _merge(self, buckets: Sequence[str]) -> dict[str, FileCommittable]:
+        """Merge the files of each bucket one after the other, and write the merged ones out side by side."""
+        begun: list[PartFile] = []
         try:
-            reach("sink.compact", part.committable.final_path)
-            part.merge(self._compactor, opened)
-            part.complete()
-            merged = part.settle()
-            reach("sink.compacted", part.committable.final_path)
+            merged = side_by_side(self._merges(buckets, begun))
+            for part in begun:
+                reach("sink.compacted", part.committable.final_path)
         except Exception:
-            part.discard()
+            for part in begun:
+                part.discard()
             raise
-        finally:
-            for file in opened:
-                file.close()
-        return replace(merged, merged=tuple(source.staged_path for source in sources))
+        return {
+            bucket: replace(file, merged=tuple(source.staged_path for source in self._waiting[bucket]))
+            for bucket, file in zip(buckets, merged, strict=True)
+        }
+
+    def _merges(
+        self, buckets: Sequence[str], begun: list[PartFile]
+    ) -> Iterator[Callable[[], FileCommittable]]:
+        files = self._writer.files
+        for bucket_id in buckets:
+            sources = self._waiting[bucket_id]
+            directory, first = posixpath.split(sources[0].final_path)
+            part = self._writer.begin_part(bucket_id, directory, f"compacted-{first}", 0, raw=True)
+            begun.append(part)
+            with ExitStack() as opened:
+                inputs = [opened.enter_context(closing(files.open(source.staged_path))) for source in sources]
+                reach("sink.compact", part.committable.final_path)
+                part.merge(self._compactor, inputs)
+            part.complete()
+            yield part.settle
 
 
 def _with_parents(directories: Iterable[str]) -> set[str]:

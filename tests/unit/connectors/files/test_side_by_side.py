@@ -15,6 +15,7 @@ from millstream.common.serialization import BulkWriter, BulkWriterFactory, Encod
 from millstream.connectors.files import side_by_side as module
 from millstream.connectors.files import writer as writer_module
 from millstream.connectors.files.buckets import BucketAssigner
+from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from millstream.connectors.files.rolling import RollingPolicy
 from millstream.connectors.files.side_by_side import side_by_side
 from millstream.connectors.files.sink import FileSink
@@ -146,6 +147,59 @@ def test_files_wait_for_the_disk_side_by_side(tmp_path, monkeypatch, build):
     monkeypatch.setattr(os, "fsync", fsync)
     write(writer, [(bucket, 1) for bucket in range(16)])
     assert len(end(writer)) == 16
+
+
+def compacting(path, compactor):
+    made = FileSink.for_row_format(str(path), Encoder.simple_string_encoder())
+    made.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).with_bucket_assigner(ByFirst())
+    strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(2).build()
+    return made.enable_compact(strategy, compactor).build()
+
+
+def waiting_twice(writer, buckets):
+    """Have two files wait in each bucket; the next checkpoint merges them."""
+    write(writer, [(bucket, 1) for bucket in range(buckets)])
+    assert end(writer) == []
+    write(writer, [(bucket, 2) for bucket in range(buckets)])
+
+
+def test_merged_files_wait_for_the_disk_side_by_side(tmp_path, monkeypatch):
+    together = threading.Barrier(8)
+    sink = compacting(tmp_path, FileCompactor.concat_file_compactor())
+    writer = writer_of(sink)
+    waiting_twice(writer, 16)
+    right = os.fsync
+
+    def fsync(descriptor):
+        if "/.compacted-" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            together.wait(10)
+        right(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    sink.build_committer().commit(end(writer))
+    assert sorted(file.read_text() for file in files_of(tmp_path)) == sorted(
+        f"({bucket}, 1)\n({bucket}, 2)\n" for bucket in range(16)
+    )
+
+
+def test_a_merge_that_fails_leaves_none_of_its_round(tmp_path):
+    class FailsAtLast(FileCompactor):
+        merged = 0
+
+        def compact(self, inputs, output):
+            self.merged += 1
+            if self.merged == 6:
+                raise SinkError("not this one")
+            output.write(b"".join(file.read() for file in inputs))
+
+    writer = writer_of(compacting(tmp_path, FailsAtLast()))
+    waiting_twice(writer, 6)
+    with pytest.raises(SinkError, match="not this one"):
+        end(writer)
+    assert [file.name for file in files_of(tmp_path) if "compacted" in file.name] == []
+    assert len(files_of(tmp_path)) == 12, "what waited still does"
+    writer.abort()
+    assert files_of(tmp_path) == []
 
 
 @pytest.mark.parametrize("build", [rows_sink, bulk_sink])
