@@ -151,11 +151,13 @@ class FileWriter(SinkWriter):
         # Batches are small where watermarks cut the stream; a column of three values costs as much as one of a hundred.
         groups = self._gathered if self._is_bulk else {}
         whole = self._settings.bucket_assigner.batch_bucket_id(now_ms)
-        if whole is not None:
-            groups.setdefault(whole, []).extend(values)
-        else:
+        if whole is None:
             context = BucketAssignerContext(now_ms, watermark_ms)
             cut_by_bucket(self._settings.bucket_assigner, values, timestamps, context, groups)
+        elif self._is_bulk:
+            groups.setdefault(whole, []).extend(values)
+        else:
+            groups[whole] = values
         if not self._is_bulk:
             self._write_rows(groups, now_ms)
             return
