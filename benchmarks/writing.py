@@ -16,6 +16,7 @@ import csv
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -95,7 +96,7 @@ def _measure(who: str, job: str, records: int) -> dict[str, Any]:
         syncs, right = Counter[str](), os.fsync
 
         def fsync(file: Any) -> None:
-            syncs["directory" if os.path.isdir(f"/proc/self/fd/{file}") else "file"] += 1
+            syncs["directory" if stat.S_ISDIR(os.fstat(file).st_mode) else "file"] += 1
             right(file)
 
         os.fsync = fsync  # type: ignore[assignment]

@@ -22,6 +22,7 @@ from millstream.connectors.files.sink import FileSink
 from millstream.formats.parquet import ParquetBulkWriters
 from millstream.spi.sink import WriterContext
 from millstream.table import DataTypes
+from millstream.verify.disk import _path_of
 
 ROW = DataTypes.ROW(
     [DataTypes.FIELD("bucket", DataTypes.INT()), DataTypes.FIELD("n", DataTypes.TINYINT(nullable=False))]
@@ -95,7 +96,7 @@ def synced(monkeypatch):
     right = os.fsync
 
     def fsync(descriptor):
-        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        path = _path_of(descriptor)
         counts[("directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file", path)] += 1
         right(descriptor)
 
@@ -171,7 +172,7 @@ def test_merged_files_wait_for_the_disk_side_by_side(tmp_path, monkeypatch):
     right = os.fsync
 
     def fsync(descriptor):
-        if "/.compacted-" in os.readlink(f"/proc/self/fd/{descriptor}"):
+        if "/.compacted-" in _path_of(descriptor):
             together.wait(10)
         right(descriptor)
 
@@ -208,7 +209,7 @@ def test_one_file_that_fails_is_named_and_the_others_are_removed(tmp_path, monke
     right = os.fsync
 
     def fsync(descriptor):
-        if "bucket=23/" in os.readlink(f"/proc/self/fd/{descriptor}"):
+        if "bucket=23/" in _path_of(descriptor):
             raise OSError(28, "No space left on device")
         right(descriptor)
 
