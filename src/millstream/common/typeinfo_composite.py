@@ -10,7 +10,7 @@ from typing import Any
 
 from millstream.common.errors import ConfigurationError
 from millstream.common.typeinfo_basic import _BYTE, TypeInformation, _find
-from millstream.common.types import Row, RowKind
+from millstream.common.types import Row, RowKind, RowSchema, rows_of
 
 __all__ = [
     "BasicArrayTypeInfo",
@@ -185,9 +185,10 @@ class RowTypeInfo(_FieldsTypeInfo):
     def _uniform_columns(self, values: Sequence[Any]) -> list[Sequence[Any]] | None:
         if set(map(type, values)) != {Row}:
             return None
-        names = {value._fields for value in values}
+        schemas = {value._schema for value in values}
         fields = [value._values for value in values]
-        if not names <= {None, self._field_names} or set(map(len, fields)) != {len(self._field_types)}:
+        named = {schema.fields for schema in schemas} <= {None, self._field_names}
+        if not named or set(map(len, fields)) != {len(self._field_types)}:
             return None
         return _transpose(fields)
 
@@ -243,16 +244,21 @@ class RowTypeInfo(_FieldsTypeInfo):
         if not present:
             return values
         columns = self._conform_columns(present) if super().adapts() else None
-        if columns is None and all(type(value) is Row and value._fields == names for value in present):
+        schemas = _schemas_of(present)
+        if columns is None and schemas is not None and {schema.fields for schema in schemas} == {names}:
             return values
-        parts: Iterable[Iterable[Any]] = columns if columns is not None else map(self._in_order, present)
-        rows = [
-            Row.of(names, list(part), value.get_row_kind())
-            if isinstance(value, Row)
-            else Row.of(names, list(part))
-            for part, value in zip(parts, present, strict=True)
-        ]
+        kinds = {schema.kind for schema in schemas} if schemas is not None else set(map(_kind_of, present))
+        parts: Iterable[Sequence[Any]] = columns if columns is not None else map(self._in_order, present)
+        if len(kinds) == 1:
+            rows = rows_of(names, map(tuple, parts), kinds.pop())
+        else:
+            rows = [Row.of(names, part, _kind_of(value)) for part, value in zip(parts, present, strict=True)]
         return rows if present is values else _refill(values, rows)
+
+
+def _schemas_of(values: Sequence[Any]) -> set[RowSchema] | None:
+    """Return what schemas rows have; None if not all are rows."""
+    return {value._schema for value in values} if set(map(type, values)) == {Row} else None
 
 
 def _kind_of(value: Any) -> RowKind:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from millstream.common.datatypes import DataTypes
 from millstream.common.errors import ConfigurationError, MalformedRecordError, shorten
-from millstream.common.types import Row
+from millstream.common.types import rows_of
 from millstream.formats.csv_schema import CsvColumn, CsvSchema
 from millstream.formats.text import StreamFormat
 from millstream.spi.formats import FileRecords
@@ -159,8 +159,7 @@ class _CsvRows(FileRecords):
             raise
         if self._order is not None:
             columns = [columns[index] for index in self._order]
-        fields, make = self._fields, Row.of
-        return [make(fields, list(values)) for values in zip(*columns, strict=True)]
+        return rows_of(self._fields, zip(*columns, strict=True))
 
     @property
     def position(self) -> tuple[int, int]:

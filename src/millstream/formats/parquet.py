@@ -11,7 +11,7 @@ from millstream.common import datatypes as types
 from millstream.common.errors import ConfigurationError, SourceError, TypeMismatchError, shorten
 from millstream.common.serialization import BulkWriter, BulkWriterFactory
 from millstream.common.time import Instant
-from millstream.common.types import Row
+from millstream.common.types import Row, rows_of
 from millstream.formats.rows import Tabulator
 from millstream.spi.formats import BulkFormat, FileRecords
 
@@ -147,8 +147,7 @@ class _ParquetRows(FileRecords):
             self._values(batch.column(batch.schema.get_field_index(name)), name, arrow_type)
             for name, arrow_type in zip(self._names, self._arrow_types, strict=True)
         ]
-        fields, make = self._fields, Row.of
-        return [make(fields, list(values)) for values in zip(*columns, strict=True)]
+        return rows_of(self._fields, zip(*columns, strict=True))
 
     def _values(self, column: Any, name: str, arrow_type: Any) -> list[Any]:
         pa, _ = _arrow()

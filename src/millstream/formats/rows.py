@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from millstream.common.errors import TypeMismatchError, shorten
-from millstream.common.types import Row
+from millstream.common.types import Row, unpack_rows
 
 __all__ = ["Tabulator"]
 
@@ -41,14 +41,16 @@ class Tabulator:
                 f"record {shorten(element)} has {len(row)} fields, the file has {width} columns",
                 detail=f"Columns: {', '.join(self._names)}.",
             )
-        return list(zip(*rows, strict=True))
+        # zip(*rows) makes an iterator for each row, which costs about twice as much.
+        return [tuple(map(itemgetter(place), rows)) for place in range(width)]
 
     def _rows(self, elements: Sequence[Any]) -> Sequence[Sequence[Any]]:
         kinds = set(map(type, elements))
         if kinds == {tuple}:
             return elements
-        if kinds == {Row} and {element._fields for element in elements} <= {None, self._names}:
-            return [element._values for element in elements]
+        packed = unpack_rows(elements)
+        if packed is not None and (packed[0] is None or packed[0] == self._names):
+            return packed[1]
         return [self._values(element) for element in elements]
 
     def _values(self, element: Any) -> Sequence[Any]:
@@ -67,7 +69,7 @@ class Tabulator:
             hint="Map the records to Row, tuple, list or dict before the sink.",
         )
 
-    def _reordered(self, fields: tuple[str, ...], values: list[Any]) -> Sequence[Any]:
+    def _reordered(self, fields: tuple[str, ...], values: tuple[Any, ...]) -> Sequence[Any]:
         if fields not in self._orders:
             same = len(fields) > 1 and sorted(fields) == sorted(self._names)
             self._orders[fields] = itemgetter(*map(fields.index, self._names)) if same else None

@@ -226,9 +226,7 @@ class RollingAggregate(ReduceFunction):
     def _replace(self, value: Any, field: Any) -> Any:
         index = self._index(value)
         if isinstance(value, Row):
-            row = Row.of(value._fields, list(value._values), value._row_kind)
-            row[index] = field
-            return row
+            return value.replaced(index, field)
         fields = list(value)
         fields[index] = field  # type: ignore[index]
         if isinstance(value, list):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
-from millstream.common.types import Row
+from millstream.common.types import Row, copy_row
 from millstream.operators.value_kinds import ATOMIC, Kind, is_immutable, kind_of
 
 __all__ = ["copy_of"]
@@ -56,7 +56,7 @@ def copy_of(value: Any) -> Any:
             if type(item) not in ATOMIC:
                 break
         else:
-            return Row.of(value._fields, value._values.copy(), value._row_kind)
+            return copy_row(value, value._values)
     try:
         return _copy(value, {})
     except RecursionError:
@@ -151,10 +151,9 @@ def _copy_bytearray(value: bytearray, memo: Memo) -> bytearray:
 
 
 def _copy_row(value: Row, memo: Memo) -> Row:
-    values: list[Any] = []
-    made = Row.of(value._fields, values, value._row_kind)
-    memo[id(value)] = value, made
-    values.extend([item if type(item) in ATOMIC else _copy(item, memo) for item in value._values])
+    made = copy_row(value, ())
+    memo[id(value)] = value, made  # before its values, which may hold it
+    made._values = _copy_tuple(value._values, memo)
     return made
 
 

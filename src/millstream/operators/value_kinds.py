@@ -28,7 +28,7 @@ from typing import Any
 
 from millstream.common.output_tag import OutputTag
 from millstream.common.time import Duration, Instant, Time
-from millstream.common.types import Row
+from millstream.common.types import Row, RowSchema
 from millstream.common.windows import CountWindow, GlobalWindow, TimeWindow
 
 __all__ = ["ATOMIC", "Kind", "is_immutable", "kind_of"]
@@ -89,6 +89,7 @@ _KINDS: dict[type, Kind] = {
     OutputTag: Kind.IMMUTABLE,
     re.Pattern: Kind.IMMUTABLE,
     Row: Kind.OPEN,
+    RowSchema: Kind.IMMUTABLE,
     set: Kind.OPEN,
     slice: Kind.PARTS,
     Time: Kind.IMMUTABLE,

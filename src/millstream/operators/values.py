@@ -82,14 +82,9 @@ def protect(value: Any, held: int = 0) -> Any:
     if cls is dict:
         if _are_atoms(value) and _are_atoms(value.values()):
             return value
-    elif (cls is list and _are_atoms(value)) or (cls is Row and _has_atoms_of_its_own(value)):
+    elif (cls is list and _are_atoms(value)) or (cls is Row and _are_atoms(value._values)):
         return value
     return value if _is_sole_owner(value) else copy_of(value)
-
-
-def _has_atoms_of_its_own(row: Row) -> bool:
-    fields = row._values
-    return getrefcount(fields) <= _FIELDS_REFS and _are_atoms(fields)
 
 
 def _are_atoms(items: Iterable[Any]) -> bool:
@@ -269,9 +264,6 @@ _VARIABLE_REFS = _measure_variable()
 _DEEPER_REFS = _measure_deeper()
 _PART_REFS = _measure_part()
 _PRODUCED_REFS = _measure_produced()
-_FIELDS_REFS = (
-    _VARIABLE_REFS  # of a Row's list: the Row and a variable; of a variable: the variable and an argument
-)
 _LISTED_REFS = _measure_listed()
 
 _COUNTS_TELL = getattr(sys, "_is_gil_enabled", lambda: True)()

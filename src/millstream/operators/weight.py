@@ -61,7 +61,7 @@ def weigh(value: Any, depth: int = _DEPTH) -> int:
 def _attributes(value: Any) -> list[Any]:
     """Return what a Row or an object of a user's class holds."""
     if isinstance(value, Row):
-        return list(value)
+        return list(value._values)
     slots = getattr(type(value), "__slots__", ())
     names = (slots,) if isinstance(slots, str) else slots
     return [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in names)]

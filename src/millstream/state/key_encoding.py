@@ -19,11 +19,12 @@ from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from millstream.common.errors import ConfigurationError, shorten
-from millstream.common.types import Row
+from millstream.common.types import Row, RowSchema
 from millstream.common.windows import GlobalWindow, TimeWindow
 from millstream.state.canonical_key import CanonicalKey
 
@@ -246,8 +247,12 @@ def _exact_dict(key: dict[Any, Any]) -> bytes:
 
 
 def _exact_row(key: Row) -> bytes:
-    kind = bytes((key.get_row_kind().value + 1,))
-    return b"\x55" + kind + encode_exactly(key._fields) + b"".join(map(encode_exactly, key)) + _END
+    return _row_head(key._schema) + b"".join(map(encode_exactly, key._values)) + _END
+
+
+@lru_cache(maxsize=1000)
+def _row_head(schema: RowSchema) -> bytes:
+    return b"\x55" + bytes((schema.kind.value + 1,)) + encode_exactly(schema.fields)
 
 
 def _exact_dataclass(key: Any) -> bytes:

@@ -103,7 +103,7 @@ _FLAT = frozenset({frozenset, list, set, tuple})
 _known: dict[tuple[type, bytes], CanonicalKey] = {}
 """Stand-ins that were made lately, of keys whose bytes tell all that there is to see of them."""
 _known_rows: dict[tuple[Any, ...], CanonicalKey] = {}
-"""Those of rows of plain values, by names, kind and values: encoding takes much longer than hashing."""
+"""Those of rows of plain values, by schema and values: encoding takes much longer than hashing."""
 
 
 def _stand_in(key: Any) -> CanonicalKey:
@@ -151,7 +151,7 @@ def _row(key: Row) -> CanonicalKey:
     values = key._values
     if not _PLAIN.issuperset(map(type, values)):
         return _stand_in(key)
-    short = (key._fields, key._row_kind._value_, *values)
+    short = key._schema, values
     known = _known_rows.get(short)
     if known is None:
         if len(_known_rows) >= _KNOWN_LIMIT:

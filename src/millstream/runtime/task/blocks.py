@@ -1,6 +1,7 @@
 """Blocks: the elements that one subtask sends to another in one epoch, encoded.
 
-A block between subtasks of the same slot stays a list of elements and is never encoded.
+A block between subtasks of the same slot stays a list of elements and is never encoded. Of a batch of Rows with
+the same names, the names are encoded once, and the values as tuples.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import cloudpickle
 
 from millstream.common.batch import IDLE, Batch, Element, StreamStatus, Watermark
 from millstream.common.errors import NotSerializableError, shorten
+from millstream.common.types import rows_of, unpack_rows
 
 __all__ = ["Block", "decode_elements", "encode_elements"]
 
@@ -63,8 +65,10 @@ def decode_elements(payload: bytes) -> list[Element]:
 
 def _plain(element: Element) -> Any:
     if isinstance(element, Batch):
-        stamps = element.timestamps
-        return element.values, None if stamps is None else array("q", stamps).tobytes()
+        values, stamps = element
+        raw = None if stamps is None else array("q", stamps).tobytes()
+        rows = unpack_rows(values)
+        return (values, raw) if rows is None else (rows, raw, True)
     if isinstance(element, Watermark):
         return element.timestamp_ms
     return element is IDLE
@@ -72,7 +76,9 @@ def _plain(element: Element) -> Any:
 
 def _element(item: Any) -> Element:
     if type(item) is tuple:
-        values, raw = item
+        values, raw = item[:2]
+        if len(item) == 3:
+            values = rows_of(*values)
         if raw is None:
             return Batch(values)
         stamps = array("q")
