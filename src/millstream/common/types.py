@@ -24,6 +24,7 @@ __all__ = [
     "RowKind",
     "RowSchema",
     "copy_row",
+    "copy_rows",
     "row_maker",
     "rows_of",
     "unpack_rows",
@@ -150,7 +151,7 @@ class Row:
         # Pickles and copies of a row are its fields: an attribute beside them would be lost silently.
         super().__init_subclass__(**kwargs)
         if "__setattr__" not in vars(cls):
-            cls.__setattr__ = _set_known  # type: ignore[method-assign]
+            cls.__setattr__ = _set_known  # type: ignore[assignment, method-assign]
 
     @classmethod
     def of(cls, fields: tuple[str, ...] | None, values: Iterable[Any], kind: RowKind = _INSERT) -> Row:
@@ -328,6 +329,18 @@ def copy_row(row: Row, values: tuple[Any, ...]) -> Row:
     return made
 
 
+def copy_rows(rows: Iterable[Row]) -> list[Row]:
+    """Return rows with the same names, kinds and values."""
+    copies: list[Row] = []
+    append = copies.append
+    for row in rows:
+        made = _new(Row)
+        made._schema = row._schema
+        made._values = row._values
+        append(made)
+    return copies
+
+
 def rows_of(
     fields: tuple[str, ...] | None, tuples: Iterable[tuple[Any, ...]], kind: RowKind = _INSERT
 ) -> list[Row]:
@@ -337,7 +350,7 @@ def rows_of(
     [Row(name='Ada', age=36), Row(name='Alan', age=41)]
     """
     schema, new, cls = _schema_of(fields, kind), _new, Row
-    rows = []
+    rows: list[Row] = []
     append = rows.append
     for values in tuples:
         row = new(cls)
@@ -371,7 +384,7 @@ def _give_property(name: str) -> None:
         _attributes.add(name)
     else:  # names that are data: all others are looked up
         Row.__getattr__ = _find_field  # type: ignore[method-assign]
-        Row.__setattr__ = _set_known  # type: ignore[method-assign]
+        Row.__setattr__ = _set_known  # type: ignore[assignment, method-assign]
 
 
 def _property(name: str) -> property:

@@ -1,7 +1,8 @@
 """The loops of `map`, with the look at each result written into them.
 
 A function mostly gives one shape of results: a number, or a tuple of a string and two numbers. The loop is chosen by
-the first result, and what has another shape takes the long way; those for tuples are generated (`tuple_shapes`).
+the first result, and what has another shape takes the long way; those for tuples and Rows are generated
+(`tuple_shapes`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from millstream.operators.tuple_shapes import map_to_shape, shape_of
+from millstream.operators.tuple_shapes import map_to_rows, map_to_shape, row_shape_of, shape_of
 from millstream.operators.user_code import attach_element
 from millstream.operators.values import ATOMIC, protect
 
@@ -38,8 +39,12 @@ def map_protected(function: Function, values: list[Any]) -> list[Any]:
                 return [first, *_map_atoms(function, remaining, type(first))]
             value = None
             results = [protect(first)]
+            shape = row_shape_of(first)
             del first
-            _map_objects(function, remaining, values, results)
+            if shape is not None:
+                map_to_rows(len(shape))(function, remaining, shape, values, results, protect)
+            else:
+                _map_objects(function, remaining, values, results)
             return results
     except StopIteration as error:
         stopped = RuntimeError("the function raised StopIteration, as next() does at the end of an iterator")

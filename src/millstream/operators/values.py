@@ -46,8 +46,8 @@ from typing import Any
 from weakref import getweakrefcount
 
 from millstream.common.output_tag import OutputTag
-from millstream.common.types import Row
-from millstream.operators.tuple_shapes import all_of_shape, shape_of
+from millstream.common.types import Row, copy_rows
+from millstream.operators.tuple_shapes import all_of_shape, are_own_rows, row_shape_of, shape_of
 from millstream.operators.value_copies import copy_of
 from millstream.operators.value_kinds import ATOMIC, Kind, is_immutable, kind_of
 
@@ -152,6 +152,9 @@ def claim(values: list[Any], held: int = 0) -> list[Any]:
         values: The values.
         held: How many references to each are known to be the pipeline's, beside the list's.
     """
+    shape = row_shape_of(values[0]) if values else None
+    if shape is not None and are_own_rows(len(shape))(values, shape, held):
+        return values
     if not all_immutable(values):
         for index, value in enumerate(values):
             if type(value) not in ATOMIC:
@@ -177,6 +180,9 @@ def all_immutable(values: list[Any]) -> bool:
 
 def copies(values: list[Any]) -> list[Any]:
     """Return a list of copies that share nothing that can be changed; immutable values are themselves."""
+    shape = row_shape_of(values[0]) if values else None
+    if shape is not None and are_own_rows(len(shape))(values, shape, sys.maxsize):
+        return copy_rows(values)
     if all_immutable(values):
         return values.copy()
     return [value if type(value) in ATOMIC else copy_of(value) for value in values]
