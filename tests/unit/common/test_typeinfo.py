@@ -160,6 +160,23 @@ def test_rows_read_back_have_the_names_of_their_type():
     rows = PERSON.conform([("Ada", 36), Row("Bob", 1), None, Row(age=2, name="Cy")])
     assert rows == [Row(name="Ada", age=36), Row(name="Bob", age=1), None, Row(name="Cy", age=2)]
     assert Types.ROW([Types.INT()]).conform([Row(1)])[0].f0 == 1
+    assert {tuple(row) for row in rows if row is not None} == {("Ada", 36), ("Bob", 1), ("Cy", 2)}
+    assert {row._fields for row in rows if row is not None} == {("name", "age")}
+
+
+def test_rows_of_several_kinds_and_names_get_those_of_their_type():
+    given = [
+        Row("Ada", 36),
+        Row.of_kind(RowKind.DELETE, "Bob", 1),
+        Row.of_kind(RowKind.DELETE, age=2, name="Cy"),
+    ]
+    named = PERSON.conform(given)
+    assert [(tuple(row), row._fields, row.get_row_kind()) for row in named] == [
+        (("Ada", 36), ("name", "age"), RowKind.INSERT),
+        (("Bob", 1), ("name", "age"), RowKind.DELETE),
+        (("Cy", 2), ("name", "age"), RowKind.DELETE),
+    ]
+    assert PERSON.conform(named) is named
 
 
 def test_naming_a_row_keeps_its_kind_and_leaves_the_given_row_alone():

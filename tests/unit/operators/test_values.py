@@ -18,11 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from millstream.common import Row
+from millstream.common import Row, RowKind
 from millstream.common.output_tag import OutputTag
 from millstream.common.windows import TimeWindow
 from millstream.operators.map_loops import map_protected
 from millstream.operators.plain_functions import changes_nothing, is_plain
+from millstream.operators.user_code import attached_element
 from millstream.operators.value_kinds import Kind, kind_of
 from millstream.operators.values import all_immutable, claim, copies, copy_of, is_immutable, protect, take_all
 
@@ -335,6 +336,98 @@ def test_tuples_of_any_length_and_shape(length):
         [(n,) * length, n, (str(n),) * length, (*[None] * length, [n]), [n]][n % 5] for n in range(20)
     ]
     assert map_protected(function, inputs) == expected
+
+
+@pytest.mark.parametrize("length", range(10))
+def test_rows_of_any_length_and_shape(length):
+    kept, again = [], Row(*[0] * length, -1)
+
+    def function(number):
+        for one in kept:
+            one[-1] = "late"
+        again[-1] = number
+        kept.append(Row(*[number] * length, [number]))
+        made = [
+            Row(*[number] * (length + 1)),
+            again,
+            Row(*[str(number)] * length, kept[-1]),
+            Row(*[None] * (length + 2)),
+            kept[-1],
+            number,
+        ]
+        return made[number % 6]
+
+    expected = [
+        [
+            Row(*[n] * (length + 1)),
+            Row(*[0] * length, n),
+            Row(*[str(n)] * length, Row(*[n] * length, [n])),
+            Row(*[None] * (length + 2)),
+            Row(*[n] * length, [n]),
+            n,
+        ][n % 6]
+        for n in range(24)
+    ]
+    assert map_protected(function, list(range(24))) == expected
+
+
+def test_a_map_hands_on_its_own_rows_and_copies_those_that_are_kept():
+    made, kept = [], Row(a=0)
+
+    def function(row):
+        result = kept if row.a == 2 else Row(a=row.a)
+        made.append(id(result))
+        return result
+
+    seen = map_protected(function, [Row(a=number) for number in range(4)])
+    assert [id(row) == one for row, one in zip(seen, made, strict=True)] == [True, True, False, True]
+    inputs = [Row(a=number) for number in range(3)]
+    own = [id(row) for row in inputs]
+    assert [id(row) for row in map_protected(lambda row: row, inputs)] == own
+
+
+def test_a_row_that_a_function_raises_on_is_the_one_that_is_noted():
+    with pytest.raises(ZeroDivisionError) as caught:
+        map_protected(lambda n: Row(1 / (3 - n)), list(range(5)))
+    assert attached_element(caught.value) == "3"
+
+
+@pytest.mark.parametrize("kept_one", range(4))
+def test_claimed_rows_are_ours(kept_one):
+    values = [Row(number, "x") for number in range(4)]
+    kept, own = values[kept_one], [id(value) for value in values]
+    claim(values)
+    kept[0] = "late"
+    assert values == [Row(number, "x") for number in range(4)]
+    assert [place for place in range(4) if id(values[place]) != own[place]] == [kept_one]
+
+
+def test_claimed_rows_of_which_another_list_knows_are_ours():
+    values = [Row(number) for number in range(4)]
+    others = values.copy()
+    claim(values)
+    others[2][0] = "late"
+    assert values[2] == Row(2)
+
+
+@pytest.mark.parametrize("last", [Row(a=3), Row.of_kind(RowKind.DELETE, b=4), Row([5]), 6, Row(1, 2)])
+def test_copies_of_rows_are_rows_of_their_own(last):
+    values = [Row(a=1), Row(a=2), last]
+    made = copies(values)
+    assert made == values
+    for copied, value in zip(made, values, strict=True):
+        if type(value) is Row:
+            assert copied.get_row_kind() is value.get_row_kind()
+            copied[0] = "changed"
+            assert value[0] != "changed"
+
+
+def test_a_row_that_holds_itself_is_copied():
+    row = Row([])
+    row[0].append(row)
+    copied = copy_of(row)
+    assert copied is not row
+    assert copied[0][0] is copied
 
 
 CONSTANT, SHARED = 3, []

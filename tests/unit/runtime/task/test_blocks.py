@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from millstream.common.batch import ACTIVE, IDLE, Batch, Watermark
 from millstream.common.errors import NotSerializableError
 from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
-from millstream.common.types import Row
+from millstream.common.types import Row, RowKind, rows_of
 from millstream.runtime.task.blocks import Block, decode_elements, encode_elements
 
 TIMES = st.integers(MIN_TIMESTAMP, MAX_TIMESTAMP)
@@ -17,8 +17,19 @@ VALUES = st.none() | st.integers() | st.text() | st.binary() | st.tuples(st.inte
 STAMPED = st.lists(st.tuples(VALUES, TIMES), min_size=1).map(
     lambda pairs: Batch([value for value, _ in pairs], [stamp for _, stamp in pairs])
 )
+NAMES = st.none() | st.sampled_from([("a", "b"), ("b", "a"), ("x", "y")])
+ROWS = st.builds(Row.of, NAMES, st.tuples(VALUES, VALUES), st.sampled_from(RowKind))
+BATCHES_OF_ROWS = NAMES.flatmap(
+    lambda names: st.lists(st.tuples(VALUES, VALUES), min_size=1).map(
+        lambda tuples: Batch(rows_of(names, tuples), list(range(len(tuples))))
+    )
+)
 ELEMENTS = st.lists(
-    STAMPED | st.lists(VALUES).map(Batch) | TIMES.map(Watermark) | st.sampled_from([IDLE, ACTIVE])
+    STAMPED
+    | BATCHES_OF_ROWS
+    | st.lists(VALUES | ROWS).map(Batch)
+    | TIMES.map(Watermark)
+    | st.sampled_from([IDLE, ACTIVE])
 )
 
 
@@ -27,6 +38,20 @@ def test_decoding_gives_back_what_was_encoded(elements):
     decoded = decode_elements(encode_elements(elements))
     assert decoded == elements
     assert [type(element) for element in decoded] == [type(element) for element in elements]
+
+
+@given(ROWS, st.integers(1, 5))
+def test_rows_keep_names_order_and_kind(row, times):
+    (batch,) = decode_elements(encode_elements([Batch([row] * times)]))
+    seen = {(value._fields, value.get_row_kind(), tuple(value)) for value in batch.values}
+    assert seen == {(row._fields, row.get_row_kind(), tuple(row))}
+    assert len({id(value) for value in batch.values}) == times
+
+
+def test_rows_travel_as_tuples():
+    rows = rows_of(("a", "b"), [(number, "x") for number in range(1000)])
+    tuples = [(number, "x") for number in range(1000)]
+    assert len(encode_elements([Batch(rows)])) < len(encode_elements([Batch(tuples)])) + 100
 
 
 def test_rows_and_functions_travel():
