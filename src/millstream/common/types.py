@@ -395,7 +395,12 @@ def _property(name: str) -> property:
             raise row._schema.no_value(name) from None
 
     def put(row: Row, value: Any) -> None:
-        row[name] = value
+        values = list(row._values)
+        try:
+            values[row._schema[name]] = value
+        except IndexError:
+            raise row._schema.no_value(name) from None
+        row._values = tuple(values)
 
     return property(get, put)
 
