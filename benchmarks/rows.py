@@ -45,6 +45,8 @@ TITLES = {
     "loads": f"`pickle.loads` of {BATCH:,}",
     "encode": f"encode a batch of {BATCH:,} for another slot",
     "decode": f"decode a batch of {BATCH:,}",
+    "save": f"write {BATCH:,} into a checkpoint",
+    "restore": f"read {BATCH:,} from a checkpoint",
     "columns": "from the columns of a pyarrow table",
     "to_columns": "to columns, as writers of files do",
     "maps": "job: 3 maps, each makes a new one",
@@ -147,6 +149,7 @@ def _measures(form: str) -> dict[str, Measure]:
     from millstream.common.batch import Batch
     from millstream.formats.rows import Tabulator
     from millstream.operators.values import copy_of
+    from millstream.runtime.checkpoint.main_classes import dump_with_main_classes, load_state
     from millstream.runtime.task.blocks import decode_elements, encode_elements
 
     plain, named = form == "tuple", form == "named"
@@ -183,6 +186,8 @@ def _measures(form: str) -> dict[str, Measure]:
         "loads": _batch(pickle.loads, pickle.dumps(batch, 5)),
         "encode": _batch(encode_elements, [Batch(batch)]),
         "decode": _batch(decode_elements, encode_elements([Batch(batch)])),
+        "save": _batch(dump_with_main_classes, batch),
+        "restore": _batch(load_state, dump_with_main_classes(batch)),
         "columns": _batch(_from_columns(form), lists),
         "to_columns": _batch(Tabulator(names).columns, batch),
         "maps": lambda: job(_three_maps),
