@@ -25,6 +25,7 @@ __all__ = [
     "RowSchema",
     "copy_row",
     "copy_rows",
+    "replace_field",
     "row_maker",
     "rows_of",
     "unpack_rows",
@@ -218,12 +219,6 @@ class Row:
         """Return the values of the named fields; all values if the fields have no names."""
         return list(self._values) if self._schema.fields is None else [self[name] for name in names]
 
-    def replaced(self, item: int | str, value: Any) -> Row:
-        """Return a row with another value of one field (millstream's own)."""
-        row = copy_row(self, self._values)
-        row[item] = value
-        return row
-
     def __getitem__(self, item: int | str | slice) -> Any:
         if type(item) is int:
             return self._values[item]
@@ -326,6 +321,13 @@ def copy_row(row: Row, values: tuple[Any, ...]) -> Row:
     made = _new(Row)
     made._schema = row._schema
     made._values = values
+    return made
+
+
+def replace_field(row: Row, item: int | str, value: Any) -> Row:
+    """Return a row with another value of one field."""
+    made = copy_row(row, row._values)
+    made[item] = value
     return made
 
 

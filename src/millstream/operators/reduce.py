@@ -16,7 +16,7 @@ from millstream.common.errors import TypeMismatchError, shorten
 from millstream.common.functions import ReduceFunction
 from millstream.common.time import MAX_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
-from millstream.common.types import Row
+from millstream.common.types import Row, replace_field
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.functions_adapter import as_reduce, close_function, open_function
 from millstream.operators.keys import key_portions, keys_of
@@ -226,7 +226,7 @@ class RollingAggregate(ReduceFunction):
     def _replace(self, value: Any, field: Any) -> Any:
         index = self._index(value)
         if isinstance(value, Row):
-            return value.replaced(index, field)
+            return replace_field(value, index, field)
         fields = list(value)
         fields[index] = field  # type: ignore[index]
         if isinstance(value, list):
