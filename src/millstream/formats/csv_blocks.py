@@ -1,0 +1,216 @@
+r"""Whole blocks of CSV into columns, by pyarrow.
+
+Python's csv module, which reads record by record (`csv_records.py`), defines what a file means. pyarrow's parser is
+faster and agrees with it on ordinary text; so a block is given to it only after a look for everything that the two take
+differently, and where the same result is not certain `parse` says None, and the block is read record by record.
+
+========================================  =========================================  ==========================
+in a block                                csv module                                 pyarrow
+========================================  =========================================  ==========================
+``"a"b``                                  an error                                   the value ab
+a carriage return without a newline       an error                                   the end of a record
+the escape character                      takes the next one's meaning away          not used
+a comment                                 left out, where that is allowed            a record
+U+FEFF at the beginning                   text                                       left out
+a value of more than 131,072 characters   an error                                   a value
+========================================  =========================================  ==========================
+
+Values of the types in `_NATIVE` are parsed by pyarrow; it knows fewer forms than Python (no ``+1``), and what it does
+not know fails, so values are tried as text then, which Python parses. What only pyarrow knows is looked for:
+hexadecimal integers, and ``nan(...)``.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from millstream.common import datatypes as types
+from millstream.formats.arrow_values import values_of
+from millstream.formats.csv_schema import CsvColumn, CsvSchema
+
+__all__ = ["CsvBlocks"]
+
+_BOM = b"\xef\xbb\xbf"
+_COMMENT = re.compile(rb"(?:\A|\n) *#")
+
+_NATIVE: dict[type[types.DataType], tuple[str, ...]] = {
+    types.TinyIntType: ("int8",),
+    types.SmallIntType: ("int16",),
+    types.IntType: ("int32",),
+    types.BigIntType: ("int64",),
+    types.FloatType: ("float64",),  # Python's float keeps the precision of the text
+    types.DoubleType: ("float64",),
+    types.BooleanType: ("bool_",),
+    types.DateType: ("date32",),
+    types.TimestampType: ("timestamp", "us"),
+}
+
+
+class CsvBlocks:
+    """Parses the blocks of one file.
+
+    Args:
+        schema: Its punctuation.
+        columns: Its columns, in the order of the file.
+
+    >>> schema = CsvSchema.builder().add_string_column("name").add_number_column("age").build()
+    >>> CsvBlocks(schema, schema.columns).parse(b'ann,1\n"bo,b",\n')
+    [['ann', 'bo,b'], [1, None]]
+    """
+
+    def __init__(self, schema: CsvSchema, columns: Sequence[CsvColumn]) -> None:
+        self._schema = schema
+        self._columns = columns
+        self._tries_native = any(type(column.data_type) in _NATIVE for column in columns)
+        quote = schema.quote_char
+        self._quote = None if quote is None else quote.encode()
+        self._escape = None if schema.escape_char is None else schema.escape_char.encode()
+        self._quoted = None if quote is None else _quoted_values(schema.column_separator, quote)
+
+    def whole_records(self, data: bytes) -> int:
+        """Return the number of bytes up to the end of the last record that ends in `data`; 0 if none does.
+
+        Args:
+            data: From the beginning of a record on. If quotes stand where they have no meaning the result may be wrong;
+                then `parse` refuses the block.
+        """
+        end = data.rfind(b"\n") + 1
+        quote = self._quote
+        # A newline is within a quoted value if the number of quotes before it is odd.
+        while quote is not None and data.count(quote, 0, end) % 2:
+            end = data.rfind(b"\n", 0, data.rfind(quote, 0, end)) + 1
+        return end
+
+    def parse(self, block: bytes) -> list[list[Any]] | None:
+        """Return the values of whole records by column, without empty lines; None if they have to be read one by one.
+
+        Args:
+            block: Whole records, the last one's line end may be missing.
+        """
+        if not self._is_plain(block):
+            return None
+        if self._tries_native:
+            columns = self._columns_of(block, native=True)
+            if columns is not None:
+                return columns
+            columns = self._columns_of(block, native=False)
+            # What Python reads and pyarrow does not will come again.
+            self._tries_native = columns is None
+            return columns
+        return self._columns_of(block, native=False)
+
+    def _is_plain(self, block: bytes) -> bool:
+        if block.startswith(_BOM) or block.count(b"\r") != block.count(b"\r\n"):
+            return False
+        if self._escape is not None and self._escape in block:
+            return False
+        if self._schema.allow_comments and _COMMENT.search(block):
+            return False
+        quote, quoted = self._quote, self._quoted
+        if quote is None or quoted is None or quote not in block:
+            return True
+        return quote not in quoted.sub(b"", block)
+
+    def _columns_of(self, block: bytes, *, native: bool) -> list[list[Any]] | None:
+        import pyarrow as pa  # optional: the extra `parquet`
+
+        kinds = [self._arrow_type(column, block) if native else None for column in self._columns]
+        try:
+            table = self._table(block, kinds)
+            arrays = [_joined(column) for column in table.columns]
+            if any(_longest(array) > csv.field_size_limit() for array in arrays):
+                return None
+            return [
+                parse_texts(column, values_of(array), self._schema.null_value)
+                if kind is None
+                else values_of(array)
+                for column, kind, array in zip(self._columns, kinds, arrays, strict=True)
+            ]
+        except (pa.ArrowInvalid, ValueError, OverflowError):
+            return None
+
+    def _table(self, block: bytes, kinds: Sequence[Any]) -> Any:
+        import pyarrow as pa  # optional: the extra `parquet`
+        import pyarrow.csv as pa_csv
+
+        schema, null = self._schema, self._schema.null_value
+        names = [str(index) for index in range(len(kinds))]
+        return pa_csv.read_csv(
+            pa.BufferReader(block),
+            read_options=pa_csv.ReadOptions(use_threads=False, column_names=names, block_size=len(block) + 1),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=schema.column_separator,
+                quote_char=schema.quote_char or False,
+                newlines_in_values=True,
+            ),
+            convert_options=pa_csv.ConvertOptions(
+                column_types={
+                    name: pa.string() if kind is None else kind
+                    for name, kind in zip(names, kinds, strict=True)
+                },
+                null_values=[""] if null is None else ["", null],
+                strings_can_be_null=False,
+                true_values=["true", "True", "TRUE"],
+                false_values=["false", "False", "FALSE"],
+                timestamp_parsers=[pa_csv.ISO8601],
+            ),
+        )
+
+    def _arrow_type(self, column: CsvColumn, block: bytes) -> Any | None:
+        """Return the type as which pyarrow parses a column; None if Python does."""
+        import pyarrow as pa  # optional: the extra `parquet`
+
+        make = _NATIVE.get(type(column.data_type))
+        if make is None:
+            return None
+        if make[0].startswith("int") and (b"0x" in block or b"0X" in block):
+            return None
+        if make[0] == "float64" and b"(" in block:
+            return None
+        return getattr(pa, make[0])(*make[1:])
+
+
+def parse_texts(column: CsvColumn, texts: Sequence[str], null: str | None) -> list[Any]:
+    """Return the values of a column.
+
+    Args:
+        column: How they are parsed.
+        texts: What stands in the file.
+        null: The text that means None; None if there is no such text.
+
+    Raises:
+        ValueError: If one does not parse.
+    """
+    if null is None or null not in texts:
+        return column.parse_column(texts)  # type: ignore[arg-type]
+    present = iter(column.parse_column([text for text in texts if text != null]))
+    return [None if text == null else next(present) for text in texts]
+
+
+def _joined(column: Any) -> Any:
+    """Return a chunked array as an array."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _longest(array: Any) -> int:
+    """Return the number of bytes of the longest text."""
+    import pyarrow as pa  # optional: whoever has an array has it
+    import pyarrow.compute as pc
+
+    return pc.max(pc.binary_length(array)).as_py() or 0 if pa.types.is_string(array.type) else 0
+
+
+def _quoted_values(separator: str, quote: str) -> re.Pattern[bytes]:
+    """Return what finds whole quoted values: behind a separator or line end, and in front of one.
+
+    If no quote is left when they are taken out, from the beginning of a record on, each quote opens a value, closes it
+    or is doubled within one.
+    """
+    ends = re.escape(separator) + "\\r\\n"
+    mark = re.escape(quote)
+    return re.compile(
+        f"{mark}(?<![^{re.escape(separator)}\\n]{mark})[^{mark}]*+(?:{mark}{mark}[^{mark}]*+)*+{mark}(?=[{ends}]|\\Z)".encode()
+    )
