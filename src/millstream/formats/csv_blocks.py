@@ -50,7 +50,7 @@ _NATIVE: dict[type[types.DataType], tuple[str, ...]] = {
 
 
 class CsvBlocks:
-    """Parses the blocks of one file.
+    r"""Parses the blocks of one file.
 
     Args:
         schema: Its punctuation.
@@ -68,7 +68,6 @@ class CsvBlocks:
         quote = schema.quote_char
         self._quote = None if quote is None else quote.encode()
         self._escape = None if schema.escape_char is None else schema.escape_char.encode()
-        self._quoted = None if quote is None else _quoted_values(schema.column_separator, quote)
 
     def whole_records(self, data: bytes) -> int:
         """Return the number of bytes up to the end of the last record that ends in `data`; 0 if none does.
@@ -109,10 +108,12 @@ class CsvBlocks:
             return False
         if self._schema.allow_comments and _COMMENT.search(block):
             return False
-        quote, quoted = self._quote, self._quoted
-        if quote is None or quoted is None or quote not in block:
-            return True
-        return quote not in quoted.sub(b"", block)
+        quote = self._schema.quote_char
+        return (
+            quote is None
+            or quote.encode() not in block
+            or _is_well_quoted(block, self._schema.column_separator, quote)
+        )
 
     def _columns_of(self, block: bytes, *, native: bool) -> list[list[Any]] | None:
         import pyarrow as pa  # optional: the extra `parquet`
@@ -203,14 +204,24 @@ def _longest(array: Any) -> int:
     return pc.max(pc.binary_length(array)).as_py() or 0 if pa.types.is_string(array.type) else 0
 
 
-def _quoted_values(separator: str, quote: str) -> re.Pattern[bytes]:
-    """Return what finds whole quoted values: behind a separator or line end, and in front of one.
+def _is_well_quoted(block: bytes, separator: str, quote: str) -> bool:
+    """Tell whether each quote opens a value, closes it or is doubled within one; False if numpy is not installed.
 
-    If no quote is left when they are taken out, from the beginning of a record on, each quote opens a value, closes it
-    or is doubled within one.
+    ::
+
+        a,'b ''c''',d     if each second quote opens, from the beginning of a record on, those that open
+          o  co coc       stand behind a separator, a line end or a quote, and the others in front of one
     """
-    ends = re.escape(separator) + "\\r\\n"
-    mark = re.escape(quote)
-    return re.compile(
-        f"{mark}(?<![^{re.escape(separator)}\\n]{mark})[^{mark}]*+(?:{mark}{mark}[^{mark}]*+)*+{mark}(?=[{ends}]|\\Z)".encode()
-    )
+    try:
+        import numpy as np  # optional: pyarrow's only optional dependency
+    except ImportError:
+        return False
+    text = np.frombuffer(b"\n" + block + b"\n", np.uint8)
+    (places,) = np.nonzero(text == ord(quote))
+    if len(places) % 2:
+        return False
+    neighbours = np.zeros(256, np.bool_)
+    neighbours[[ord(separator), ord(quote), ord("\n")]] = True
+    opened = neighbours[text[places[::2] - 1]].all()
+    neighbours[ord("\r")] = True
+    return bool(opened and neighbours[text[places[1::2] + 1]].all())

@@ -11,20 +11,25 @@ from millstream.common import datatypes as types
 from millstream.common.errors import ConfigurationError, SourceError, TypeMismatchError, shorten
 from millstream.common.serialization import BulkWriter, BulkWriterFactory
 from millstream.common.time import Instant
-from millstream.common.types import Row, rows_of
+from millstream.common.types import rows_of
+from millstream.formats.arrow_values import values_of
 from millstream.formats.rows import Tabulator
 from millstream.spi.formats import BulkFormat, FileRecords
 
 __all__ = ["ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
 
 _ROW_GROUP_ROWS = 100_000
+_READ_ROWS = 16_384
+_READ_BYTES = 4 << 20
 
 
 class ParquetColumnarRowInputFormat(BulkFormat):
     """Rows of Parquet files, the columns of `row_type` by name; a position is the number of rows before it.
 
     Timestamps come as naive datetimes. Those that the file marks as UTC (and the old INT96 ones) are given in
-    UTC if `is_utc_timestamp`, else in the machine's local zone.
+    UTC if `is_utc_timestamp`, else in the machine's local zone. Only the columns of `row_type` are read, and no
+    row group that ends before the position. Some thousand rows are decoded at a time: `batch_size` if that is more,
+    fewer if they are large.
     """
 
     def __init__(
@@ -101,21 +106,22 @@ class _ParquetRows(FileRecords):
         first = next((index for index, end in enumerate(ends) if end > position), len(groups))
         self._skip = position - (ends[first - 1] if first else 0)
         self._batches = parquet.iter_batches(
-            batch_size=batch_size, row_groups=list(range(first, len(groups))), columns=names
+            batch_size=_fitting_rows(parquet, batch_size),
+            row_groups=list(range(first, len(groups))),
+            columns=names,
         )
-        self._rows: list[Row] = []  # read, not yet given
-        self._next = 0
+        self._columns: list[list[Any]] = []  # decoded; the first rows of them were given
+        self._given = self._decoded = 0
 
     def read(self, max_records: int) -> list[Any]:
-        rows = self._rows[self._next : self._next + max_records]
-        self._next += len(rows)
-        while len(rows) < max_records:
-            more = self._next_batch()
-            if more is None:
-                break
-            take = max_records - len(rows)
-            rows += more[:take]
-            self._rows, self._next = more, min(take, len(more))
+        rows: list[Any] = []
+        while len(rows) < max_records and (self._given < self._decoded or self._decode()):
+            first, last = self._given, min(self._given + max_records - len(rows), self._decoded)
+            columns = self._columns
+            if last - first < self._decoded:
+                columns = [column[first:last] for column in columns]
+            rows += rows_of(self._fields, zip(*columns, strict=True))
+            self._given = last
         self._position += len(rows)
         return rows
 
@@ -131,36 +137,40 @@ class _ParquetRows(FileRecords):
         self._parquet.close()
         self._file.close()
 
-    def _next_batch(self) -> list[Row] | None:
+    def _decode(self) -> bool:
+        """Decode the next batch; return whether there is one."""
         pa, _ = _arrow()
         try:
             batch = next(self._batches, None)
         except (pa.ArrowInvalid, OSError) as error:
             raise SourceError(f"file {self._path!r} does not read as Parquet", detail=str(error)) from error
         if batch is None:
-            return None
+            return False
         if self._skip:
             skipped = min(self._skip, batch.num_rows)
             batch = batch.slice(skipped)
             self._skip -= skipped
-        columns = [
+        self._columns = [
             self._values(batch.column(batch.schema.get_field_index(name)), name, arrow_type)
             for name, arrow_type in zip(self._names, self._arrow_types, strict=True)
         ]
-        return rows_of(self._fields, zip(*columns, strict=True))
+        self._given, self._decoded = 0, batch.num_rows
+        return True
 
     def _values(self, column: Any, name: str, arrow_type: Any) -> list[Any]:
         pa, _ = _arrow()
         zoned = pa.types.is_timestamp(column.type) and (column.type.tz is not None or name in self._int96)
         try:
             if zoned:
-                values = column.cast(pa.timestamp("us", "UTC"), safe=False).to_pylist()
-                return [None if value is None else self._naive(value) for value in values]
+                in_utc = values_of(
+                    column.cast(pa.timestamp("us", column.type.tz), safe=False).view(pa.timestamp("us"))
+                )
+                return in_utc if self._utc else [value and _local(value) for value in in_utc]
             safe = not pa.types.is_timestamp(column.type)  # nanoseconds are cut
-            values = column.cast(arrow_type, safe=safe).to_pylist()
+            values = values_of(column.cast(arrow_type, safe=safe))
             if pa.types.is_map(arrow_type):
                 return [None if value is None else dict(value) for value in values]
-            return list(values)
+            return values
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SourceError(
                 f"file {self._path!r}, column {name!r}: type {column.type} does not fit {arrow_type}",
@@ -168,8 +178,18 @@ class _ParquetRows(FileRecords):
                 hint="Declare the file's type in the row type.",
             ) from error
 
-    def _naive(self, value: datetime.datetime) -> datetime.datetime:
-        return value.replace(tzinfo=None) if self._utc else value.astimezone().replace(tzinfo=None)
+
+def _local(in_utc: datetime.datetime) -> datetime.datetime:
+    """Return a moment in the machine's zone; both without zone."""
+    return in_utc.replace(tzinfo=datetime.UTC).astimezone().replace(tzinfo=None)
+
+
+def _fitting_rows(parquet: Any, batch_size: int) -> int:
+    """Return how many rows of a file are decoded at a time."""
+    metadata = parquet.metadata
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    row_bytes = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
+    return max(1, min(max(batch_size, _READ_ROWS), _READ_BYTES // max(row_bytes, 1)))
 
 
 class ParquetBulkWriters:

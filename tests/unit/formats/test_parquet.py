@@ -2,14 +2,19 @@ from __future__ import annotations
 
 import datetime
 import io
+import os
 import sys
+import time
 from decimal import Decimal
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from millstream.common.errors import ConfigurationError, SourceError, TypeMismatchError
 from millstream.common.time import Instant
 from millstream.common.types import Row
+from millstream.formats.arrow_values import values_of
 from millstream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from millstream.table import DataTypes
 
@@ -47,6 +52,7 @@ def records(data, row_type=ROW, position=None, **options):
 @pytest.mark.parametrize("fresh", [True, False])
 def test_rows_in_any_pieces_are_all_rows(piece, fresh, monkeypatch):
     monkeypatch.setattr("millstream.formats.parquet._ROW_GROUP_ROWS", 5)
+    monkeypatch.setattr("millstream.formats.parquet._READ_ROWS", 1)  # the batch size is four
     rows = [row(i) for i in range(23)]
     data = written(ROW, rows[:3], rows[3:12], rows[12:])
     read, opened = [], records(data)
@@ -95,9 +101,6 @@ def test_value_that_does_not_fit_is_named_with_its_column():
 
 
 def test_zoned_timestamps_come_in_utc_if_asked():
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     moment = datetime.datetime(2013, 1, 1, 12, tzinfo=datetime.UTC)
     file = io.BytesIO()
     pq.write_table(pa.table({"at": pa.array([moment], pa.timestamp("ms", "UTC"))}), file)
@@ -105,6 +108,81 @@ def test_zoned_timestamps_come_in_utc_if_asked():
     assert records(file.getvalue(), only, is_utc_timestamp=True).read(1) == [
         Row(at=moment.replace(tzinfo=None))
     ]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu"])
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_a_files_zone_and_unit_do_not_change_the_moment(zone, unit, monkeypatch):
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        moments = [datetime.datetime(2013, 7, 1, 12), None, datetime.datetime(1969, 12, 31, 23)]
+        file = io.BytesIO()
+        pq.write_table(
+            pa.table({"at": pa.array(moments, pa.timestamp(unit)).view(pa.timestamp(unit, zone))}), file
+        )
+        only = DataTypes.ROW([DataTypes.FIELD("at", DataTypes.TIMESTAMP())])
+        in_utc = records(file.getvalue(), only, is_utc_timestamp=True).read(9)
+        assert [row.at for row in in_utc] == moments
+        local = records(file.getvalue(), only).read(9)
+        assert [row.at for row in local] == [
+            datetime.datetime(2013, 7, 1, 8),
+            None,
+            datetime.datetime(1969, 12, 31, 18),
+        ]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_large_rows_are_decoded_few_at_a_time():
+    kind = DataTypes.ROW([DataTypes.FIELD("b", DataTypes.BYTES())])
+    data = written(kind, [(os.urandom(1_000_000),) for _ in range(20)])
+    opened = ParquetColumnarRowInputFormat(kind).open(io.BytesIO(data), "x", None)
+    opened.read(1)
+    assert len(opened._columns[0]) == 4
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([datetime.datetime(2013, 1, 1, 5, 15, 0, 7), None], pa.timestamp("us")),
+        pa.array([datetime.datetime.min, datetime.datetime.max], pa.timestamp("us")),
+        pa.array([datetime.datetime(2013, 1, 1), None], pa.timestamp("ms")),
+        pa.array([datetime.datetime(2013, 1, 1), None], pa.timestamp("us", "UTC")),
+        pa.array([datetime.date.min, None, datetime.date.max]),
+        pa.array([datetime.time(5, 15, 0, 7), None, datetime.time.max]),
+        pa.array([Decimal("1.50"), None, Decimal("-0.05")]),
+        pa.array([None, None], pa.date32()),
+        pa.array([], pa.timestamp("us")),
+        pa.array([1, None], pa.int64()),
+        pa.array([0.1, None, float("inf")]),
+        pa.array([True, None]),
+        pa.array(["é", None, ""]),
+        pa.array([[1], None, []]),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_values_of_arrays_are_those_of_to_pylist_with_and_without_numpy(array, monkeypatch):
+    for part in (array, array.slice(1)):
+        expected = list(map(repr, part.to_pylist()))
+        assert list(map(repr, values_of(part))) == expected
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, "numpy", None)
+            assert list(map(repr, values_of(part))) == expected
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([0, 10**18], pa.int64()).view(pa.timestamp("us")),
+        pa.array([10**7], pa.int32()).view(pa.date32()),
+    ],
+    ids=["timestamp", "date"],
+)
+def test_moments_that_python_cannot_hold_are_refused(array):
+    with pytest.raises((ValueError, OverflowError)):
+        values_of(array)
 
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch):
