@@ -32,6 +32,7 @@ __all__ = ["CsvRowDeserializationSchema", "CsvRowSerializationSchema"]
 
 _BARE: Final = frozenset(("BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "BIG_INT", "BIG_DEC"))
 """Types that are never enclosed in quotation marks."""
+_INTEGERS: Final = frozenset(("BYTE", "SHORT", "INT", "LONG", "BIG_INT"))
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
     def __init__(self, dialect: _Dialect) -> None:
         self._dialect = dialect
         self._names = tuple(dialect.kind.get_field_names())
-        self._readers = [_field_reader(kind, dialect) for kind in dialect.kind.get_field_types()]
+        self._readers = [_reader(kind, dialect) for kind in dialect.kind.get_field_types()]
 
     def get_produced_type(self) -> TypeInformation:
         """Return the type of the rows."""
@@ -112,7 +113,10 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             fields = self._split(text)
             if len(fields) != len(self._readers):
                 raise ValueError(f"it has {len(fields)} fields, not {len(self._readers)}")
-            values = [read(field) for read, field in zip(self._readers, fields, strict=True)]
+            values = [
+                field if read is None else read(field)
+                for read, field in zip(self._readers, fields, strict=True)
+            ]
             return Row.of(self._names, values)
         except (ValueError, ArithmeticError, csv.Error) as error:
             if dialect.ignore_errors:
@@ -124,8 +128,19 @@ class CsvRowDeserializationSchema(DeserializationSchema):
 
     def _split(self, text: str) -> Sequence[str]:
         dialect = self._dialect
+        line = text.rstrip("\r\n")
+        has_break = "\n" in line
+        if (
+            line
+            and not has_break
+            and "\r" not in line
+            and (dialect.quote is None or dialect.quote not in line)
+            and (dialect.escape is None or dialect.escape not in line)
+            and len(line) <= csv.field_size_limit()
+        ):
+            return line.split(dialect.field_delimiter)  # what the csv module does, without making a reader
         lines = csv.reader(
-            [text.rstrip("\r\n")] if "\n" not in text.rstrip("\r\n") else io.StringIO(text, newline=""),
+            io.StringIO(text, newline="") if has_break else [line],
             delimiter=dialect.field_delimiter,
             quotechar=dialect.quote,
             escapechar=dialect.escape,
@@ -240,9 +255,16 @@ def _one(character: str) -> str:
     return character
 
 
+def _reader(kind: TypeInformation, dialect: _Dialect) -> Converter | None:
+    """Return what makes a value of a field's text; None if that is the value itself."""
+    if kind.describe() == "STRING" and not dialect.has_null_literal:
+        return None
+    return _field_reader(kind, dialect)
+
+
 def _field_reader(kind: TypeInformation, dialect: _Dialect) -> Converter:
-    scalar = scalar_reader(kind)
     is_text = kind.describe() == "STRING"
+    scalar = int if isinstance(kind, BasicTypeInfo) and kind.name in _INTEGERS else scalar_reader(kind)
     if scalar is not None:
         read: Converter = scalar
     elif isinstance(kind, _SequenceTypeInfo):

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import csv
 import datetime
 import decimal
+import io
 import json
 import pickle
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from millstream.common import (
     CsvRowDeserializationSchema,
@@ -188,6 +192,21 @@ def test_null_literal_stands_for_none_both_ways():
 
 def test_empty_field_is_none_but_for_strings():
     assert csv_reader(KIND).deserialize(b",") == Row(a=None, b="")
+
+
+@given(st.text(st.sampled_from("a,|\"'\\\r\né"), max_size=8))
+def test_a_line_is_split_as_the_csv_module_splits_it(text):
+    schema = csv_reader(KIND, field_delimiter="|", escape_character="\\")
+    line = text.rstrip("\r\n")
+    lines = io.StringIO(text, newline="") if "\n" in line else [line]
+    reader = csv.reader(lines, delimiter="|", escapechar="\\", strict=True)
+    try:
+        expected = next(reader, [])
+    except csv.Error:
+        with pytest.raises(csv.Error):
+            schema._split(text)
+        return
+    assert list(schema._split(text)) == expected
 
 
 @pytest.mark.parametrize("line", [b"1", b"1,a,b", b"x,a", b'1,"a', b"\xff,a"])
