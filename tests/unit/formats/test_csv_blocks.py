@@ -197,6 +197,22 @@ def test_rows_errors_and_positions_are_those_of_reading_record_by_record(
     compare(monkeypatch, format_of(kinds, chosen), data, block_bytes, pieces)
 
 
+@pytest.mark.parametrize(
+    ("chosen", "data"),
+    [
+        ([("set_escape_char", ("\\",))], b"a\\\\b,1\na\\,b,1\nc\\\nd,2\n"),
+        ([("set_escape_char", ("\\",)), ("disable_quote_char", ())], b'a\\,"b,1\n"c",2\n'),
+        ([("set_allow_comments", ())], b'#a,1\nb,2\n  #c,3\n"\n#d",4\ne#,5\n'),
+        ([("disable_quote_char", ())], b'"a,1\nb"c,2\n'),
+        ([("set_column_separator", ("\t",))], b'"a\t"\t 1\nb\t2\n'),
+        ([("set_quote_char", ("'",))], b"'a'',\n',1\n\"b,2\n"),
+    ],
+)
+@pytest.mark.parametrize("block_bytes", [5, 12, 4096])
+def test_punctuation_means_what_it_means_record_by_record(monkeypatch, chosen, data, block_bytes):
+    compare(monkeypatch, format_of("si", chosen), data, block_bytes, [2])
+
+
 @pytest.mark.parametrize("kind", TYPES)
 def test_every_form_of_a_value_reads_as_record_by_record(monkeypatch, kind):
     for text in GOOD[kind] + BAD.get(kind, []):
