@@ -98,6 +98,7 @@ class _CsvRows(FileRecords):
         columns = self._records.columns
         self._fields = tuple(column.name for column in schema.columns or columns)
         self._blocks = CsvBlocks(schema, columns) if find_spec("pyarrow") else None
+        self._block_bytes = _BLOCK_BYTES
         self._row_by_row_until = 0  # byte up to which a block was refused
         self._row_by_row_lines = sys.maxsize  # in that block
         self._block: list[list[Any]] = []  # columns of the block being read
@@ -129,20 +130,29 @@ class _CsvRows(FileRecords):
         self._records.close()
 
     def _next_block(self) -> bool:
-        """Parse the next block; return whether there is one, else records are to be read one by one."""
+        """Parse the next block; return whether there is one, else records are to be read one by one.
+
+        A block that is refused is tried again in smaller pieces: what is odd is in one of them.
+        """
         start = self._records.position[0]
         if self._blocks is None or start < self._row_by_row_until:
             return False
-        data, ends = self._records.peek(_BLOCK_BYTES)
-        size = len(data) if ends else self._blocks.whole_records(data)
-        columns = self._blocks.parse(data[:size]) if size >= _SMALLEST_BLOCK_BYTES else None
-        if columns is None:
-            self._row_by_row_until = start + len(data)
-            self._row_by_row_lines = data.count(b"\n") + 1
-            return False
-        self._block, self._block_rows = columns, len(columns[0])
-        self._block_size = (size, data.count(b"\n", 0, size))
-        return True
+        while True:
+            data, ends = self._records.peek(self._block_bytes)
+            piece = data[: self._block_bytes]
+            ends = ends and len(piece) == len(data)
+            size = len(piece) if ends else self._blocks.whole_records(piece)
+            columns = self._blocks.parse(piece[:size]) if size >= _SMALLEST_BLOCK_BYTES else None
+            if columns is not None:
+                self._block_bytes = min(self._block_bytes * 2, _BLOCK_BYTES)
+                self._block, self._block_rows = columns, len(columns[0])
+                self._block_size = (size, piece.count(b"\n", 0, size))
+                return True
+            if size < self._block_bytes // 4 or self._block_bytes // 4 < _SMALLEST_BLOCK_BYTES:
+                self._row_by_row_until = start + len(piece)
+                self._row_by_row_lines = piece.count(b"\n") + 1
+                return False
+            self._block_bytes //= 4
 
     def _end_block(self) -> None:
         self._records.take(*self._block_size)
