@@ -4,13 +4,15 @@
 
 OTHER_SRC is the directory `src` of another checkout. The files hold the flights that `make demo` reads. A source's own
 reader reads each of them, in batches as in a job, and nothing is done with the records. Each checkout has a process of
-its own; they take turns with the peers, program by program and round by round, so all meet the same disturbances.
+its own; they take turns with the peers, program by program and round by round, so all meet the same disturbances. The
+garbage collector has the settings of a slot everywhere.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import gc
 import io
 import json
 import os
@@ -111,7 +113,7 @@ def _page(seen: dict[str, dict[str, list[float]]], count: int, rounds: int, *, b
         "# Reading files",
         "",
         f"`benchmarks/reading.py`: {count:,} flights, {rounds} rounds in turns. Microseconds of processor time a",
-        "record, medians; ratios are medians of the rounds' ratios.",
+        "record, medians; ratios are medians of the rounds' ratios. The garbage collector is set as in slots.",
         "",
         "| file | "
         + ("before | " if before else "")
@@ -266,7 +268,14 @@ def _line_format(name: str) -> Any:
     return CsvReaderFormat.for_header() if name == "csv texts" else CsvReaderFormat.for_schema(FLIGHT_FILE)
 
 
+def _tune_collector() -> None:
+    """Do what slots do (`runtime/slot/process.py`)."""
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 50)
+
+
 if __name__ == "__main__":
+    _tune_collector()
     if sys.argv[1:2] == ["--worker"]:
         work(Path(sys.argv[2]))
     else:
