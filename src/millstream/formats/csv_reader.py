@@ -24,7 +24,7 @@ from millstream.spi.formats import FileRecords
 __all__ = ["CsvReaderFormat"]
 
 _BLOCK_BYTES = 256 << 10
-_SMALLEST_BLOCK_BYTES = 16 << 10
+_SMALLEST_BLOCK_BYTES = 8 << 10
 """So few bytes are read sooner record by record than pyarrow is set up for them."""
 
 
@@ -148,7 +148,7 @@ class _CsvRows(FileRecords):
                 self._block, self._block_rows = columns, len(columns[0])
                 self._block_size = (size, piece.count(b"\n", 0, size))
                 return True
-            if size < self._block_bytes // 4 or self._block_bytes // 4 < _SMALLEST_BLOCK_BYTES:
+            if self._block_bytes // 4 < _SMALLEST_BLOCK_BYTES:
                 self._row_by_row_until = start + len(piece)
                 self._row_by_row_lines = piece.count(b"\n") + 1
                 return False

@@ -15,6 +15,7 @@ from millstream.common.types import Row
 from millstream.formats import csv_reader
 from millstream.formats.csv_blocks import CsvBlocks
 from millstream.formats.csv_reader import CsvReaderFormat
+from millstream.formats.csv_records import CsvRecords
 from millstream.formats.csv_schema import CsvSchema
 from millstream.table import DataTypes
 
@@ -282,3 +283,21 @@ def test_a_position_of_a_reader_without_blocks_is_one_for_readers_with_them(monk
         patch.setitem(sys.modules, "pyarrow", None)
         again = fmt.open(io.BufferedReader(io.BytesIO(data)), "x.csv", rest.position)
         assert again.read(1) == [Row(i0=1_235, s1="x")]
+
+
+def test_one_odd_line_has_few_lines_read_one_by_one(monkeypatch):
+    lines = [b"%d,some text of a line\n" % number for number in range(40_000)]
+    lines[20_000] = b'20000,5" of text\n'
+    one_by_one = []
+    read_columns = CsvRecords.read_columns
+
+    def spy(records, max_records):
+        columns = read_columns(records, max_records)
+        one_by_one.append(len(columns[0]))
+        return columns
+
+    monkeypatch.setattr(CsvRecords, "read_columns", spy)
+    rows, _ = outcome(format_of("is"), b"".join(lines), [20_000], fresh=False)
+    assert len(rows) == 40_000
+    assert rows[20_000] == """Row(i0=20000, s1='5" of text')"""
+    assert one_by_one and sum(one_by_one) < 3_000, one_by_one
