@@ -3,7 +3,7 @@
 Declared half and running half: an `OperatorSpec` is what the graph holds and what travels to the slots; its
 `build()` makes the `Operator` that lives in a slot for the whole attempt. One thread calls an operator::
 
-    setup ─► open ─► { process_batch | process_watermark | process_status | on_processing_time }*
+    setup ─► open ─► { process_batch | process_watermark | process_marked | process_status | on_processing_time }*
                      end_epoch (once in each epoch, after its last element)
                      end_input (once, after the last element of all)          ─► close
 
@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from millstream.common.accumulators import Accumulators
-from millstream.common.batch import StreamStatus
+from millstream.common.batch import Marks, StreamStatus
 from millstream.common.metrics import MetricGroup, MetricName, MetricValue
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.operators.budget import WorkBudget
+from millstream.operators.values import cut
 
 if TYPE_CHECKING:
     from millstream.operators.split_time import SplitTime
@@ -55,6 +56,17 @@ class Output(ABC):
     @abstractmethod
     def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Hand on a batch; `timestamps` is parallel to `values`, or None. Empty batches are allowed."""
+
+    def emit_marked(self, values: list[Any], timestamps: list[int] | None, marks: Marks) -> None:
+        """Hand on a batch with watermarks between its records; the last one must not be before any of them."""
+        start = 0
+        for position, watermark_ms in zip(*marks, strict=True):
+            if position > start:
+                self.emit(cut(values, start, position), timestamps and timestamps[start:position])
+                start = position
+            self.emit_watermark(watermark_ms)
+        if start < len(values):
+            self.emit(cut(values, start, len(values)), timestamps and timestamps[start:])
 
     @abstractmethod
     def emit_side(self, tag_id: str, values: list[Any], timestamps: list[int] | None) -> None:
@@ -251,6 +263,44 @@ class Operator(ABC):
         """
         self.process_watermark(timestamp_ms)
         return True
+
+    def reach_watermark(self, timestamp_ms: int) -> bool:
+        """Advance event time as `process_watermark` does; returns True: the watermark is there."""
+        self.process_watermark(timestamp_ms)
+        return True
+
+    def process_marked(
+        self,
+        values: list[Any],
+        timestamps: list[int] | None,
+        marks: Marks,
+        reach: Callable[[int], bool],
+    ) -> int | None:
+        """Process a batch of the only input that has watermarks between its records; here: by cutting it there.
+
+        Operators that can tell which of the watermarks matter to them process it whole; what they hand on is the
+        same.
+
+        Args:
+            values: The records.
+            timestamps: Their timestamps, or None.
+            marks: The watermarks.
+            reach: Advances this operator's event time: `advance_watermark` or `reach_watermark`.
+
+        Returns:
+            None if all is processed. Else the index of the watermark that is not there yet, and has to be reached
+            before the records behind it, which were not touched, and the watermarks behind it are processed.
+        """
+        start = 0
+        for index, (position, watermark_ms) in enumerate(zip(*marks, strict=True)):
+            if position > start:
+                self.process_batch(cut(values, start, position), timestamps and timestamps[start:position])
+                start = position
+            if not reach(watermark_ms):
+                return index
+        if start < len(values):
+            self.process_batch(cut(values, start, len(values)), timestamps and timestamps[start:])
+        return None
 
     def process_status(self, status: StreamStatus) -> None:
         """Learn that all inputs are idle, or one is active again."""

@@ -85,7 +85,7 @@ class IterationHead(Operator):
         """Emit what came back, as an epoch begins and as far as it goes; in the last epoch the final watermark too."""
         returned, take = self._returned, self.context.budget.take
         while returned:
-            values, timestamps = returned.popleft()
+            values, timestamps, _ = returned.popleft()
             granted = take(len(values), "returned")
             if granted < len(values):
                 returned.appendleft(Batch(values[granted:], timestamps and timestamps[granted:]))

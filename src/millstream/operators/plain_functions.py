@@ -25,7 +25,7 @@ from typing import Any
 
 from millstream.operators.value_kinds import ATOMIC
 
-__all__ = ["changes_nothing", "gives_atoms", "is_plain"]
+__all__ = ["changes_nothing", "gives_atoms", "is_plain", "overlooks"]
 
 _INSTRUCTIONS = """
 BINARY_OP BINARY_SLICE BINARY_SUBSCR BUILD_CONST_KEY_MAP BUILD_LIST BUILD_MAP BUILD_SET BUILD_SLICE BUILD_STRING
@@ -80,6 +80,34 @@ def _is_in_place(instruction: dis.Instruction) -> bool:
     return instruction.opname.startswith("INPLACE_") or (
         instruction.opname == "BINARY_OP" and instruction.argrepr.endswith("=")
     )
+
+
+def overlooks(method: Any, position: int) -> bool:
+    """Return whether a method does not even look at one of its arguments, so it can neither keep nor change that.
+
+    Args:
+        method: A bound method.
+        position: Of the argument, from 0; `self` is not counted.
+
+    >>> class Counter:
+    ...     def see(self, value, time): self.latest = time
+    >>> overlooks(Counter().see, 0), overlooks(Counter().see, 1)
+    (True, False)
+    """
+    function = getattr(method, "__func__", None)
+    if not isinstance(function, FunctionType):
+        return False
+    code = function.__code__
+    if code.co_flags & _NOT_SIMPLE or code.co_argcount < position + 2 or "locals" in code.co_names:
+        return False
+    argument = code.co_varnames[position + 1]
+    if argument in code.co_cellvars:
+        return False
+    for instruction in dis.get_instructions(code):
+        found = instruction.argval
+        if found == argument or (isinstance(found, tuple) and argument in found):
+            return False
+    return True
 
 
 def gives_atoms(function: Any) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress, repeat
+from itertools import accumulate, compress, repeat
 from typing import Any
 
+from millstream.common.batch import Marks
 from millstream.common.functions import FilterFunction, FlatMapFunction, MapFunction
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
@@ -128,6 +129,19 @@ class MapOperator(_UserFunctionOperator):
         results = self._apply(self._map, values)
         self.output.emit(fit(results, self._output_type), timestamps)
 
+    def process_marked(
+        self,
+        values: list[Any],
+        timestamps: list[int] | None,
+        marks: Marks,
+        reach: Callable[[int], bool],
+    ) -> int | None:
+        """Map a batch; the watermarks stay where they are."""
+        results = self._apply(self._map, values)
+        self.output.emit_marked(fit(results, self._output_type), timestamps, marks)
+        self.watermark_ms = marks.watermarks[-1]
+        return None
+
 
 class FilterOperator(_UserFunctionOperator):
     """Runs a filter."""
@@ -139,10 +153,29 @@ class FilterOperator(_UserFunctionOperator):
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Keep those records of a batch that the function wants."""
-        apply: _Apply = apply_to_each if self._plain or all_immutable(values) else _filter_protected
-        kept = apply(self._filter, values)
+        kept = self._wanted(values)
         stamps = None if timestamps is None else list(compress(timestamps, kept))
         self.output.emit(list(compress(values, kept)), stamps)
+
+    def process_marked(
+        self,
+        values: list[Any],
+        timestamps: list[int] | None,
+        marks: Marks,
+        reach: Callable[[int], bool],
+    ) -> int | None:
+        """Keep some records of a batch; each watermark stays between those that are left."""
+        kept = self._wanted(values)
+        stamps = None if timestamps is None else list(compress(timestamps, kept))
+        before = list(accumulate(map(bool, kept), initial=0))
+        moved = Marks([before[position] for position in marks.positions], marks.watermarks)
+        self.output.emit_marked(list(compress(values, kept)), stamps, moved)
+        self.watermark_ms = marks.watermarks[-1]
+        return None
+
+    def _wanted(self, values: list[Any]) -> list[Any]:
+        apply: _Apply = apply_to_each if self._plain or all_immutable(values) else _filter_protected
+        return apply(self._filter, values)
 
 
 class FlatMapOperator(_UserFunctionOperator):
@@ -228,3 +261,15 @@ class IdentityOperator(Operator):
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Hand a batch on."""
         self.output.emit(values, timestamps)
+
+    def process_marked(
+        self,
+        values: list[Any],
+        timestamps: list[int] | None,
+        marks: Marks,
+        reach: Callable[[int], bool],
+    ) -> int | None:
+        """Hand a batch on."""
+        self.output.emit_marked(values, timestamps, marks)
+        self.watermark_ms = marks.watermarks[-1]
+        return None

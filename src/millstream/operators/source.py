@@ -291,7 +291,7 @@ class SourceOperator(Operator):
         if self._status is IDLE:
             split.idle = False
             self._set_status(ACTIVE)
-        split.process(values, timestamps, self.output.emit, self._advance)
+        split.process(values, timestamps, self.output, self._take_watermark)
         if split.max_timestamp_ms > self._max_timestamp_ms:
             self._max_timestamp_ms = split.max_timestamp_ms
 
@@ -335,11 +335,19 @@ class SourceOperator(Operator):
         self._emit_watermark(MAX_TIMESTAMP)
 
     def _advance(self) -> None:
+        watermark_ms = self._take_watermark()
+        if watermark_ms is not None:
+            self._emit_watermark(watermark_ms)
+
+    def _take_watermark(self) -> int | None:
+        """Return the watermark over all splits if it has advanced: it is handed on then."""
         watermark_ms = min(
             (split.watermark_ms for split in self._splits.values() if not split.idle), default=MIN_TIMESTAMP
         )
-        if watermark_ms > self.watermark_ms:
-            self._emit_watermark(watermark_ms)
+        if watermark_ms <= self.watermark_ms:
+            return None
+        self.watermark_ms = watermark_ms
+        return watermark_ms
 
     def _emit_watermark(self, watermark_ms: int) -> None:
         self._set_status(ACTIVE)

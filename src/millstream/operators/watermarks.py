@@ -3,8 +3,11 @@
 Periodic generators emit at the end of each source range of an epoch, punctuated ones exactly where they
 emitted::
 
-    records     a  b  c | d  e          | = a punctuated watermark: the batch is cut there
-    emitted    [a  b  c] W [d  e] P     P = the periodic one, at the range's end
+    records     a  b  c | d  e          | = a punctuated watermark
+    emitted    [a  b  c | d  e] P       P = the periodic one, at the range's end
+
+Those between records are columns of their batch (`common.batch.Marks`): a generator that emits at each record costs a
+call for each, and what is behind it still sees whole batches.
 
 In batch mode timestamps are assigned and generators are ignored: the only watermark is the final one.
 """
@@ -17,7 +20,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
-from millstream.common.batch import ACTIVE, IDLE, StreamStatus
+from millstream.common.batch import ACTIVE, IDLE, Marks, StreamStatus
 from millstream.common.errors import TypeMismatchError, shorten
 from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.watermark_strategy import (
@@ -26,15 +29,13 @@ from millstream.common.watermark_strategy import (
     WatermarkOutput,
     WatermarkStrategy,
 )
-from millstream.operators.base import EpochTime, Operator, OperatorReport, OperatorSpec, RestoreScope
-from millstream.operators.plain_functions import is_plain
+from millstream.operators.base import EpochTime, Operator, OperatorReport, OperatorSpec, Output, RestoreScope
+from millstream.operators.plain_functions import is_plain, overlooks
 from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import apply_to_each, attach_element
 from millstream.operators.values import claim
 
 __all__ = ["SplitWatermarks", "WatermarksSpec"]
-
-EmitStamped = Callable[[list[Any], "list[int] | None"], None]
 
 
 class _Bounded(WatermarkGenerator):
@@ -84,6 +85,7 @@ class SplitWatermarks(WatermarkOutput):
         self._plain = self._assigner is None or is_plain(self._assigner.extract_timestamp)
         self._generator = _build_generator(strategy)
         self._begun_as = _settings_of(self._generator)
+        self._overlooked = self._generator is None or overlooks(self._generator.on_event, 0)
         self._idle_timeout_ms = strategy.idle_timeout_ms
         self._time = time
         self._split_id = split_id
@@ -114,18 +116,19 @@ class SplitWatermarks(WatermarkOutput):
         self,
         values: list[Any],
         timestamps: list[int] | None,
-        emit: EmitStamped,
-        advanced: Callable[[], None],
+        output: Output,
+        advanced: Callable[[], int | None],
     ) -> None:
-        """Stamp a batch and emit it, cut where the generator emits watermarks.
+        """Stamp a batch and hand it on, with the watermarks that the generator emits between its records.
 
         Records without timestamps stay so, and their watermark does not advance.
 
         Args:
             values: The records.
             timestamps: What they had before, or None.
-            emit: Takes the stamped pieces.
-            advanced: Called after a piece when `watermark_ms` has advanced.
+            output: Gets the batch.
+            advanced: Called after a record when `watermark_ms` has advanced; returns the watermark to hand on there,
+                or None.
         """
         if not values:
             return
@@ -140,35 +143,43 @@ class SplitWatermarks(WatermarkOutput):
         if self._generator is None or isinstance(self._generator, _Bounded):
             if self._generator is not None:
                 self._generator.see(self.max_timestamp_ms)
-            emit(values, stamps)
+            output.emit(values, stamps)
+            return
+        marks = self._ask(self._generator, values, stamps, advanced)
+        if not self._overlooked:
+            claim(values)
+        if marks.positions:
+            output.emit_marked(values, stamps, marks)
         else:
-            self._cut(self._generator, values, stamps, emit, advanced)
+            output.emit(values, stamps)
 
-    def _cut(
+    def _ask(
         self,
         generator: WatermarkGenerator,
         values: list[Any],
         stamps: list[int] | None,
-        emit: EmitStamped,
-        advanced: Callable[[], None],
-    ) -> None:
-        on_event, start = generator.on_event, 0
-        before = self.watermark_ms
-        for index, (value, stamp) in enumerate(
-            zip(values, repeat(MIN_TIMESTAMP) if stamps is None else stamps, strict=False), start=1
-        ):
-            try:
+        advanced: Callable[[], int | None],
+    ) -> Marks:
+        """Show the generator each record; return the watermarks that are to be handed on behind them."""
+        on_event, before = generator.on_event, self.watermark_ms
+        positions: list[int] = []
+        watermarks: list[int] = []
+        value: Any = None
+        try:
+            for position, (value, stamp) in enumerate(
+                zip(values, repeat(MIN_TIMESTAMP) if stamps is None else stamps, strict=False), start=1
+            ):
                 on_event(value, stamp, self)
-            except BaseException as error:
-                attach_element(error, value)
-                raise
-            if self.watermark_ms != before:
-                before = self.watermark_ms
-                emit(claim(values[start:index], 1), stamps and stamps[start:index])
-                advanced()
-                start = index
-        if start < len(values):
-            emit(claim(values[start:], 1), stamps and stamps[start:])
+                if self.watermark_ms != before:
+                    before = self.watermark_ms
+                    watermark_ms = advanced()
+                    if watermark_ms is not None:
+                        positions.append(position)
+                        watermarks.append(watermark_ms)
+        except BaseException as error:
+            attach_element(error, value)
+            raise
+        return Marks(positions, watermarks)
 
     def end_range(self) -> None:
         """Let a periodic generator emit."""
@@ -309,7 +320,7 @@ class WatermarksOperator(Operator):
         """Stamp a batch."""
         if values:
             self._set_status(ACTIVE)
-        self._split.process(values, timestamps, self.output.emit, self._advance)
+        self._split.process(values, timestamps, self.output, self._take_watermark)
 
     def process_watermark(self, timestamp_ms: int) -> None:
         """Hand on the final watermark only."""
@@ -339,10 +350,17 @@ class WatermarksOperator(Operator):
             report.made_watermark_ms = self._told_ms = self.watermark_ms
 
     def _advance(self) -> None:
-        if self._split.watermark_ms > self.watermark_ms:
+        watermark_ms = self._take_watermark()
+        if watermark_ms is not None:
             self._set_status(ACTIVE)
-            self.watermark_ms = self._split.watermark_ms
-            self.output.emit_watermark(self.watermark_ms)
+            self.output.emit_watermark(watermark_ms)
+
+    def _take_watermark(self) -> int | None:
+        """Return the watermark if it has advanced: it is handed on then."""
+        if self._split.watermark_ms <= self.watermark_ms:
+            return None
+        self.watermark_ms = self._split.watermark_ms
+        return self.watermark_ms
 
     def _set_status(self, status: StreamStatus) -> None:
         if status is not self._status:

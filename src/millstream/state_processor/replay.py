@@ -317,6 +317,7 @@ class _Watch:
             "process_batch": handlers[0],
             "process_watermark": partial(self._watermark, operator.process_watermark),
             "advance_watermark": partial(Operator.advance_watermark, operator),
+            "process_marked": partial(Operator.process_marked, operator),
             "on_processing_time": partial(self._clock, operator.on_processing_time),
             "end_input": partial(self._end, operator.end_input),
         }

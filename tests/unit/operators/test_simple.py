@@ -1,12 +1,13 @@
 import pytest
 
+from millstream.common.batch import Marks
 from millstream.common.errors import TypeMismatchError
 from millstream.common.functions import FlatMapFunction, KeySelector, MapFunction
 from millstream.common.typeinfo import Types
 from millstream.common.types import Row
 from millstream.operators.base import EpochTime, OperatorContext, Output
 from millstream.operators.functions_adapter import as_key_selector, as_map, as_reduce
-from millstream.operators.simple import FilterSpec, FlatMapSpec, MapSpec
+from millstream.operators.simple import FilterSpec, FlatMapSpec, IdentitySpec, MapSpec
 from millstream.operators.user_code import attached_element
 
 
@@ -38,6 +39,39 @@ def outcome(spec, values, timestamps=None):
     operator, output = started(spec)
     operator.process_batch(list(values), timestamps)
     return output.batches
+
+
+class Whole(Recorder):
+    """Takes batches with watermarks between their records."""
+
+    def emit_marked(self, values, timestamps, marks):
+        self.batches.append((values, timestamps, marks))
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (MapSpec(lambda x: -x), ([-1, -2, -3, -4], [5, 6, 7, 8], Marks([1, 3, 3], [2, 4, 6]))),
+        (FilterSpec(lambda x: x not in (1, 3)), ([2, 4], [6, 8], Marks([0, 1, 1], [2, 4, 6]))),
+        (FilterSpec(lambda x: x > 9), ([], [], Marks([0, 0, 0], [2, 4, 6]))),
+        (IdentitySpec(), ([1, 2, 3, 4], [5, 6, 7, 8], Marks([1, 3, 3], [2, 4, 6]))),
+    ],
+)
+def test_watermarks_between_records_stay_between_them(spec, expected):
+    operator = spec.build()
+    operator.setup(OperatorContext("job", "op", "id", 1, 2, 128, 0, EpochTime()), Whole())
+    operator.open()
+    marks = Marks([1, 3, 3], [2, 4, 6])
+    assert operator.process_marked([1, 2, 3, 4], [5, 6, 7, 8], marks, operator.reach_watermark) is None
+    assert operator.output.batches == [expected]
+    assert operator.watermark_ms == 6
+
+
+def test_other_operators_get_pieces():
+    operator, output = started(FlatMapSpec(lambda x: [x, x]))
+    marks = Marks([1, 3, 3], [2, 4, 6])
+    operator.process_marked([1, 2, 3, 4], None, marks, operator.reach_watermark)
+    assert output.batches == [([1, 1], None), 2, ([2, 2, 3, 3], None), 4, 6, ([4, 4], None)]
 
 
 def test_map_keeps_each_records_timestamp():

@@ -23,6 +23,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from millstream.common.batch import Marks
 from millstream.common.functions import Function
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.windows import TimeWindow
@@ -32,9 +33,11 @@ from millstream.operators.functions_adapter import open_function
 from millstream.operators.keys import key_list
 from millstream.operators.portions import Pace
 from millstream.operators.runtime_context import OperatorRuntimeContext
+from millstream.operators.values import cut
 from millstream.operators.windowing.assigners import no_timestamp
 from millstream.operators.windowing.firing import Firing
 from millstream.operators.windowing.folds import Fold
+from millstream.operators.windowing.runs import Runs
 
 if TYPE_CHECKING:
     from millstream.common.typeinfo import TypeInformation
@@ -187,6 +190,37 @@ class TimedWindowOperator(WindowOperator):
         self._add_batch(values, timestamps)
         self._flush()
 
+    def process_marked(
+        self,
+        values: list[Any],
+        timestamps: list[int] | None,
+        marks: Marks,
+        reach: Callable[[int], bool],
+    ) -> int | None:
+        """Add a batch that has watermarks between its records, cut only where one of them matters (`runs`)."""
+        if not self._event_time or timestamps is None:
+            return super().process_marked(values, timestamps, marks, reach)
+        runs = Runs(self, values, timestamps, marks, reach)
+        positions, watermarks = marks
+        start, last = 0, len(positions) - 1
+        for index, position in enumerate(positions):
+            if position > start and not runs.take_in(start, position, index):
+                return index - 1
+            start = position
+            if (index == last or watermarks[index] >= runs.first_due_ms) and not runs.reach(index, position):
+                return index
+        if start < len(values):
+            self.process_batch(cut(values, start, len(values)), timestamps[start:])
+        return None
+
+    def first_due(self, timestamp: int) -> int:
+        """Return a time such that earlier watermarks do not matter to a record: none of its windows is due by them."""
+        return timestamp
+
+    def late_from(self, timestamp: int) -> int | None:
+        """Return the watermark from which on a record is late whatever else comes; None if that is not known."""
+        return None
+
     def process_watermark(self, timestamp_ms: int) -> None:
         """Fire what is due, hand on the results, then the watermark."""
         if timestamp_ms > self.watermark_ms:
@@ -265,6 +299,16 @@ class TimedWindowOperator(WindowOperator):
 
     @abstractmethod
     def _next_due(self) -> int | None: ...
+
+    def next_due(self) -> int | None:
+        """Return when the next window is due, or None."""
+        return self._next_due()
+
+    def add_late(self, value: Any, timestamp: int) -> None:
+        """Hand on a late record; its key is asked for, as of any other."""
+        self._keys([value])
+        self._add_late(value, timestamp)
+        self._flush()
 
     def _fire(self, window: TimeWindow, accumulators: Iterable[tuple[Any, Any]], *, shared: bool) -> None:
         """Fire a window; `shared` tells that the accumulators are still in use afterwards."""

@@ -11,6 +11,7 @@ from millstream.operators.own_entries import TouchedPanes, touched_panes
 from millstream.operators.values import ATOMIC, copy_of
 from millstream.operators.windowing.base import DueTimes, TimedWindowOperator
 from millstream.operators.windowing.folds import Pane, Rows
+from millstream.operators.windowing.runs import first_end
 from millstream.state.snapshots import Entries, StateChanges
 
 __all__ = ["PANES", "PaneOperator"]
@@ -82,6 +83,15 @@ class PaneOperator(TimedWindowOperator):
         for start, pane in panes.items():
             if pane:
                 self._pane(start).update(pane)
+
+    def first_due(self, timestamp: int) -> int:
+        """Return the last millisecond of the record's window that ends first."""
+        return first_end(timestamp, self._size_ms, self._slide_ms, self._offset_ms) - 1
+
+    def late_from(self, timestamp: int) -> int:
+        """Return when the record's last window is kept no longer; without windows, when its own time is over."""
+        newest = timestamp - (timestamp - self._offset_ms) % self._slide_ms
+        return max(newest + self._size_ms - 1, timestamp) + self._lateness_ms
 
     def _add_batch(self, values: list[Any], timestamps: list[int]) -> None:
         size, slide, offset = self._size_ms, self._slide_ms, self._offset_ms

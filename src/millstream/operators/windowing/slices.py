@@ -24,6 +24,7 @@ from millstream.operators.own_entries import TouchedPanes, touched_panes
 from millstream.operators.windowing.base import DueTimes, TimedWindowOperator
 from millstream.operators.windowing.folds import Pane
 from millstream.operators.windowing.running import RunningWindows
+from millstream.operators.windowing.runs import first_end
 from millstream.state.snapshots import Entries, StateChanges
 
 __all__ = ["SLICES", "SliceOperator"]
@@ -98,6 +99,15 @@ class SliceOperator(TimedWindowOperator):
             by_key = self._parts_by_key(window)
             panes[window] = {key: self._fold.combine(parts) for key, parts in by_key.items()}
         return self._passed_ms, panes
+
+    def first_due(self, timestamp: int) -> int:
+        """Return the last millisecond of the record's window that ends first."""
+        return first_end(timestamp, self._size_ms, self._slide_ms, self._offset_ms) - 1
+
+    def late_from(self, timestamp: int) -> int:
+        """Return when the record's last window is kept no longer; without windows, when its own time is over."""
+        newest = timestamp - (timestamp - self._offset_ms) % self._slide_ms
+        return max(newest + self._size_ms - 1, timestamp) + self._lateness_ms
 
     def _add_batch(self, values: list[Any], timestamps: list[int]) -> None:
         keys, starts, touched = self._keys(values), self._slice_starts(timestamps), self._touched

@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from millstream.common.batch import Marks
 from millstream.common.types import Row
 from millstream.operators.base import OperatorReport, OwnEntries, RestoreScope
 from millstream.operators.windowing.base import WindowOperator
@@ -59,6 +60,18 @@ class SlidingReduceOperator(WindowOperator):
         if self._sample is not None:
             self._try(self._sample, values)
         self.chosen.process_batch(values, timestamps)
+
+    def process_marked(
+        self,
+        values: list[Any],
+        timestamps: list[int] | None,
+        marks: Marks,
+        reach: Callable[[int], bool],
+    ) -> int | None:
+        """Hand a batch on with the watermarks between its records, once the trial is over."""
+        if self._sample is not None:
+            return super().process_marked(values, timestamps, marks, reach)
+        return self.chosen.process_marked(values, timestamps, marks, reach)
 
     def process_watermark(self, timestamp_ms: int) -> None:
         """Hand a watermark on."""

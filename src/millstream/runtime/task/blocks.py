@@ -13,7 +13,7 @@ from typing import Any
 
 import cloudpickle
 
-from millstream.common.batch import IDLE, Batch, Element, StreamStatus, Watermark
+from millstream.common.batch import IDLE, Batch, Element, Marks, StreamStatus, Watermark
 from millstream.common.errors import NotSerializableError, shorten
 from millstream.common.types import rows_of, unpack_rows
 
@@ -65,25 +65,33 @@ def decode_elements(payload: bytes) -> list[Element]:
 
 def _plain(element: Element) -> Any:
     if isinstance(element, Batch):
-        values, stamps = element
-        raw = None if stamps is None else array("q", stamps).tobytes()
-        rows = unpack_rows(values)
-        return (values, raw) if rows is None else (rows, raw, True)
+        stamps = None if element.timestamps is None else _column(element.timestamps)
+        marks = None if element.marks is None else tuple(map(_column, element.marks))
+        rows = unpack_rows(element.values)
+        return (element.values, stamps, marks) if rows is None else (rows, stamps, marks, True)
     if isinstance(element, Watermark):
         return element.timestamp_ms
     return element is IDLE
 
 
+def _column(numbers: list[int]) -> bytes:
+    return array("q", numbers).tobytes()
+
+
+def _numbers(column: bytes) -> list[int]:
+    numbers = array("q")
+    numbers.frombytes(column)
+    return numbers.tolist()
+
+
 def _element(item: Any) -> Element:
     if type(item) is tuple:
-        values, raw = item[:2]
-        if len(item) == 3:
-            values = rows_of(*values)
-        if raw is None:
-            return Batch(values)
-        stamps = array("q")
-        stamps.frombytes(raw)
-        return Batch(values, stamps.tolist())
+        values, stamps, marks = item[:3]
+        return Batch(
+            rows_of(*values) if len(item) == 4 else values,
+            None if stamps is None else _numbers(stamps),
+            None if marks is None else Marks(*map(_numbers, marks)),
+        )
     if type(item) is bool:
         return StreamStatus.IDLE if item else StreamStatus.ACTIVE
     return Watermark(item)

@@ -23,11 +23,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from millstream.common.batch import ACTIVE, IDLE, Batch, Element, StreamStatus, Watermark
+from millstream.common.batch import ACTIVE, IDLE, Batch, Element, Marks, StreamStatus, Watermark
 from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import BatchHandler
 from millstream.operators.budget import WorkBudget
 from millstream.operators.values import cut
+from millstream.runtime.task.measures import MarkedHandler
 
 __all__ = ["ChannelId", "ChannelMerger"]
 
@@ -117,6 +118,8 @@ class ChannelMerger:
         aligned: Channels of which nothing waits when a checkpoint is made.
         advance: Called in the place of `on_watermark` where it may take its time: returns False if there was no room in
             the epoch for all that is due then, and is called again in the next one, before anything else.
+        marked: Takes batches with watermarks between their records whole, where there is only one channel: its
+            watermarks are the subtask's own. Else they are cut there, and take their turn.
     """
 
     def __init__(
@@ -128,7 +131,9 @@ class ChannelMerger:
         budget: WorkBudget | None = None,
         aligned: Collection[ChannelId] = (),
         advance: Callable[[int], bool] | None = None,
+        marked: MarkedHandler | None = None,
     ) -> None:
+        self._marked = marked if len(channels) == 1 else None
         self._advance_some = advance
         self._aligning = False
         self._aligned = frozenset(aligned)
@@ -250,7 +255,11 @@ class ChannelMerger:
         while elements:
             element = elements[0]
             if isinstance(element, Batch):
-                if not self._process(handler, elements, channel.edge_id):
+                if element.marks is not None:
+                    done = self._process_marked(channel, elements)
+                else:
+                    done = self._process(handler, elements, channel.edge_id)
+                if not done:
                     return False
                 continue
             elements.popleft()
@@ -271,7 +280,7 @@ class ChannelMerger:
         """
         batch = elements.popleft()
         assert isinstance(batch, Batch)
-        values, timestamps = batch
+        values, timestamps, _ = batch
         count, start = len(values), 0
         while start < count:
             granted = count if self._budget is None else self._budget.take(count - start, edge_id)
@@ -285,6 +294,46 @@ class ChannelMerger:
             handler(cut(values, start, stop), timestamps and timestamps[start:stop])
             start = stop
         return True
+
+    def _process_marked(self, channel: ChannelId, elements: deque[Element]) -> bool:
+        """Process the batch in front, which has watermarks between its records; as `_process` does."""
+        batch = elements.popleft()
+        assert isinstance(batch, Batch) and batch.marks is not None
+        values, timestamps, marks = batch
+        behind = marks.watermarks[0] <= self._combined
+        process, advance = self._marked, self._advance_some
+        if process is None or advance is None or self._aligning or behind or self._input_of[channel].idle:
+            elements.extendleft(reversed(_pieces(batch)))
+            return True
+        granted = count = len(values)
+        if count and self._budget is not None:
+            granted = self._budget.take(count, channel.edge_id)
+            if not granted:
+                elements.appendleft(batch)
+                return False
+        if granted < count:
+            rest = marks.part(granted, count)
+            elements.appendleft(Batch(values[granted:], timestamps and timestamps[granted:], rest))
+            values, timestamps = cut(values, 0, granted), timestamps and timestamps[:granted]
+            part = marks.part(0, granted)
+            if part is None:
+                self._handlers[channel](values, timestamps)
+                return True
+            marks = part
+        stopped_at = process(values, timestamps, marks, advance)
+        self._reached(channel, marks.watermarks[:stopped_at])
+        if stopped_at is not None:
+            self._due = marks.watermarks[stopped_at]
+            self._watermarks[channel] = self._due
+            self._input_of[channel].advance(channel, self._due)
+            elements.extendleft(reversed(_pieces_behind(values, timestamps, marks, stopped_at)))
+        return self._due is None
+
+    def _reached(self, channel: ChannelId, watermarks: list[int]) -> None:
+        """Take note of watermarks of the only channel, which the subtask has reached."""
+        if watermarks:
+            self._watermarks[channel] = self._combined = watermarks[-1]
+            self._input_of[channel].advance(channel, watermarks[-1])
 
     def _combine(self) -> None:
         active = [source.combined for source in self._inputs if not source.idle]
@@ -320,3 +369,31 @@ class ChannelMerger:
         self._combine()
         if are_idle != were_idle:
             self._on_status(IDLE if are_idle else ACTIVE)
+
+
+def _pieces(batch: Batch) -> list[Element]:
+    """Return a batch with watermarks between its records as batches and watermarks."""
+    values, timestamps, marks = batch
+    assert marks is not None
+    pieces: list[Element] = []
+    start = 0
+    for position, watermark_ms in zip(*marks, strict=True):
+        if position > start:
+            pieces.append(Batch(values[start:position], timestamps and timestamps[start:position]))
+            start = position
+        pieces.append(Watermark(watermark_ms))
+    if start < len(values):
+        pieces.append(Batch(values[start:], timestamps and timestamps[start:]))
+    return pieces
+
+
+def _pieces_behind(
+    values: list[Any], timestamps: list[int] | None, marks: Marks, index: int
+) -> list[Element]:
+    """Return what of a batch is behind one of its watermarks."""
+    start = marks.positions[index]
+    left = Marks(
+        [position - start for position in marks.positions[index + 1 :]], marks.watermarks[index + 1 :]
+    )
+    rest = Batch(values[start:], timestamps and timestamps[start:], left if left.positions else None)
+    return [rest] if rest.values or rest.marks else []

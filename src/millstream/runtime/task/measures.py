@@ -6,21 +6,34 @@ Counting costs one addition for each batch; nothing is reported that has not cha
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import cloudpickle
 
 from millstream.common.accumulators import Accumulator
+from millstream.common.batch import Marks
 from millstream.common.errors import NotSerializableError
 from millstream.common.metrics import MetricKind, MetricName, MetricValue
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.operators.base import BatchHandler, Operator, OperatorReport
 
-__all__ = ["CURRENT_INPUT_WATERMARK", "RECORDS_IN", "RECORDS_OUT", "OperatorMeasures", "counted"]
+__all__ = [
+    "CURRENT_INPUT_WATERMARK",
+    "RECORDS_IN",
+    "RECORDS_OUT",
+    "MarkedHandler",
+    "OperatorMeasures",
+    "counted",
+    "counted_marked",
+]
 
 RECORDS_IN = MetricName(("numRecordsIn",))
 RECORDS_OUT = MetricName(("numRecordsOut",))
 CURRENT_INPUT_WATERMARK = MetricName(("currentInputWatermark",))
+
+MarkedHandler = Callable[[list[Any], "list[int] | None", Marks, Callable[[int], bool]], "int | None"]
+"""An operator's `process_marked`."""
 
 _LARGE_BYTES = 65_536
 _LARGE_INTERVAL_MS = 1_000
@@ -32,6 +45,20 @@ def counted(operator: Operator, handler: BatchHandler) -> BatchHandler:
     def count(values: list[Any], timestamps: list[int] | None) -> None:
         operator.records_in += len(values)
         handler(values, timestamps)
+
+    return count
+
+
+def counted_marked(operator: Operator) -> MarkedHandler:
+    """Return an operator's `process_marked` with the records that it processed counted as its input."""
+
+    def count(
+        values: list[Any], timestamps: list[int] | None, marks: Marks, reach: Callable[[int], bool]
+    ) -> int | None:
+        total = len(values)
+        stopped_at = operator.process_marked(values, timestamps, marks, reach)
+        operator.records_in += total if stopped_at is None else marks.positions[stopped_at]
+        return stopped_at
 
     return count
 

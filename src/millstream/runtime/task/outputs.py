@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from millstream.common.batch import Batch, Element, StreamStatus, Watermark
+from millstream.common.batch import Batch, Element, Marks, StreamStatus, Watermark
 from millstream.common.time import MAX_TIMESTAMP
 from millstream.graph.job_graph import JobEdge
 from millstream.operators.base import BatchHandler, Operator, Output
@@ -14,10 +16,13 @@ from millstream.operators.values import copies, cut
 from millstream.operators.weight import estimate_bytes
 from millstream.runtime.task.blocks import Block, encode_elements
 from millstream.runtime.task.failures import guarded
-from millstream.runtime.task.measures import counted
+from millstream.runtime.task.measures import counted, counted_marked
 
 __all__ = ["ChainOutput", "ExchangeWriter"]
 
+
+MarkedReader = Callable[[list[Any], "list[int] | None", Marks], object]
+"""Takes a batch with watermarks between its records."""
 
 _LOOK_RECORDS = 16_384
 _MOST_JOINED = 4_096
@@ -53,18 +58,47 @@ class ExchangeWriter:
     def batch(self, values: list[Any], timestamps: list[int] | None) -> None:
         """Deal a batch to its targets."""
         for target, part, stamps in self._selector.split(values, timestamps):
-            elements = self._elements[target]
-            last = elements[-1] if elements else None
-            if (
-                isinstance(last, Batch)
-                and (last.timestamps is None) == (stamps is None)
-                and len(last.values) + len(part) <= _MOST_JOINED
-            ):
-                last.values.extend(part)
-                if stamps is not None and last.timestamps is not None:
-                    last.timestamps.extend(stamps)
-            else:
-                elements.append(Batch(part, stamps))
+            self._gather(target, part, stamps)
+        self._note(values)
+
+    def marked(self, values: list[Any], timestamps: list[int] | None, marks: Marks) -> None:
+        """Deal a batch with watermarks between its records to its targets: each gets all of the watermarks."""
+        without = set(self._elements)
+        if values:
+            for target, part, places in self._selector.split(values, list(range(len(values)))):
+                assert places is not None
+                stamps = None if timestamps is None else [timestamps[place] for place in places]
+                self._gather(target, part, stamps, _marks_between(places, marks))
+                without.discard(target)
+            self._note(values)
+        for target in without:
+            self._mark(target, marks.watermarks[-1])
+
+    def _gather(
+        self, target: int, part: list[Any], stamps: list[int] | None, marks: Marks | None = None
+    ) -> None:
+        elements = self._elements[target]
+        last = elements[-1] if elements else None
+        if (
+            not isinstance(last, Batch)
+            or (last.timestamps is None) != (stamps is None)
+            or len(last.values) + len(part) > _MOST_JOINED
+        ):
+            elements.append(Batch(part, stamps, marks))
+            return
+        if marks is not None:
+            if last.marks is None:
+                elements[-1] = last = last._replace(marks=Marks([], []))
+            before, gathered = len(last.values), last.marks
+            assert gathered is not None
+            gathered.positions.extend([before + position for position in marks.positions])
+            gathered.watermarks.extend(marks.watermarks)
+        last.values.extend(part)
+        if stamps is not None and last.timestamps is not None:
+            last.timestamps.extend(stamps)
+
+    def _note(self, values: list[Any]) -> None:
+        """Take note of what was gathered, and let the epoch end if it is much."""
         self._newest = values
         self._unweighed += len(values)
         if self._unweighed >= _LOOK_RECORDS and self._budget is not None:
@@ -80,12 +114,15 @@ class ExchangeWriter:
 
     def watermark(self, timestamp_ms: int) -> None:
         """Send a watermark to every target; it replaces one that nothing followed."""
-        mark = Watermark(timestamp_ms)
-        for elements in self._elements.values():
-            if elements and isinstance(elements[-1], Watermark):
-                elements[-1] = mark
-            else:
-                elements.append(mark)
+        for target in self._elements:
+            self._mark(target, timestamp_ms)
+
+    def _mark(self, target: int, timestamp_ms: int) -> None:
+        elements = self._elements[target]
+        if elements and isinstance(elements[-1], Watermark):
+            elements[-1] = Watermark(timestamp_ms)
+        else:
+            elements.append(Watermark(timestamp_ms))
 
     def status(self, status: StreamStatus) -> None:
         """Send a change of status to every target."""
@@ -115,20 +152,29 @@ class ChainOutput(Output):
     def __init__(self, budget: WorkBudget | None = None) -> None:
         self._budget = budget
         self._batch: list[BatchHandler] = []
+        self._marked: list[MarkedReader] = []
+        self._aside: list[Callable[[int], None]] = []
         self._side: dict[str, list[BatchHandler]] = {}
         self._watermark: list[Callable[[int], None]] = []
         self._status: list[Callable[[StreamStatus], None]] = []
 
     def add_operator(self, operator: Operator, name: str, side_output: str | None) -> None:
         """Have an operator chained behind; `name` is noted on what it raises."""
-        handler = guarded(counted(operator, operator.process_batch), name)
-        self._add(handler if self._budget is None else _InSlices(handler, self._budget), side_output)
-        self._watermark.append(guarded(operator.process_watermark, name))
+        handler: BatchHandler = guarded(counted(operator, operator.process_batch), name)
+        marked: MarkedReader = guarded(
+            partial(counted_marked(operator), reach=operator.reach_watermark), name
+        )
+        if self._budget is not None:
+            handler = in_slices = _InSlices(handler, marked, self._budget)
+            marked = in_slices.marked
+        advance = guarded(operator.process_watermark, name)
+        self._add(handler, marked, advance, side_output)
+        self._watermark.append(advance)
         self._status.append(guarded(operator.process_status, name))
 
     def add_exchange(self, writer: ExchangeWriter, side_output: str | None) -> None:
         """Have output gathered for other subtasks."""
-        self._add(writer.batch, side_output)
+        self._add(writer.batch, writer.marked, writer.watermark, side_output)
         self._watermark.append(writer.watermark)
         self._status.append(writer.status)
 
@@ -141,10 +187,18 @@ class ChainOutput(Output):
 
         self._watermark.insert(0, at_end)
 
-    def _add(self, handler: BatchHandler, side_output: str | None) -> None:
+    def _add(
+        self,
+        handler: BatchHandler,
+        marked: MarkedReader,
+        advance: Callable[[int], None],
+        side_output: str | None,
+    ) -> None:
         if side_output is None:
             self._batch.append(handler)
+            self._marked.append(marked)
         else:
+            self._aside.append(advance)
             self._side.setdefault(side_output, []).append(handler)
 
     def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
@@ -152,6 +206,17 @@ class ChainOutput(Output):
         if values:
             self.records_out += len(values)
             _fan_out(self._batch, values, timestamps)
+
+    def emit_marked(self, values: list[Any], timestamps: list[int] | None, marks: Marks) -> None:
+        """Hand on a batch with watermarks between its records; readers of side outputs get those only."""
+        self.records_out += len(values)
+        for marked in self._marked[1:]:
+            marked(copies(values), None if timestamps is None else list(timestamps), marks)
+        if self._marked:
+            self._marked[0](values, timestamps, marks)
+        for advance in self._aside:
+            for watermark_ms in marks.watermarks:
+                advance(watermark_ms)
 
     def emit_side(self, tag_id: str, values: list[Any], timestamps: list[int] | None) -> None:
         """Hand a batch to a side output."""
@@ -177,9 +242,10 @@ class _InSlices:
     thousand in front of a slow map, windows in front of a slow sink.
     """
 
-    __slots__ = ("_budget", "_handler", "_size")
+    __slots__ = ("_budget", "_handler", "_marked", "_size")
 
-    def __init__(self, handler: BatchHandler, budget: WorkBudget) -> None:
+    def __init__(self, handler: BatchHandler, marked: MarkedReader, budget: WorkBudget) -> None:
+        self._marked = marked
         self._handler = handler
         self._budget = budget
         self._size = 1
@@ -199,12 +265,44 @@ class _InSlices:
             if start < count:
                 self._budget.reach_safe_point()
 
+    def marked(self, values: list[Any], timestamps: list[int] | None, marks: Marks) -> None:
+        """Hand on a batch with watermarks between its records."""
+        now, count, start = self._budget.now, len(values), 0
+        if not count:
+            self._marked(values, timestamps, marks)
+        while start < count:
+            stop, began = min(start + self._size, count), now()
+            part, stamps, between = values, timestamps, marks.part(start, stop)
+            if stop - start < count:
+                part, stamps = cut(values, start, stop), timestamps and timestamps[start:stop]
+            if between is None:
+                self._handler(part, stamps)
+            else:
+                self._marked(part, stamps, between)
+            self._adapt(stop - start, now() - began)
+            start = stop
+            if start < count:
+                self._budget.reach_safe_point()
+
     def _adapt(self, done: int, took_s: float) -> None:
         if took_s < _SLICE_S / 2:
             if done == self._size:
                 self._size = min(4 * done, _LARGEST_SLICE)
         elif took_s > 2 * _SLICE_S:
             self._size = max(1, int(done * _SLICE_S / took_s))
+
+
+def _marks_between(places: list[int], marks: Marks) -> Marks:
+    """Return the watermarks between some of a batch's records; of those in one place only the last counts.
+
+    Args:
+        places: Of the records, in the batch that the watermarks are of; ascending.
+        marks: The watermarks.
+    """
+    between = {
+        bisect_left(places, position): watermark_ms for position, watermark_ms in zip(*marks, strict=True)
+    }
+    return Marks(list(between), list(between.values()))
 
 
 def _fan_out(handlers: list[BatchHandler], values: list[Any], timestamps: list[int] | None) -> None:

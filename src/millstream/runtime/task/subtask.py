@@ -27,7 +27,7 @@ from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.failures import describing, guarded
 from millstream.runtime.task.held_input import Recovered, add_held_input, restore_held_input
 from millstream.runtime.task.load import SubtaskLoad
-from millstream.runtime.task.measures import OperatorMeasures, counted
+from millstream.runtime.task.measures import OperatorMeasures, counted, counted_marked
 from millstream.runtime.task.origin import ORIGIN
 from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
 from millstream.runtime.task.report import EpochHeader, SourceWork
@@ -179,6 +179,7 @@ class Subtask:
             self.budget,
             self._broadcast_channels(job_graph),
             None if self._deployment.batch else guarded(head.advance_watermark, node.name),
+            guarded(counted_marked(head), node.name),
         )
 
     def _broadcast_channels(self, job_graph: JobGraph) -> list[ChannelId]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.common.batch import ACTIVE, IDLE, Batch, Watermark
+from millstream.common.batch import ACTIVE, IDLE, Batch, Marks, Watermark
 from millstream.common.errors import NotSerializableError
 from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.types import Row, RowKind, rows_of
@@ -24,9 +24,15 @@ BATCHES_OF_ROWS = NAMES.flatmap(
         lambda tuples: Batch(rows_of(names, tuples), list(range(len(tuples))))
     )
 )
+MARKED = st.builds(
+    lambda batch, pairs: batch._replace(marks=Marks(*map(list, zip(*pairs, strict=True)))),
+    STAMPED | BATCHES_OF_ROWS,
+    st.lists(st.tuples(st.integers(0, 9), TIMES), min_size=1),
+)
 ELEMENTS = st.lists(
     STAMPED
     | BATCHES_OF_ROWS
+    | MARKED
     | st.lists(VALUES | ROWS).map(Batch)
     | TIMES.map(Watermark)
     | st.sampled_from([IDLE, ACTIVE])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.common.batch import ACTIVE, IDLE, Batch, Watermark
+from millstream.common.batch import ACTIVE, IDLE, Batch, Marks, Watermark
 from millstream.common.time import MAX_TIMESTAMP
 from millstream.operators.budget import EpochLimits, WorkBudget
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
@@ -255,3 +255,91 @@ def test_what_is_behind_a_watermark_waits_until_all_that_it_fires_has_had_room()
     merger.run({})
     assert log == [[1], (5, False), (5, False), (5, True), [2]]
     assert merger.held == 0
+
+
+class Marked:
+    """Merges batches with watermarks between their records; each call is a line, `!` where there was no room."""
+
+    def __init__(self, channels: dict[ChannelId, int], full: set[int] = frozenset()) -> None:
+        self.calls: list[str] = []
+        self._full = set(full)
+        self.budget = WorkBudget()
+        self.merger = ChannelMerger(
+            channels,
+            [lambda values, timestamps: self.calls.append(" ".join(values))] * (1 + max(channels.values())),
+            lambda mark: self.calls.append(f"W{mark}"),
+            lambda status: self.calls.append("idle" if status is IDLE else "active"),
+            self.budget,
+            advance=self._advance,
+            marked=self._process,
+        )
+
+    def _advance(self, mark: int) -> bool:
+        full = mark in self._full
+        self._full.discard(mark)
+        self.calls.append(f"W{mark}!" if full else f"W{mark}")
+        return not full
+
+    def _process(self, values, timestamps, marks, reach):
+        words, start = [], 0
+        for index, (position, mark) in enumerate(zip(*marks, strict=True)):
+            words += values[start:position]
+            start = position
+            if mark in self._full:
+                self.calls.append(" ".join(words))
+                assert not reach(mark)
+                return index
+            words.append(f"W{mark}")
+        self.calls.append(" ".join([*words, *values[start:]]))
+        return None
+
+    def run(self, most: int | None = None, **lines: str) -> list[str]:
+        """Run one epoch of at most so many records; return what was called."""
+        self.budget.begin(EpochLimits(records=most))
+        self.merger.run({{"a": A, "b": B}[name]: [one_batch(line)] for name, line in lines.items()})
+        taken, self.calls[:] = list(self.calls), []
+        return taken
+
+
+def one_batch(line: str) -> Batch:
+    values, marks = [], Marks([], [])
+    for word in line.split():
+        if word[0] == "W":
+            marks.positions.append(len(values))
+            marks.watermarks.append(int(word[1:]))
+        else:
+            values.append(word)
+    return Batch(values, list(range(len(values))), marks if marks.positions else None)
+
+
+def warm(channels, full=frozenset()):
+    """Return a merger that begins several records at once."""
+    merger = Marked(channels, full)
+    merger.run(a="p q r s t u v w")
+    return merger
+
+
+def test_batch_of_the_only_channel_comes_whole_with_the_watermarks_between_its_records():
+    one = warm({A: 0})
+    assert one.run(a="x W1 y z W2 W3 v") == ["x W1 y z W2 W3 v"]
+    assert one.merger.snapshot()[0][0] == 3
+
+
+def test_what_has_no_room_waits_with_the_watermarks_behind_it():
+    one = warm({A: 0})
+    assert one.run(3, a="x W1 W2 y z W3 v W4") == ["x W1 W2 y z W3"]
+    assert one.merger.held == 1
+    assert one.run() == ["v W4"]
+
+
+def test_watermark_for_which_there_is_no_room_is_reached_before_what_is_behind_it():
+    one = warm({A: 0}, full={2})
+    assert one.run(a="x W1 y W2 W3 z W4") == ["x W1 y", "W2!"]
+    assert one.merger.held == 2
+    assert one.run() == ["W2", "W3 z W4"]
+    assert one.merger.snapshot()[0][0] == 4
+
+
+def test_batches_of_several_channels_are_cut_and_take_their_turn():
+    two = Marked({A: 0, B: 0})
+    assert two.run(a="x W2 y W5", b="v W3 w W4") == ["x", "v", "W2", "y", "W3", "w", "W4"]
