@@ -13,6 +13,7 @@ from millstream.common.errors import NotSupportedError
 from millstream.runtime.job.cancel import GRACE_S, INTERRUPT_AGAIN_S, CancelWatch
 from millstream.runtime.job.executor import Executor
 from millstream.runtime.job.queryable import SlotQuestion
+from millstream.runtime.slot.garbage import RareCollections
 from millstream.runtime.slot.tasks import SlotTasks
 from millstream.runtime.slot.workspace import Workspace, open_workspace, workspace_name
 from millstream.runtime.task.blocks import Block
@@ -22,6 +23,8 @@ from millstream.runtime.task.interrupting import ThreadInterrupter
 from millstream.runtime.task.report import EpochHeader, SlotReport
 
 __all__ = ["LocalExecutor"]
+
+_COLLECTIONS = RareCollections()  # of the process, as what it steers
 
 
 class LocalExecutor(Executor):
@@ -34,6 +37,7 @@ class LocalExecutor(Executor):
         self._interrupter = ThreadInterrupter()
         self._cancel_watch: CancelWatch | None = None
         self._abandoned = False
+        self._collects_rarely = False
 
     def deploy(self, deployment: Deployment) -> None:
         """Build the slots, each from its own copy of the job, and open them."""
@@ -48,6 +52,8 @@ class LocalExecutor(Executor):
         )
         self._cancel_watch.start()
         self._interrupter.run(partial(self._open, payload, cached_files, deployment.plan.slots))
+        self._collects_rarely = True
+        _COLLECTIONS.begin()
 
     def _open(self, payload: bytes, cached_files: dict[str, str], slots: int) -> None:
         for slot in range(slots):
@@ -73,6 +79,9 @@ class LocalExecutor(Executor):
         if self._cancel_watch is not None:
             self._cancel_watch.stop()
         slots, self._slots = self._slots, []
+        if self._collects_rarely:
+            self._collects_rarely = False
+            _COLLECTIONS.end()
         try:
             call_all(partial(tasks.close, completed_checkpoint) for tasks in slots)
         finally:

@@ -11,7 +11,6 @@ its address, pickled and in hexadecimal digits, or what went wrong.
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import queue
@@ -34,6 +33,7 @@ from millstream.runtime.job.cancel import GRACE_S, INTERRUPT_AGAIN_S, CancelWatc
 from millstream.runtime.slot.capture import capture_output
 from millstream.runtime.slot.core import SlotCore
 from millstream.runtime.slot.doors import Doors, name_slot
+from millstream.runtime.slot.garbage import collect_rarely
 from millstream.runtime.slot.tasks import SlotTasks
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, receive, send
 from millstream.runtime.slot.workspace import Workspace, open_workspace
@@ -135,9 +135,7 @@ class _Process:
             self._serve_end_only()
             return
         self._rest()
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(200_000, 20, 50)
+        collect_rarely()
         work.done.put(Answer(logs=self._take_logs()))
         self._serve(tasks, core)
 

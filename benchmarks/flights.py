@@ -1,0 +1,310 @@
+"""The flights job beside a loop written by hand that does all of it on one core.
+
+    python benchmarks/flights.py [--times 10] [--rounds 3] [--targets local local[2]] [--before SRC] [--write]
+
+Both read the same CSV file, keep the same one-hour windows by carrier, part with late and cancelled flights, and write
+the same 365 Parquet files. The loop uses `csv.reader`, dicts and pyarrow and knows no failures, no state, no other
+core. `--times 10` has each flight ten times in a row: ten times the records, the same windows and files. `--before` is
+the directory `src` of another checkout, which runs the same job in turns with this one.
+
+Each run is a process of its own. Wall time is that of the job, from `execute()` to its end; processor time is that of
+every process that takes part (slots, Spark's JVM and its workers), from a session that is started to the job's end.
+What they give is compared: rows, flights and delays of the windows, late rows, cancelled lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+HERE = Path(__file__).resolve().parents[1]
+RESULTS = HERE / "benchmarks" / "results" / "flights.md"
+MARK = "MILLSTREAM_BENCHMARK"
+LOOP = "loop by hand"
+EPOCH = datetime(1970, 1, 1)
+HOUR_MS = 3_600_000
+BOUND_MS = 2 * HOUR_MS
+SAMPLE_S = 0.05
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one run took, in seconds, and what it gave."""
+
+    wall: float
+    processor: float
+    totals: tuple[int, ...]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--times", type=int, default=1, help="how often each flight comes")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--targets", nargs="*", default=["local", "local[2]"])
+    parser.add_argument("--before", type=Path, metavar="SRC", help="src of another checkout")
+    parser.add_argument("--write", action="store_true", help=f"add the table to {RESULTS}")
+    parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        _work(*arguments.worker)
+        return
+    with tempfile.TemporaryDirectory(prefix="millstream-flights-") as directory:
+        page = _measure(Path(directory), arguments)
+    print(page)
+    if arguments.write:
+        RESULTS.write_text((RESULTS.read_text() if RESULTS.exists() else _HEADING) + "\n" + page)
+
+
+def _measure(directory: Path, arguments: argparse.Namespace) -> str:
+    source = _input(directory, arguments.times)
+    runs: dict[str, tuple[str, Path]] = {LOOP: ("loop", HERE / "src")}
+    for target in arguments.targets:
+        if arguments.before is not None:
+            runs[f"{target}, before"] = (target, arguments.before.resolve())
+        runs[target] = (target, HERE / "src")
+    seen: dict[str, list[Figures]] = {name: [] for name in runs}
+    for number in range(arguments.rounds):
+        for name in list(runs)[:: (-1) ** number]:
+            seen[name].append(_run(directory, source, *runs[name]))
+            print(f"{name}: {seen[name][-1]}", file=sys.stderr)
+    totals = {figures.totals for each in seen.values() for figures in each}
+    if len(totals) != 1:
+        raise SystemExit(f"the runs gave different results: {seen}")
+    return _table(seen, arguments.times, arguments.rounds)
+
+
+def _input(directory: Path, times: int) -> Path:
+    sys.path.insert(0, str(HERE / "examples"))
+    import flights_data
+
+    source = flights_data.prepare(HERE / "out" / "flights" / "input")
+    if times == 1:
+        return source
+    target = directory / "flights.csv"
+    with source.open(encoding="utf-8") as lines, target.open("w", encoding="utf-8") as stream:
+        stream.write(next(lines))
+        for line in lines:
+            stream.write(line * times)
+    return target
+
+
+def _run(directory: Path, source: Path, target: str, code: Path) -> Figures:
+    """Run once, in processes of its own."""
+    output = directory / "out"
+    mark = uuid.uuid4().hex
+    environment = {**os.environ, "PYTHONPATH": str(code), MARK: mark}
+    command = [sys.executable, __file__, "--worker", target, str(source), str(output)]
+    with _Processors(mark) as processors:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed\n{done.stdout}\n{done.stderr}")
+    wall = json.loads(done.stdout.splitlines()[-1])["wall"]
+    totals = _totals(output)
+    shutil.rmtree(output)
+    return Figures(wall, processors.seconds, totals)
+
+
+class _Processors:
+    """Adds up the processor time of all processes that have a mark in their environment."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = f"{MARK}={mark}".encode()
+        self._marked: dict[str, bool] = {}
+        self._ticks: dict[str, int] = {}
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._look_on)
+
+    @property
+    def seconds(self) -> float:
+        return sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK")
+
+    def __enter__(self) -> _Processors:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _look_on(self) -> None:
+        while not self._end.wait(SAMPLE_S):
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                if self._is_marked(pid):
+                    self._look(pid)
+
+    def _is_marked(self, pid: str) -> bool:
+        if pid not in self._marked:
+            try:
+                self._marked[pid] = self._mark in Path("/proc", pid, "environ").read_bytes()
+            except OSError:  # another user's, or gone
+                return False
+        return self._marked[pid]
+
+    def _look(self, pid: str) -> None:
+        try:
+            fields = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # gone
+            return
+        self._ticks[pid] = int(fields[11]) + int(fields[12])
+
+
+def _totals(output: Path) -> tuple[int, ...]:
+    hours = ds.dataset(output / "hours", format="parquet", partitioning="hive").to_table()
+    late = sum(pq.read_metadata(path).num_rows for path in (output / "late").glob("*.parquet"))
+    cancelled = sum(len(path.read_text().splitlines()) for path in (output / "cancelled").glob("*"))
+    sums = [pc.sum(hours[name]).as_py() for name in ("flights", "total_delay", "max_delay", "delayed")]
+    return hours.num_rows, *sums, late, cancelled
+
+
+def _work(target: str, source: str, output: str) -> None:
+    began = time.perf_counter()
+    if target == "loop":
+        by_hand(Path(source), Path(output))
+        wall = time.perf_counter() - began
+    else:
+        wall = _job(target, Path(source), Path(output))
+    print(json.dumps({"wall": wall}))
+
+
+def _job(target: str, source: Path, output: Path) -> float:
+    sys.path.insert(0, str(HERE / "examples"))
+    import flights
+    import flights_report
+
+    from millstream.common import Configuration
+    from millstream.datastream import StreamExecutionEnvironment
+
+    configuration = Configuration.from_dict({"execution.target": target})
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(int(target[6:-1]) if "[" in target else 1)
+    output.mkdir(parents=True)
+    results = flights_report.Results(output)
+    flights.build_job(env, source, results, follow=False)
+    began = time.perf_counter()
+    env.execute("flights")
+    return time.perf_counter() - began
+
+
+def by_hand(source: Path, output: Path) -> None:
+    """Do what the job does, on one core."""
+    windows: dict[int, dict[str, list[int]]] = {}
+    days: dict[str, list[tuple[Any, ...]]] = {}
+    late: list[tuple[Any, ...]] = []
+    cancelled: list[str] = []
+    latest = watermark = -(2**63)
+
+    def fire(until: int) -> None:
+        for start in sorted(start for start in windows if start + HOUR_MS - 1 <= until):
+            hour = EPOCH + timedelta(milliseconds=start)
+            rows = days.setdefault(f"day={hour:%Y-%m-%d}", [])
+            rows.extend((carrier, hour, *sums) for carrier, sums in windows.pop(start).items())
+
+    millisecond = timedelta(milliseconds=1)
+    due = 2**63
+    with source.open(newline="", encoding="utf-8") as stream:
+        lines = csv.reader(stream)
+        next(lines)
+        for scheduled, delayed, carrier, flight, origin, dest in lines:
+            if not delayed:
+                cancelled.append(f"{scheduled},,{carrier},{flight},{origin},{dest}\n")
+                continue
+            time_of = datetime.fromisoformat(scheduled)
+            timestamp = (time_of - EPOCH) // millisecond
+            delay = int(delayed)
+            start = timestamp - timestamp % HOUR_MS
+            if start + HOUR_MS - 1 <= watermark:
+                late.append((time_of, delay, carrier, int(flight), origin, dest))
+            else:
+                window = windows.get(start)
+                if window is None:
+                    window = windows[start] = {}
+                    due = min(due, start + HOUR_MS - 1)
+                sums = window.get(carrier)
+                if sums is None:
+                    sums = window[carrier] = [0, 0, -sys.maxsize, 0]
+                sums[0] += 1
+                sums[1] += delay
+                if delay > sums[2]:
+                    sums[2] = delay
+                if delay > 15:
+                    sums[3] += 1
+            if timestamp > latest:
+                latest, watermark = timestamp, timestamp - BOUND_MS - 1
+                if watermark >= due:
+                    fire(watermark)
+                    due = min(windows, default=2**63) + HOUR_MS - 1
+    fire(2**63)
+    _write(output, days, late, cancelled)
+
+
+def _write(output: Path, days: dict[str, list[Any]], late: list[Any], cancelled: list[str]) -> None:
+    hours = _schema(carrier="string", hour="timestamp[s]", flights="int64", total_delay="int64")
+    hours = pa.unify_schemas([hours, _schema(max_delay="int64", delayed="int64")])
+    flights = _schema(scheduled="timestamp[s]", delay="int32", carrier="string", flight="int32")
+    flights = pa.unify_schemas([flights, _schema(origin="string", dest="string")])
+    for day, rows in days.items():
+        _write_parquet(output / "hours" / day, rows, hours)
+    _write_parquet(output / "late", late, flights)
+    (output / "cancelled").mkdir()
+    (output / "cancelled" / "cancelled.csv").write_text("".join(cancelled), encoding="utf-8")
+
+
+def _schema(**types: str) -> pa.Schema:
+    return pa.schema({name: pa.type_for_alias(alias) for name, alias in types.items()})
+
+
+def _write_parquet(directory: Path, rows: list[Any], schema: pa.Schema) -> None:
+    directory.mkdir(parents=True)
+    columns = [
+        pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), schema.types, strict=True)
+    ]
+    pq.write_table(pa.Table.from_arrays(columns, schema=schema), directory / "part.parquet")
+
+
+def _table(seen: dict[str, list[Figures]], times: int, rounds: int) -> str:
+    flights = 336_776 * times
+    loop = median(figures.wall for figures in seen[LOOP])
+    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+    lines = [
+        f"## {flights:,} flights",
+        "",
+        f"`benchmarks/flights.py --times {times}`: medians of {rounds} rounds in turns, least in brackets; "
+        f"{os.cpu_count()} cores, load of the machine {load}.",
+        "",
+        "| | wall, s | processor, s | flights/s | of the loop's rate |",
+        "|---|---|---|---|---|",
+    ]
+    for name, every in seen.items():
+        wall = median(figures.wall for figures in every)
+        processor = median(figures.processor for figures in every)
+        lines.append(
+            f"| {name} | {wall:.2f} ({min(each.wall for each in every):.2f}) "
+            f"| {processor:.2f} ({min(each.processor for each in every):.2f}) "
+            f"| {flights / wall:,.0f} | {loop / wall:.2f} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+_HEADING = "# The flights job beside a loop written by hand\n"
+
+if __name__ == "__main__":
+    main()
