@@ -202,13 +202,18 @@ class TimedWindowOperator(WindowOperator):
             return super().process_marked(values, timestamps, marks, reach)
         runs = Runs(self, values, timestamps, marks, reach)
         positions, watermarks = marks
-        start, last = 0, len(positions) - 1
-        for index, position in enumerate(positions):
-            if position > start and not runs.take_in(start, position, index):
-                return index - 1
-            start = position
-            if (index == last or watermarks[index] >= runs.first_due_ms) and not runs.reach(index, position):
+        start, last, before = 0, len(positions) - 1, self.watermark_ms
+        for index, (position, watermark_ms) in enumerate(zip(positions, watermarks, strict=True)):
+            if position > start:
+                lowest = timestamps[start] if start + 1 == position else min(timestamps[start:position])
+                # Later ones are due no earlier, and not behind the watermark.
+                matters = lowest < runs.lowest or lowest <= before
+                if matters and not runs.take_in(start, position, index, lowest):
+                    return index - 1
+                start = position
+            if (watermark_ms >= runs.first_due_ms or index == last) and not runs.reach(index, position):
                 return index
+            before = watermark_ms
         if start < len(values):
             self.process_batch(cut(values, start, len(values)), timestamps[start:])
         return None

@@ -39,6 +39,7 @@ class Runs:
 
     Attributes:
         first_due_ms: Something may be due then: of the windows, or of the records that are gathered.
+        lowest: The lowest timestamp of those that are gathered.
     """
 
     def __init__(
@@ -60,13 +61,21 @@ class Runs:
         self._stamps: list[int] = []
         self._look()
 
-    def take_in(self, start: int, stop: int, mark: int) -> bool:
+    def take_in(self, start: int, stop: int, mark: int, lowest: int) -> bool:
         """Take in the records `[start, stop)`, which are behind all watermarks before the one with index `mark`.
+
+        Need not be called of records none of which is below `lowest`, or at or below the watermark before.
+
+        Args:
+            start: The first record.
+            stop: Behind the last record.
+            mark: The watermark that follows.
+            lowest: Their lowest timestamp.
 
         Returns:
             Whether the last of those watermarks is there, if records are behind it that may still count.
         """
-        due_ms = self._operator.first_due(min(self._timestamps[start:stop]))
+        due_ms = self._operator.first_due(lowest)
         if mark and due_ms <= self._watermarks[mark - 1]:
             late = self._late_among(start, stop, self._watermarks[mark - 1])
             if late is None:
@@ -76,10 +85,10 @@ class Runs:
             else:
                 self._part_with(late, mark)
                 kept = set(range(start, stop)).difference(late)
-                stamps = [self._timestamps[index] for index in kept]
-                due_ms = self._operator.first_due(min(stamps)) if stamps else MAX_TIMESTAMP
-        if due_ms < self.first_due_ms:
-            self.first_due_ms = due_ms
+                lowest = min((self._timestamps[index] for index in kept), default=MAX_TIMESTAMP)
+                due_ms = self._operator.first_due(lowest)
+        self.lowest = min(self.lowest, lowest)
+        self.first_due_ms = min(self.first_due_ms, due_ms)
         return True
 
     def reach(self, mark: int, stop: int) -> bool:
@@ -99,6 +108,7 @@ class Runs:
     def _look(self) -> None:
         due_ms = self._operator.next_due()
         self.first_due_ms = MAX_TIMESTAMP if due_ms is None else due_ms
+        self.lowest = MAX_TIMESTAMP
 
     def _tell(self, mark: int) -> None:
         """Hand on the watermarks before one that were passed over."""
