@@ -59,6 +59,7 @@ class Runs:
         self._told = 0
         self._gathered: list[Any] = []
         self._stamps: list[int] = []
+        self.first_due_ms = self.lowest = MAX_TIMESTAMP
         self._look()
 
     def take_in(self, start: int, stop: int, mark: int, lowest: int) -> bool:

@@ -298,8 +298,9 @@ class ChannelMerger:
     def _process_marked(self, channel: ChannelId, elements: deque[Element]) -> bool:
         """Process the batch in front, which has watermarks between its records; as `_process` does."""
         batch = elements.popleft()
-        assert isinstance(batch, Batch) and batch.marks is not None
+        assert isinstance(batch, Batch)
         values, timestamps, marks = batch
+        assert marks is not None
         behind = marks.watermarks[0] <= self._combined
         process, advance = self._marked, self._advance_some
         if process is None or advance is None or self._aligning or behind or self._input_of[channel].idle:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from millstream.common.batch import Batch, Element, Marks, StreamStatus, Watermark
@@ -161,8 +160,10 @@ class ChainOutput(Output):
     def add_operator(self, operator: Operator, name: str, side_output: str | None) -> None:
         """Have an operator chained behind; `name` is noted on what it raises."""
         handler: BatchHandler = guarded(counted(operator, operator.process_batch), name)
+        process = counted_marked(operator)
         marked: MarkedReader = guarded(
-            partial(counted_marked(operator), reach=operator.reach_watermark), name
+            lambda values, timestamps, marks: process(values, timestamps, marks, operator.reach_watermark),
+            name,
         )
         if self._budget is not None:
             handler = in_slices = _InSlices(handler, marked, self._budget)
