@@ -306,29 +306,33 @@ class ChannelMerger:
         if process is None or advance is None or self._aligning or behind or self._input_of[channel].idle:
             elements.extendleft(reversed(_pieces(batch)))
             return True
-        granted = count = len(values)
-        if count and self._budget is not None:
-            granted = self._budget.take(count, channel.edge_id)
-            if not granted:
-                elements.appendleft(batch)
+        count, start = len(values), 0
+        while True:
+            stop = count
+            if start < count and self._budget is not None:
+                stop = start + self._budget.take(count - start, channel.edge_id)
+            if start == stop < count:
+                elements.appendleft(_behind(values, timestamps, marks, start))
                 return False
-        if granted < count:
-            rest = marks.part(granted, count)
-            elements.appendleft(Batch(values[granted:], timestamps and timestamps[granted:], rest))
-            values, timestamps = cut(values, 0, granted), timestamps and timestamps[:granted]
-            part = marks.part(0, granted)
-            if part is None:
-                self._handlers[channel](values, timestamps)
+            part, stamps, between = values, timestamps, marks.part(start, stop)
+            if stop - start < count:
+                part, stamps = cut(values, start, stop), timestamps and timestamps[start:stop]
+            if between is None:
+                self._handlers[channel](part, stamps)
+            else:
+                stopped_at = process(part, stamps, between, advance)
+                self._reached(channel, between.watermarks[:stopped_at])
+                if stopped_at is not None:
+                    if stop < count:
+                        elements.appendleft(_behind(values, timestamps, marks, stop))
+                    elements.extendleft(reversed(_pieces_behind(part, stamps, between, stopped_at)))
+                    self._due = between.watermarks[stopped_at]
+                    self._watermarks[channel] = self._due
+                    self._input_of[channel].advance(channel, self._due)
+                    return False
+            start = stop
+            if start == count:
                 return True
-            marks = part
-        stopped_at = process(values, timestamps, marks, advance)
-        self._reached(channel, marks.watermarks[:stopped_at])
-        if stopped_at is not None:
-            self._due = marks.watermarks[stopped_at]
-            self._watermarks[channel] = self._due
-            self._input_of[channel].advance(channel, self._due)
-            elements.extendleft(reversed(_pieces_behind(values, timestamps, marks, stopped_at)))
-        return self._due is None
 
     def _reached(self, channel: ChannelId, watermarks: list[int]) -> None:
         """Take note of watermarks of the only channel, which the subtask has reached."""
@@ -386,6 +390,11 @@ def _pieces(batch: Batch) -> list[Element]:
     if start < len(values):
         pieces.append(Batch(values[start:], timestamps and timestamps[start:]))
     return pieces
+
+
+def _behind(values: list[Any], timestamps: list[int] | None, marks: Marks, start: int) -> Batch:
+    """Return the records from one on, with the watermarks between them."""
+    return Batch(values[start:], timestamps and timestamps[start:], marks.part(start, len(values)))
 
 
 def _pieces_behind(

@@ -172,7 +172,8 @@ def _part(batch: Batch, edge: StreamEdge | None, node: StreamNode, old: int, ind
 
 
 def _batches(elements: list[Element]) -> list[Batch]:
-    return [element for element in elements if isinstance(element, Batch)]
+    """Return the records of a channel, without the watermarks between them."""
+    return [Batch(element.values, element.timestamps) for element in elements if isinstance(element, Batch)]
 
 
 def _any_sender(job_graph: JobGraph, edge_id: int, index: int) -> int:
