@@ -253,10 +253,11 @@ def what_a_killed_slot_staged_is_left(patch):
 def merged_files_are_removed_before_the_one_they_became_is_published(patch):
     right = _Compaction._merge
 
-    def too_soon(self, bucket_id, sources):
-        merged = right(self, bucket_id, sources)
-        for path in merged.merged:
-            self._writer.files.remove(path)
+    def too_soon(self, buckets):
+        merged = right(self, buckets)
+        for file in merged.values():
+            for path in file.merged:
+                self._writer.files.remove(path)
         return merged
 
     patch.setattr(_Compaction, "_merge", too_soon)
@@ -264,14 +265,14 @@ def merged_files_are_removed_before_the_one_they_became_is_published(patch):
 
 @planted(rolling_and_merging)
 def files_are_published_as_they_are_finished(patch):
-    right = PartFile.finish
+    right = PartFile.settle
 
     def at_once(self):
         names = right(self)
         self._files.publish(names.staged_path, names.final_path)
         return names
 
-    patch.setattr(PartFile, "finish", at_once)
+    patch.setattr(PartFile, "settle", at_once)
 
 
 @planted(rolling_and_merging)

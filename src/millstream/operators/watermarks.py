@@ -33,7 +33,7 @@ from millstream.operators.base import EpochTime, Operator, OperatorReport, Opera
 from millstream.operators.plain_functions import is_plain, overlooks
 from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import apply_to_each, attach_element
-from millstream.operators.values import claim
+from millstream.operators.values import all_immutable, claim
 
 __all__ = ["SplitWatermarks", "WatermarksSpec"]
 
@@ -146,8 +146,6 @@ class SplitWatermarks(WatermarkOutput):
             output.emit(values, stamps)
             return
         marks = self._ask(self._generator, values, stamps, advanced)
-        if not self._overlooked:
-            claim(values)
         if marks.positions:
             output.emit_marked(values, stamps, marks)
         else:
@@ -162,22 +160,26 @@ class SplitWatermarks(WatermarkOutput):
     ) -> Marks:
         """Show the generator each record; return the watermarks that are to be handed on behind them."""
         on_event, before = generator.on_event, self.watermark_ms
+        keeps = not self._overlooked and not all_immutable(values)
         positions: list[int] = []
         watermarks: list[int] = []
-        value: Any = None
+        position = 0
         try:
-            for position, (value, stamp) in enumerate(
-                zip(values, repeat(MIN_TIMESTAMP) if stamps is None else stamps, strict=False), start=1
+            for position, stamp in zip(
+                range(len(values)), repeat(MIN_TIMESTAMP) if stamps is None else stamps, strict=False
             ):
-                on_event(value, stamp, self)
+                on_event(values[position], stamp, self)
+                if keeps:  # before it sees the next one: it may change this one then
+                    shown, values[position] = [values[position]], None
+                    values[position] = claim(shown)[0]
                 if self.watermark_ms != before:
                     before = self.watermark_ms
                     watermark_ms = advanced()
                     if watermark_ms is not None:
-                        positions.append(position)
+                        positions.append(position + 1)
                         watermarks.append(watermark_ms)
         except BaseException as error:
-            attach_element(error, value)
+            attach_element(error, values[position])
             raise
         return Marks(positions, watermarks)
 
