@@ -88,6 +88,7 @@ class FlowControl:
                 backlog=any(self._region_of_source[node_id] == region for node_id in backlogged),
                 begun=now.begun,
                 held=now.held,
+                busy_ms=now.busy_ms,
             )
 
     @property

@@ -8,7 +8,8 @@ Small while little is known or pending (latency), larger under backlog (throughp
     any        left records behind        scaled down to what was done of it
     no         -                          unchanged: sources give what they have
 
-The goal is the target duration. For a job so slow that the fixed cost of an epoch does not matter it is a quarter of
+The goal is the target duration. What an epoch costs however small it is, Spark's stages above all, is no measure of the
+records: sizes follow from the time in which subtasks worked. For a job so slow that the fixed cost of an epoch does not matter it is a quarter of
 that, and so is the time after which its subtasks hold what they have not come to (`operators.budget`).
 """
 
@@ -58,7 +59,15 @@ class EpochSizer:
     def _goal_ms(self) -> float:
         return self.target_ms / 4 if self._slow else self.target_ms
 
-    def observe(self, *, took_ms: float, backlog: bool, begun: int | None = None, held: int = 0) -> None:
+    def observe(
+        self,
+        *,
+        took_ms: float,
+        backlog: bool,
+        begun: int | None = None,
+        held: int = 0,
+        busy_ms: float | None = None,
+    ) -> None:
         """Learn how an epoch went that was planned with the present budget.
 
         Args:
@@ -66,6 +75,8 @@ class EpochSizer:
             backlog: Whether sources had more to read.
             begun: Records that the subtask with the most to do has begun; None if that is not known.
             held: Records that it did not come to.
+            busy_ms: How much of that time subtasks worked; None for all of it. The rest does not grow with the
+                records, so it takes from the goal, half of it at most.
 
         >>> sizer = EpochSizer(target_ms=200, min_records=100, max_records=1_000_000)
         >>> sizer.observe(took_ms=25, backlog=True); sizer.budget
@@ -74,13 +85,17 @@ class EpochSizer:
         1000
         >>> sizer.observe(took_ms=200, backlog=True, begun=200, held=600); sizer.budget
         250
+        >>> sizer.observe(took_ms=120, backlog=True, busy_ms=20); sizer.budget
+        1250
         """
         done = self.budget if begun is None else begun
-        self._slow = done < took_ms * _SLOW_PER_MS
+        worked_ms = took_ms if busy_ms is None else min(busy_ms, took_ms)
+        self._slow = done < worked_ms * _SLOW_PER_MS
         if held:
             self._budget = int(self.budget * done / (done + held))
         elif backlog:
-            ratio = self._goal_ms / max(took_ms, 1.0)
+            goal_ms = self._goal_ms
+            ratio = max(goal_ms - (took_ms - worked_ms), goal_ms / 2) / max(worked_ms, 1.0)
             if ratio > 1.0:
                 self._budget = math.ceil(self.budget * min(ratio, _MOST_GROWTH))
             elif ratio < 0.5:

@@ -54,3 +54,14 @@ def test_epochs_of_a_fast_job_may_last_as_long_as_the_target():
         sizer.observe(took_ms=max(sizer.budget / 400, 30), backlog=True, begun=sizer.budget)
     assert sizer.limit_ms == 1000
     assert sizer.budget > 300_000
+
+
+def test_what_an_epoch_costs_however_small_it_is_does_not_keep_it_small():
+    sizer = EpochSizer(target_ms=200, min_records=100, max_records=1_000_000)
+    budgets = []
+    for _ in range(5):  # 0.01 ms a record, and 150 ms of Spark's own
+        busy_ms = sizer.budget / 100
+        sizer.observe(took_ms=150 + busy_ms, backlog=True, begun=sizer.budget, busy_ms=busy_ms)
+        budgets.append(sizer.budget)
+    assert budgets[:2] == [4_000, 10_000]
+    assert budgets[-1] == 10_000, "as much work as half of the goal"
