@@ -8,9 +8,10 @@ Small while little is known or pending (latency), larger under backlog (throughp
     any        left records behind        scaled down to what was done of it
     no         -                          unchanged: sources give what they have
 
-The goal is the target duration. What an epoch costs however small it is, Spark's stages above all, is no measure of the
-records: sizes follow from the time in which subtasks worked. For a job so slow that the fixed cost of an epoch does not matter it is a quarter of
-that, and so is the time after which its subtasks hold what they have not come to (`operators.budget`).
+The goal is the target duration. What an epoch costs however small it is, Spark's stages above all, is no measure of
+the records: sizes follow from the time in which subtasks worked. For a job so slow that the fixed cost of an epoch
+does not matter it is a quarter of that, and so is the time after which its subtasks hold what they have not come to
+(`operators.budget`).
 """
 
 from __future__ import annotations
