@@ -379,7 +379,9 @@ def test_a_server_that_goes_away_costs_checkpoints_but_not_the_job(server, root,
     before = completed()
     committed = lines(tmp_path / "out").total()
     wait_until(lambda: completed() > before + 1)
-    wait_until(lambda: lines(tmp_path / "out").total() > committed)  # what is recorded is published a moment later
+    wait_until(
+        lambda: lines(tmp_path / "out").total() > committed
+    )  # what is recorded is published a moment later
     written = lines(tmp_path / "out")
     job.cancel().result()
     with pytest.raises(JobExecutionError, match="cancelled"):
