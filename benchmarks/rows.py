@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import pickle
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from timeit import Timer
 from typing import Any, NamedTuple
+
+from in_turns import workers
 
 RESULTS = Path(__file__).parent / "results" / "rows.md"
 BATCH = 10_000
@@ -61,41 +61,19 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(TITLES), choices=list(TITLES))
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS}")
     arguments = parser.parse_args()
-    here = Path(__file__).parents[1] / "src"
-    before, after = workers = [_start(source) for source in (arguments.baseline, here)]
     least: dict[tuple[str, str], float] = {}
-    for number in range(arguments.rounds):
-        for name in arguments.only:
-            asked = [
-                (worker, form) for worker in workers for form in FORMS if (worker is after or form == "row")
-            ]
-            for worker, form in asked[:: (-1) ** number]:
-                column = "before" if worker is before else form
-                figure = _ask(worker, name, form)
-                least[name, column] = min(figure, least.get((name, column), figure))
-    for worker in workers:
-        assert worker.stdin is not None
-        worker.stdin.close()
-        worker.wait()
+    with workers(__file__, arguments.baseline) as (before, after):
+        asked = [(before, "row"), *((after, form) for form in FORMS)]
+        for number in range(arguments.rounds):
+            for name in arguments.only:
+                for worker, form in asked[:: (-1) ** number]:
+                    column = "before" if worker is before else form
+                    figure = worker.ask(name, form)
+                    least[name, column] = min(figure, least.get((name, column), figure))
     page = _page(least, arguments.only, arguments.rounds)
     print(page)
     if arguments.write:
         RESULTS.write_text(page)
-
-
-def _start(source: Path) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(source.resolve())}
-    command = [sys.executable, __file__, "--worker"]
-    return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    )
-
-
-def _ask(worker: subprocess.Popen[str], name: str, form: str) -> float:
-    assert worker.stdin is not None and worker.stdout is not None
-    worker.stdin.write(json.dumps([name, form]) + "\n")
-    worker.stdin.flush()
-    return float(worker.stdout.readline())
 
 
 def _page(least: dict[tuple[str, str], float], names: list[str], rounds: int) -> str:

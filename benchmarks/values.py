@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -20,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from in_turns import workers
 
 RESULTS = Path(__file__).parent / "results" / "values.md"
 KEYS = 100
@@ -33,39 +33,17 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(TITLES), choices=list(TITLES))
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS}")
     arguments = parser.parse_args()
-    here = Path(__file__).parents[1] / "src"
-    workers = [_start(source) for source in (arguments.other, here)]
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in arguments.only}
-    for number in range(arguments.rounds):
-        for name in arguments.only:
-            turns = list(enumerate(workers))
-            figures = {
-                place: _ask(worker, name, arguments.records) for place, worker in turns[:: (-1) ** number]
-            }
-            seen[name].append((figures[0], figures[1]))
-    for worker in workers:
-        assert worker.stdin is not None
-        worker.stdin.close()
-        worker.wait()
+    with workers(__file__, arguments.other) as pair:
+        for number in range(arguments.rounds):
+            for name in arguments.only:
+                turns = list(enumerate(pair))[:: (-1) ** number]
+                figures = {place: worker.ask(name, arguments.records) for place, worker in turns}
+                seen[name].append((figures[0], figures[1]))
     page = _page(seen, arguments.records, arguments.rounds)
     print(page)
     if arguments.write:
         RESULTS.write_text(page)
-
-
-def _start(source: Path) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(source.resolve())}
-    command = [sys.executable, __file__, "--worker"]
-    return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    )
-
-
-def _ask(worker: subprocess.Popen[str], name: str, records: int) -> float:
-    assert worker.stdin is not None and worker.stdout is not None
-    worker.stdin.write(json.dumps([name, records]) + "\n")
-    worker.stdin.flush()
-    return float(worker.stdout.readline())
 
 
 def _page(seen: dict[str, list[tuple[float, float]]], records: int, rounds: int) -> str:

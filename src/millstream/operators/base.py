@@ -39,6 +39,7 @@ __all__ = [
     "OperatorSpec",
     "Output",
     "OwnEntries",
+    "Reach",
     "RestoreScope",
     "connector_name",
 ]
@@ -215,6 +216,9 @@ OwnEntries = tuple[str, Any, Iterable[tuple[Any, Any]]]
 
 BatchHandler = Callable[[list[Any], "list[int] | None"], None]
 
+Reach = Callable[[int], bool]
+"""Has an operator's event time advance, and returns whether it has: `advance_watermark` or `reach_watermark`."""
+
 
 class Operator(ABC):
     """One operator of one subtask; see the module's picture for the order of calls.
@@ -261,8 +265,7 @@ class Operator(ABC):
         Returns:
             Whether the watermark is there.
         """
-        self.process_watermark(timestamp_ms)
-        return True
+        return self.reach_watermark(timestamp_ms)
 
     def reach_watermark(self, timestamp_ms: int) -> bool:
         """Advance event time as `process_watermark` does; returns True: the watermark is there."""
@@ -270,11 +273,7 @@ class Operator(ABC):
         return True
 
     def process_marked(
-        self,
-        values: list[Any],
-        timestamps: list[int] | None,
-        marks: Marks,
-        reach: Callable[[int], bool],
+        self, values: list[Any], timestamps: list[int] | None, marks: Marks, reach: Reach
     ) -> int | None:
         """Process a batch of the only input that has watermarks between its records; here: by cutting it there.
 
@@ -285,7 +284,7 @@ class Operator(ABC):
             values: The records.
             timestamps: Their timestamps, or None.
             marks: The watermarks.
-            reach: Advances this operator's event time: `advance_watermark` or `reach_watermark`.
+            reach: Advances this operator's event time.
 
         Returns:
             None if all is processed. Else the index of the watermark that is not there yet, and has to be reached

@@ -31,6 +31,7 @@ _FIRST_SLICE = 1
 _LARGEST_SLICE = 1 << 20
 _SLICE_S = 0.002
 _SLICE_BYTES = 4 << 20
+_TIMERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,10 @@ class WorkBudget:
     def seconds_left(self) -> float:
         """Return how much time the epoch has left; infinite where it has no limit."""
         return max(self._deadline - self._monotonic(), 0.0)
+
+    def take_timers(self) -> int:
+        """Return how many timers may be fired before this is asked again; 0 for no more in this epoch."""
+        return self.take(_TIMERS, "timers")
 
     def now(self) -> float:
         """Return seconds from an arbitrary start."""

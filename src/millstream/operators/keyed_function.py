@@ -69,8 +69,8 @@ class KeyedFunctionOperator(Operator):
     def advance_watermark(self, timestamp_ms: int) -> bool:
         """Fire as many of the timers that are due as the epoch has room for; if that is all, hand the watermark on."""
         before_ms, self.watermark_ms = self.watermark_ms, timestamp_ms
-        take = self.context.budget.take
-        if not self._fire(self._state.event_timers, timestamp_ms, TimeDomain.EVENT_TIME, take):
+        grant = self.context.budget.take_timers
+        if not self._fire(self._state.event_timers, timestamp_ms, TimeDomain.EVENT_TIME, grant):
             self.watermark_ms = before_ms
             return False
         self.output.emit_watermark(timestamp_ms)
@@ -78,8 +78,8 @@ class KeyedFunctionOperator(Operator):
 
     def on_processing_time(self) -> None:
         """Fire the processing-time timers that are due, as many as the epoch has room for."""
-        take = None if self.context.batch else self.context.budget.take
-        self._fire(self._state.processing_timers, self.context.time.now_ms, TimeDomain.PROCESSING_TIME, take)
+        grant = None if self.context.batch else self.context.budget.take_timers
+        self._fire(self._state.processing_timers, self.context.time.now_ms, TimeDomain.PROCESSING_TIME, grant)
 
     def next_processing_time(self) -> int | None:
         """Return when the next processing-time timer is due."""
@@ -90,7 +90,7 @@ class KeyedFunctionOperator(Operator):
         timers: TimerQueue,
         time_ms: int,
         domain: TimeDomain,
-        take: Callable[[int, str], int] | None = None,
+        grant: Callable[[], int] | None = None,
     ) -> bool:
         """Fire what is due; return whether that is all of it.
 
@@ -98,7 +98,7 @@ class KeyedFunctionOperator(Operator):
             timers: Of the domain.
             time_ms: What time it is.
             domain: Which time.
-            take: Says how many may be fired now, see `WorkBudget.take`; None for all.
+            grant: Says how many may be fired now; None for all.
         """
         next_ms = timers.next_timestamp()
         if next_ms is None or next_ms > time_ms:
@@ -130,7 +130,7 @@ class KeyedFunctionOperator(Operator):
                 emission.emit(results, stamps if event_time else None, tagged)
 
         try:
-            fired = timers.fire_until(time_ms, fire, None if take is None else partial(_granted, take))
+            fired = timers.fire_until(time_ms, fire, grant)
         except BaseException as error:
             attach_element(error, f"timer of key {state.current_key!r} at {context.stamp}")
             raise
@@ -141,11 +141,3 @@ class KeyedFunctionOperator(Operator):
     def close(self) -> None:
         """Close the function."""
         self._function.close()
-
-
-_TIMERS = 64
-"""Timers that are asked for at once."""
-
-
-def _granted(take: Callable[[int, str], int]) -> int:
-    return take(_TIMERS, "timers")

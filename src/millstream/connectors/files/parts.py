@@ -29,6 +29,7 @@ __all__ = [
     "PendingFile",
     "WriterSnapshot",
     "hidden_name",
+    "not_written",
 ]
 
 
@@ -113,6 +114,15 @@ class WriterSnapshot:
 def hidden_name(name: str, context: WriterContext) -> str:
     """Return a name for a file that is not finished; it tells whose it is."""
     return f".{name}.inprogress.{context.new_name()}"
+
+
+def not_written(what: str, error: OSError) -> SinkError:
+    """Return the error to raise for what a file system refused."""
+    return SinkError(
+        f"{what} could not be written",
+        detail=str(error),
+        hint="Check the disk's free space and the directory's permissions.",
+    )
 
 
 class PartFile:
@@ -260,8 +270,4 @@ class PartFile:
         self._files.remove(self.committable.staged_path)
 
     def _failed(self, error: OSError) -> SinkError:
-        return SinkError(
-            f"file {self.committable.final_path!r} could not be written",
-            detail=str(error),
-            hint="Check the disk's free space and the directory's permissions.",
-        )
+        return not_written(f"file {self.committable.final_path!r}", error)

@@ -34,6 +34,7 @@ from millstream.connectors.files.parts import (
     PendingFile,
     WriterSnapshot,
     hidden_name,
+    not_written,
 )
 from millstream.connectors.files.rolling import OutputFileConfig, RollingPolicy
 from millstream.connectors.files.side_by_side import side_by_side
@@ -148,34 +149,50 @@ class FileWriter(SinkWriter):
         """Stage a batch."""
         if not values:
             return
-        # Batches are small where watermarks cut the stream; a column of three values costs as much as one of a hundred.
-        groups = self._gathered if self._is_bulk else {}
-        whole = self._settings.bucket_assigner.batch_bucket_id(now_ms)
-        if whole is None:
-            context = BucketAssignerContext(now_ms, watermark_ms)
-            cut_by_bucket(self._settings.bucket_assigner, values, timestamps, context, groups)
-        elif self._is_bulk:
-            groups.setdefault(whole, []).extend(values)
+        if self._is_bulk:
+            self._gather(values, timestamps, watermark_ms, now_ms)
         else:
-            groups[whole] = values
-        if not self._is_bulk:
-            self._write_rows(groups, now_ms)
-            return
+            groups: dict[str, list[Any]] = {}
+            self._assign(values, timestamps, watermark_ms, now_ms, groups)
+            self._write_groups(groups, now_ms)
+            full = self._settings.rolling_policy.is_full
+            try:
+                self._roll([bucket_id for bucket_id in groups if full(self._open[bucket_id].size_bytes)])
+            except OSError as error:
+                raise self._failed(error) from error
+
+    def _gather(
+        self, values: list[Any], timestamps: list[int] | None, watermark_ms: int, now_ms: int
+    ) -> None:
+        """Keep records for their files: a column of three values costs as much as one of a hundred."""
+        self._assign(values, timestamps, watermark_ms, now_ms, self._gathered)
         count = len(values)
         self._gathered_count += count
         self._gathered_bytes += weigh(values[0]) * count if count < _FEW else estimate_bytes(values)
         if self._gathered_count >= _GATHERED_RECORDS or self._gathered_bytes >= _GATHERED_BYTES:
             self._write_gathered(now_ms)
 
-    def _write_rows(self, groups: dict[str, list[Any]], now_ms: int) -> None:
-        full = []
+    def _assign(
+        self,
+        values: list[Any],
+        timestamps: list[int] | None,
+        watermark_ms: int,
+        now_ms: int,
+        groups: dict[str, list[Any]],
+    ) -> None:
+        """Add records to the lists of their buckets."""
+        assigner = self._settings.bucket_assigner
+        bucket_id = assigner.batch_bucket_id(now_ms)
+        if bucket_id is None:
+            cut_by_bucket(assigner, values, timestamps, BucketAssignerContext(now_ms, watermark_ms), groups)
+        else:
+            groups.setdefault(bucket_id, []).extend(values)
+
+    def _write_groups(self, groups: dict[str, list[Any]], now_ms: int) -> None:
         try:
             for bucket_id, members in groups.items():
                 part = self._open.get(bucket_id) or self._begin(bucket_id, now_ms)
                 part.write(members, now_ms)
-                if self._settings.rolling_policy.is_full(part.size_bytes):
-                    full.append(bucket_id)
-            self._roll(full)
         except OSError as error:
             raise self._failed(error) from error
 
@@ -186,12 +203,7 @@ class FileWriter(SinkWriter):
         """Hand gathered records to their files; at an epoch's end at the latest, so what does not fit fails in it."""
         gathered = self._gathered
         self._forget_gathered()
-        try:
-            for bucket_id, members in gathered.items():
-                part = self._open.get(bucket_id) or self._begin(bucket_id, now_ms)
-                part.write(members, now_ms)
-        except OSError as error:
-            raise self._failed(error) from error
+        self._write_groups(gathered, now_ms)
 
     def prepare_commit(self, *, now_ms: int, checkpoint: bool, end_of_input: bool) -> list[Any]:
         """Finish the files whose time has come, and return those that wait for nothing else."""
@@ -413,11 +425,7 @@ class FileWriter(SinkWriter):
             yield part.settle
 
     def _failed(self, error: OSError) -> SinkError:
-        return SinkError(
-            f"file below {self._settings.base_path!r} could not be written",
-            detail=str(error),
-            hint="Check the disk's free space and the directory's permissions.",
-        )
+        return not_written(f"file below {self._settings.base_path!r}", error)
 
 
 class _Compaction:

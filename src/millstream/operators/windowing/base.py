@@ -27,7 +27,7 @@ from millstream.common.batch import Marks
 from millstream.common.functions import Function
 from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.windows import TimeWindow
-from millstream.operators.base import Operator, OperatorContext, OperatorReport, Output
+from millstream.operators.base import Operator, OperatorContext, OperatorReport, Output, Reach
 from millstream.operators.calls import emit_results
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keys import key_list
@@ -191,11 +191,7 @@ class TimedWindowOperator(WindowOperator):
         self._flush()
 
     def process_marked(
-        self,
-        values: list[Any],
-        timestamps: list[int] | None,
-        marks: Marks,
-        reach: Callable[[int], bool],
+        self, values: list[Any], timestamps: list[int] | None, marks: Marks, reach: Reach
     ) -> int | None:
         """Add a batch that has watermarks between its records, cut only where one of them matters (`runs`)."""
         if not self._event_time or timestamps is None:
@@ -259,14 +255,14 @@ class TimedWindowOperator(WindowOperator):
         Windows of one time fire together; where they are quick, several times are taken together.
         """
         take, pace = self.context.budget.take, self._pace
-        due_ms = self._next_due()
+        due_ms = self.next_due()
         while due_ms is not None and due_ms < passed_ms:
             if not take(1, "windows"):
                 return False
             pace.is_quick()
             self._pass(min(due_ms + self._stride_ms, passed_ms))
             self._stride_ms = self._stride_ms * 4 + 1 if pace.is_quick() else 0
-            due_ms = self._next_due()
+            due_ms = self.next_due()
         if due_ms == passed_ms and not take(1, "windows"):
             return False
         if passed_ms > self._passed_ms or due_ms == passed_ms:
@@ -275,7 +271,7 @@ class TimedWindowOperator(WindowOperator):
 
     def next_processing_time(self) -> int | None:
         """Return when the next window by the clock fires."""
-        next_ms = None if self._event_time else self._next_due()
+        next_ms = None if self._event_time else self.next_due()
         return None if next_ms is None else next_ms + 1
 
     def take_over(self, other: TimedWindowOperator) -> None:
@@ -303,11 +299,8 @@ class TimedWindowOperator(WindowOperator):
     def _advance(self, passed_ms: int) -> None: ...
 
     @abstractmethod
-    def _next_due(self) -> int | None: ...
-
     def next_due(self) -> int | None:
         """Return when the next window is due, or None."""
-        return self._next_due()
 
     def add_late(self, value: Any, timestamp: int) -> None:
         """Hand on a late record; its key is asked for, as of any other."""

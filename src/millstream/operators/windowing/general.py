@@ -52,9 +52,6 @@ MERGED = "merged"
 _CONTINUE = TriggerResult.CONTINUE
 _MISSING: Any = object()
 
-_TIMERS = 64
-"""Timers that are asked for at once."""
-
 OnTime = Callable[[int, Any, Trigger.TriggerContext], TriggerResult]
 
 
@@ -267,22 +264,18 @@ class GeneralWindowOperator(WindowOperator):
         if timestamp_ms > self.watermark_ms:
             before_ms, self.watermark_ms = self.watermark_ms, timestamp_ms
             timers, on_time = self._state.event_timers, self._trigger.on_event_time
-            if not self._fire_timers(
-                timers, timestamp_ms, on_time, cleans=self._event_time, grant=self._grant
-            ):
+            grant = self.context.budget.take_timers
+            if not self._fire_timers(timers, timestamp_ms, on_time, cleans=self._event_time, grant=grant):
                 self.watermark_ms = before_ms
                 return False
         self.output.emit_watermark(timestamp_ms)
         return True
 
-    def _grant(self) -> int:
-        return self.context.budget.take(_TIMERS, "timers")
-
     def on_processing_time(self) -> None:
         """Fire the processing-time timers that are due, as many as the epoch has room for."""
         on_time = self._trigger.on_processing_time
         now_ms = self.context.time.now_ms
-        grant = None if self.context.batch else self._grant
+        grant = None if self.context.batch else self.context.budget.take_timers
         timers = self._state.processing_timers
         self._fire_timers(timers, now_ms - 1, on_time, cleans=not self._event_time, grant=grant)
 

@@ -148,7 +148,8 @@ class PaneOperator(TimedWindowOperator):
         self._fold.add_one(pane, key, value)
         self._fire(TimeWindow(start, start + self._size_ms), [(key, pane[key])], shared=True)
 
-    def _next_due(self) -> int | None:
+    def next_due(self) -> int | None:
+        """Return when the next window is due, or None."""
         return self._due.next()
 
     def _advance(self, passed_ms: int) -> None:

@@ -14,11 +14,11 @@ watermarks that it came between, and costs no cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from millstream.common.batch import Marks
 from millstream.common.time import MAX_TIMESTAMP
+from millstream.operators.base import Reach
 from millstream.operators.values import cut
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Runs:
         values: list[Any],
         timestamps: list[int],
         marks: Marks,
-        reach: Callable[[int], bool],
+        reach: Reach,
     ) -> None:
         self._operator = operator
         self._values = values

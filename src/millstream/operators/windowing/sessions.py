@@ -191,7 +191,8 @@ class SessionOperator(TimedWindowOperator):
         session.due_ms = due_ms = self._time_due(session)
         heapq.heappush(self._heap, (due_ms, session.order, next(self._pushes), session))
 
-    def _next_due(self) -> int | None:
+    def next_due(self) -> int | None:
+        """Return when the next window is due, or None."""
         return self._heap[0][0] if self._heap else None
 
     def _advance(self, passed_ms: int) -> None:

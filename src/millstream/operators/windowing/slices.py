@@ -214,7 +214,8 @@ class SliceOperator(TimedWindowOperator):
                     by_key[key] = [accumulator]
         return by_key
 
-    def _next_due(self) -> int | None:
+    def next_due(self) -> int | None:
+        """Return when the next window is due, or None."""
         return self._due.next()
 
     def _advance(self, passed_ms: int) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from millstream.common.batch import Marks
 from millstream.common.types import Row
-from millstream.operators.base import OperatorReport, OwnEntries, RestoreScope
+from millstream.operators.base import OperatorReport, OwnEntries, Reach, RestoreScope
 from millstream.operators.windowing.base import WindowOperator
 from millstream.operators.windowing.panes import PaneOperator
 from millstream.operators.windowing.slices import SLICES, SliceOperator
@@ -62,11 +62,7 @@ class SlidingReduceOperator(WindowOperator):
         self.chosen.process_batch(values, timestamps)
 
     def process_marked(
-        self,
-        values: list[Any],
-        timestamps: list[int] | None,
-        marks: Marks,
-        reach: Callable[[int], bool],
+        self, values: list[Any], timestamps: list[int] | None, marks: Marks, reach: Reach
     ) -> int | None:
         """Hand a batch on with the watermarks between its records, once the trial is over."""
         if self._sample is not None:
