@@ -125,7 +125,7 @@ def _measures(form: str) -> dict[str, Measure]:
 
     from millstream.common import Row
     from millstream.common.batch import Batch
-    from millstream.formats.rows import Tabulator
+    from millstream.formats.tabulator import Tabulator
     from millstream.operators.values import copy_of
     from millstream.runtime.checkpoint.main_classes import dump_with_main_classes, load_state
     from millstream.runtime.task.blocks import decode_elements, encode_elements

@@ -185,8 +185,9 @@ def _job(job: str, records: int, directory: str) -> int:
     from millstream.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
     from millstream.datastream.connectors.number_seq import NumberSequenceSource
     from millstream.datastream.formats.csv import CsvBulkWriters, CsvSchema
-    from millstream.formats import csv_writer, parquet
-    from millstream.formats.parquet import ParquetBulkWriters
+    from millstream.formats.csv import writer as csv_writer
+    from millstream.formats.parquet import writer as parquet_writer
+    from millstream.formats.parquet.writer import ParquetBulkWriters
     from millstream.table import DataTypes
 
     class ByDay(BucketAssigner):
@@ -206,7 +207,7 @@ def _job(job: str, records: int, directory: str) -> int:
         DataTypes.INT(),
     )
     calls = 0
-    for writer in (parquet._ParquetWriter, csv_writer._CsvWriter):
+    for writer in (parquet_writer._ParquetWriter, csv_writer._CsvWriter):
 
         def counted(self: Any, elements: Any, right: Any = writer.add_elements) -> None:
             nonlocal calls

@@ -16,9 +16,9 @@ from millstream.common import Encoder, Types, WatermarkStrategy
 from millstream.connectors.files.rolling import RollingPolicy
 from millstream.connectors.files.sink import FileSink
 from millstream.connectors.files.source import FileSource
-from millstream.formats.csv_reader import CsvReaderFormat
-from millstream.formats.csv_schema import CsvSchema
-from millstream.formats.parquet import ParquetBulkWriters
+from millstream.formats.csv.reader import CsvReaderFormat
+from millstream.formats.csv.schema import CsvSchema
+from millstream.formats.parquet.writer import ParquetBulkWriters
 from millstream.table import DataTypes
 
 LENGTHS = [17, 0, 30, 8]

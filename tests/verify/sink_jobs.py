@@ -27,7 +27,7 @@ from millstream.datastream.connectors.file_system import (
     FileSink,
     RollingPolicy,
 )
-from millstream.formats.parquet import ParquetBulkWriters
+from millstream.formats.parquet.writer import ParquetBulkWriters
 from millstream.table import DataTypes
 
 COUNT = 90

@@ -16,9 +16,9 @@ from millstream.common.errors import (
     TypeMismatchError,
 )
 from millstream.common.types import Row
-from millstream.formats.csv_reader import CsvReaderFormat
-from millstream.formats.csv_schema import CsvSchema
-from millstream.formats.csv_writer import CsvBulkWriters
+from millstream.formats.csv.reader import CsvReaderFormat
+from millstream.formats.csv.schema import CsvSchema
+from millstream.formats.csv.writer import CsvBulkWriters
 from millstream.table import DataTypes
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from millstream.common.errors import MalformedRecordError
 from millstream.common.types import Row
-from millstream.formats import csv_reader
-from millstream.formats.csv_blocks import CsvBlocks
-from millstream.formats.csv_reader import CsvReaderFormat
-from millstream.formats.csv_records import CsvRecords
-from millstream.formats.csv_schema import CsvSchema
+from millstream.formats.csv import reader as csv_reader
+from millstream.formats.csv.columns import CsvBlocks
+from millstream.formats.csv.reader import CsvReaderFormat
+from millstream.formats.csv.rows import CsvRecords
+from millstream.formats.csv.schema import CsvSchema
 from millstream.table import DataTypes
 
 TYPES = {

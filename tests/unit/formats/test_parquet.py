@@ -15,7 +15,8 @@ from millstream.common.errors import ConfigurationError, SourceError, TypeMismat
 from millstream.common.time import Instant
 from millstream.common.types import Row
 from millstream.formats.arrow_values import values_of
-from millstream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
+from millstream.formats.parquet.reader import ParquetColumnarRowInputFormat
+from millstream.formats.parquet.writer import ParquetBulkWriters
 from millstream.table import DataTypes
 
 ROW = DataTypes.ROW(
@@ -51,8 +52,8 @@ def records(data, row_type=ROW, position=None, **options):
 @pytest.mark.parametrize("piece", [1, 3, 4, 5, 100])
 @pytest.mark.parametrize("fresh", [True, False])
 def test_rows_in_any_pieces_are_all_rows(piece, fresh, monkeypatch):
-    monkeypatch.setattr("millstream.formats.parquet._ROW_GROUP_ROWS", 5)
-    monkeypatch.setattr("millstream.formats.parquet._READ_ROWS", 1)  # the batch size is four
+    monkeypatch.setattr("millstream.formats.parquet.writer._ROW_GROUP_ROWS", 5)
+    monkeypatch.setattr("millstream.formats.parquet.reader._READ_ROWS", 1)  # the batch size is four
     rows = [row(i) for i in range(23)]
     data = written(ROW, rows[:3], rows[3:12], rows[12:])
     read, opened = [], records(data)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.common.errors import ConfigurationError, MalformedRecordError, NotSupportedError
-from millstream.formats.text import StreamFormat
+from millstream.formats.text.lines import StreamFormat
 
 
 def records(data, charset="UTF-8", position=None):

@@ -12,7 +12,7 @@ from millstream.connectors.files.rolling import (
 )
 from millstream.connectors.files.sink import FileSink
 from millstream.connectors.files.source import FileSource, FileSourceBuilder
-from millstream.formats.text import StreamFormat
+from millstream.formats.text.lines import StreamFormat
 from millstream.spi.formats import BulkFormat
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Avro (PyFlink's `pyflink.datastream.formats.avro`); declared, not yet built."""
 
-from millstream.common.avro_rows import (
+from millstream.formats.avro.messages import (
     AvroBulkWriters,
     AvroInputFormat,
     AvroRowDeserializationSchema,

@@ -1,5 +1,5 @@
 """JSON messages (PyFlink's `pyflink.datastream.formats.json`)."""
 
-from millstream.common.json_rows import JsonRowDeserializationSchema, JsonRowSerializationSchema
+from millstream.formats.json.messages import JsonRowDeserializationSchema, JsonRowSerializationSchema
 
 __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]

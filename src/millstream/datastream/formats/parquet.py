@@ -1,7 +1,8 @@
 """Parquet files (PyFlink's `pyflink.datastream.formats.parquet`)."""
 
 from millstream.common.not_yet import NotYet
-from millstream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
+from millstream.formats.parquet.reader import ParquetColumnarRowInputFormat
+from millstream.formats.parquet.writer import ParquetBulkWriters
 
 __all__ = ["AvroParquetReaders", "AvroParquetWriters", "ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
 

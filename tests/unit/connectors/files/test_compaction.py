@@ -12,7 +12,7 @@ from millstream.common.serialization import BulkWriter, BulkWriterFactory, Encod
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from millstream.connectors.files.sink import FileSink
 from millstream.datastream.formats.csv import CsvBulkWriters, CsvSchema
-from millstream.formats.parquet import ParquetBulkWriters
+from millstream.formats.parquet.writer import ParquetBulkWriters
 from millstream.table import DataTypes
 
 ROW = DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT()), DataTypes.FIELD("b", DataTypes.STRING())])

@@ -19,7 +19,7 @@ from millstream.connectors.files.compaction import FileCompactor, FileCompactStr
 from millstream.connectors.files.rolling import RollingPolicy
 from millstream.connectors.files.side_by_side import side_by_side
 from millstream.connectors.files.sink import FileSink
-from millstream.formats.parquet import ParquetBulkWriters
+from millstream.formats.parquet.writer import ParquetBulkWriters
 from millstream.spi.sink import WriterContext
 from millstream.table import DataTypes
 from millstream.verify.disk import _path_of

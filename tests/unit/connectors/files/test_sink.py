@@ -9,7 +9,7 @@ from millstream.common.serialization import Encoder
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.rolling import OutputFileConfig, RollingPolicy
 from millstream.connectors.files.sink import FileSink
-from millstream.formats.parquet import ParquetBulkWriters
+from millstream.formats.parquet.writer import ParquetBulkWriters
 from millstream.spi.sink import WriterContext
 from millstream.table import DataTypes
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from millstream.common.errors import SourceError
 from millstream.common.time import Duration
 from millstream.connectors.files.source import FileSource
-from millstream.formats.text import StreamFormat
+from millstream.formats.text.lines import StreamFormat
 
 
 def lines_of(*paths, follow_ms=None):

@@ -1,8 +1,8 @@
 """CSV files as named rows.
 
-Files are read in blocks: `csv_blocks.py` makes columns of a whole block at once with pyarrow, where it is installed and
+Files are read in blocks: `columns.py` makes columns of a whole block at once with pyarrow, where it is installed and
 its result is certain to be that of Python's csv module; else the block's records are read one by one
-(`csv_records.py`), which also finds what is wrong with which line. A reader may stop in the middle of a block: the
+(`rows.py`), which also finds what is wrong with which line. A reader may stop in the middle of a block: the
 position is then the block's beginning and the number of rows taken of it.
 """
 
@@ -15,10 +15,10 @@ from typing import Any, BinaryIO
 from millstream.common.datatypes import DataTypes
 from millstream.common.errors import ConfigurationError, MalformedRecordError, shorten
 from millstream.common.types import rows_of
-from millstream.formats.csv_blocks import CsvBlocks
-from millstream.formats.csv_records import CsvRecords
-from millstream.formats.csv_schema import CsvColumn, CsvSchema
-from millstream.formats.text import StreamFormat
+from millstream.formats.csv.columns import CsvBlocks
+from millstream.formats.csv.rows import CsvRecords
+from millstream.formats.csv.schema import CsvColumn, CsvSchema
+from millstream.formats.text.lines import StreamFormat
 from millstream.spi.formats import FileRecords
 
 __all__ = ["CsvReaderFormat"]

@@ -1,6 +1,6 @@
 r"""Whole blocks of CSV into columns, by pyarrow.
 
-Python's csv module, which reads record by record (`csv_records.py`), defines what a file means. pyarrow's parser is
+Python's csv module, which reads record by record (`rows.py`), defines what a file means. pyarrow's parser is
 faster and agrees with it on ordinary text; so a block is given to it only after a look for everything that the two take
 differently, and where the same result is not certain `parse` says None, and the block is read record by record.
 
@@ -29,7 +29,7 @@ from typing import Any
 
 from millstream.common import datatypes as types
 from millstream.formats.arrow_values import values_of
-from millstream.formats.csv_schema import CsvColumn, CsvSchema
+from millstream.formats.csv.schema import CsvColumn, CsvSchema
 
 __all__ = ["CsvBlocks"]
 

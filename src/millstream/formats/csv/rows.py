@@ -14,8 +14,8 @@ from itertools import chain, islice
 from typing import Any, BinaryIO
 
 from millstream.common.errors import MalformedRecordError, shorten
-from millstream.formats.csv_blocks import parse_texts
-from millstream.formats.csv_schema import CsvColumn, CsvSchema
+from millstream.formats.csv.columns import parse_texts
+from millstream.formats.csv.schema import CsvColumn, CsvSchema
 
 __all__ = ["CsvRecords"]
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, Final, Self
 
-from millstream.common.csv_text import CsvLines
 from millstream.common.errors import (
     ConfigurationError,
     MalformedRecordError,
@@ -26,6 +25,7 @@ from millstream.common.typeinfo import RowTypeInfo, TypeInformation
 from millstream.common.typeinfo_basic import BasicTypeInfo
 from millstream.common.typeinfo_composite import TupleTypeInfo, _SequenceTypeInfo
 from millstream.common.types import Row
+from millstream.formats.csv.text import CsvLines
 
 __all__ = ["CsvRowDeserializationSchema", "CsvRowSerializationSchema"]
 

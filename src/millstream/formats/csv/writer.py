@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 from millstream.common import datatypes as types
-from millstream.common.csv_text import CsvLines
 from millstream.common.errors import ConfigurationError, TypeMismatchError, shorten
 from millstream.common.java_text import double_text, float_text
 from millstream.common.serialization import BulkWriter, BulkWriterFactory
-from millstream.formats.csv_schema import CsvColumn, CsvSchema
-from millstream.formats.rows import Tabulator
+from millstream.formats.csv.schema import CsvColumn, CsvSchema
+from millstream.formats.csv.text import CsvLines
+from millstream.formats.tabulator import Tabulator
 
 __all__ = ["CsvBulkWriters"]
 

@@ -1,0 +1,81 @@
+"""Arrow's types for SQL types, and pyarrow itself, which is optional."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from millstream.common import datatypes as types
+from millstream.common.errors import ConfigurationError
+
+__all__ = ["arrow_type", "load_arrow", "load_parquet"]
+
+
+def load_arrow(what: str) -> Any:
+    """Return pyarrow.
+
+    Args:
+        what: Who needs it, for the message: `Parquet files`.
+
+    Raises:
+        ConfigurationError: If it is not installed.
+    """
+    try:
+        import pyarrow  # optional: the extra `parquet`
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{what} need the package pyarrow, which is not installed",
+            hint='Install the extra: pip install "millstream[parquet]".',
+        ) from error
+    return pyarrow
+
+
+def load_parquet() -> Any:
+    """Return pyarrow.parquet.
+
+    Raises:
+        ConfigurationError: If pyarrow is not installed.
+    """
+    load_arrow("Parquet files")
+    import pyarrow.parquet  # optional: the extra `parquet`
+
+    return pyarrow.parquet
+
+
+def arrow_type(data_type: types.DataType) -> Any:
+    """Return the Arrow type of a SQL type.
+
+    Raises:
+        ConfigurationError: If there is none.
+    """
+    pa = load_arrow("columns")
+    if isinstance(data_type, types.ArrayType):
+        return pa.list_(arrow_type(data_type.element_type))
+    if isinstance(data_type, types.RowType):
+        return pa.struct([pa.field(field.name, arrow_type(field.data_type)) for field in data_type])
+    if isinstance(data_type, types.MapType):
+        return pa.map_(arrow_type(data_type.key_type), arrow_type(data_type.value_type))
+    if isinstance(data_type, types.DecimalType):
+        return pa.decimal128(data_type.precision, data_type.scale)
+    make = _ARROW_TYPES.get(type(data_type))
+    if make is None:
+        raise ConfigurationError(f"type {data_type} has no Arrow type")
+    return getattr(pa, make[0])(*make[1:])
+
+
+_ARROW_TYPES: dict[type[types.DataType], tuple[str, ...]] = {
+    types.VarCharType: ("string",),
+    types.CharType: ("string",),
+    types.VarBinaryType: ("binary",),
+    types.BinaryType: ("binary",),
+    types.BooleanType: ("bool_",),
+    types.TinyIntType: ("int8",),
+    types.SmallIntType: ("int16",),
+    types.IntType: ("int32",),
+    types.BigIntType: ("int64",),
+    types.FloatType: ("float32",),
+    types.DoubleType: ("float64",),
+    types.DateType: ("date32",),
+    types.TimeType: ("time64", "us"),
+    types.TimestampType: ("timestamp", "us"),
+    types.LocalZonedTimestampType: ("timestamp", "us", "UTC"),
+}

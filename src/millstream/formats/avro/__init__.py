@@ -1,0 +1,1 @@
+"""Avro; declared, not yet built."""

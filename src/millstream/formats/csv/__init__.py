@@ -1,0 +1,1 @@
+"""CSV: files, and messages of one line."""

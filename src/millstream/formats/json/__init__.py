@@ -1,0 +1,1 @@
+"""JSON: files of one object a line, and messages of one object."""

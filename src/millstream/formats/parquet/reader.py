@@ -1,0 +1,197 @@
+"""Parquet files read as rows; needs pyarrow (the extra `parquet`), loaded when it is used."""
+
+from __future__ import annotations
+
+import datetime
+from itertools import accumulate
+from typing import Any, BinaryIO
+
+from millstream.common import datatypes as types
+from millstream.common.errors import ConfigurationError, SourceError, shorten
+from millstream.common.types import rows_of
+from millstream.formats.arrow_types import arrow_type, load_arrow, load_parquet
+from millstream.formats.arrow_values import values_of
+from millstream.spi.formats import BulkFormat, FileRecords
+
+__all__ = ["ParquetColumnarRowInputFormat"]
+
+_READ_ROWS = 16_384
+_READ_BYTES = 4 << 20
+
+
+class ParquetColumnarRowInputFormat(BulkFormat):
+    """Rows of Parquet files, the columns of `row_type` by name; a position is the number of rows before it.
+
+    Timestamps come as naive datetimes. Those that the file marks as UTC (and the old INT96 ones) are given in
+    UTC if `is_utc_timestamp`, else in the machine's local zone. Only the columns of `row_type` are read, and no
+    row group that ends before the position. Some thousand rows are decoded at a time: `batch_size` if that is more,
+    fewer if they are large.
+    """
+
+    def __init__(
+        self,
+        row_type: types.RowType,
+        hadoop_config: object | None = None,
+        batch_size: int = 2048,
+        is_utc_timestamp: bool = False,
+        is_case_sensitive: bool = True,
+    ) -> None:
+        if batch_size < 1:
+            raise ConfigurationError(f"batch_size is {batch_size}, must be at least 1")
+        load_parquet()
+        self._row_type = row_type
+        self._batch_size = batch_size
+        self._utc = is_utc_timestamp
+        self._case_sensitive = is_case_sensitive
+
+    def open(self, file: BinaryIO, path: str, position: Any) -> FileRecords:
+        """Read rows from a position on.
+
+        Raises:
+            SourceError: If it is no Parquet file, or a column is missing.
+        """
+        pa = load_arrow("Parquet files")
+        try:
+            parquet = load_parquet().ParquetFile(file)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise SourceError(f"file {path!r} is no Parquet file", detail=str(error)) from error
+        names = self._file_columns(parquet, path)
+        return _ParquetRows(
+            parquet, file, path, names, self._row_type, self._batch_size, self._utc, position or 0
+        )
+
+    def _file_columns(self, parquet: Any, path: str) -> list[str]:
+        present = list(parquet.schema_arrow.names)
+        by_name = {name if self._case_sensitive else name.lower(): name for name in present}
+        wanted = self._row_type.field_names()
+        keys = wanted if self._case_sensitive else [name.lower() for name in wanted]
+        missing = [name for name, key in zip(wanted, keys, strict=True) if key not in by_name]
+        if missing:
+            raise SourceError(
+                f"file {path!r} has no column {missing[0]!r}",
+                detail=f"Its columns: {shorten(present, 1000)}.",
+                hint="Name the file's columns in the row type.",
+            )
+        return [by_name[key] for key in keys]
+
+
+class _ParquetRows(FileRecords):
+    def __init__(
+        self,
+        parquet: Any,
+        file: BinaryIO,
+        path: str,
+        names: list[str],
+        row_type: types.RowType,
+        batch_size: int,
+        utc: bool,
+        position: int,
+    ) -> None:
+        self._parquet = parquet
+        self._file = file
+        self._path = path
+        self._names = names
+        self._fields = tuple(row_type.field_names())
+        self._arrow_types = [arrow_type(field.data_type) for field in row_type]
+        self._utc = utc
+        self._position = position
+        self._total = parquet.metadata.num_rows
+        self._int96 = _int96_columns(parquet)
+        groups = [parquet.metadata.row_group(index).num_rows for index in range(parquet.num_row_groups)]
+        ends = list(accumulate(groups))
+        first = next((index for index, end in enumerate(ends) if end > position), len(groups))
+        self._skip = position - (ends[first - 1] if first else 0)
+        self._batches = parquet.iter_batches(
+            batch_size=_fitting_rows(parquet, batch_size),
+            row_groups=list(range(first, len(groups))),
+            columns=names,
+        )
+        self._columns: list[list[Any]] = []  # decoded; the first rows of them were given
+        self._given = self._decoded = 0
+
+    def read(self, max_records: int) -> list[Any]:
+        rows: list[Any] = []
+        while len(rows) < max_records and (self._given < self._decoded or self._decode()):
+            first, last = self._given, min(self._given + max_records - len(rows), self._decoded)
+            columns = self._columns
+            if last - first < self._decoded:
+                columns = [column[first:last] for column in columns]
+            rows += rows_of(self._fields, zip(*columns, strict=True))
+            self._given = last
+        self._position += len(rows)
+        return rows
+
+    @property
+    def position(self) -> int:
+        return self._position
+
+    @property
+    def exhausted(self) -> bool:
+        return bool(self._position >= self._total)
+
+    def close(self) -> None:
+        self._parquet.close()
+        self._file.close()
+
+    def _decode(self) -> bool:
+        """Decode the next batch; return whether there is one."""
+        pa = load_arrow("Parquet files")
+        try:
+            batch = next(self._batches, None)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise SourceError(f"file {self._path!r} does not read as Parquet", detail=str(error)) from error
+        if batch is None:
+            return False
+        if self._skip:
+            skipped = min(self._skip, batch.num_rows)
+            batch = batch.slice(skipped)
+            self._skip -= skipped
+        self._columns = [
+            self._values(batch.column(batch.schema.get_field_index(name)), name, arrow_type)
+            for name, arrow_type in zip(self._names, self._arrow_types, strict=True)
+        ]
+        self._given, self._decoded = 0, batch.num_rows
+        return True
+
+    def _values(self, column: Any, name: str, arrow_type: Any) -> list[Any]:
+        pa = load_arrow("Parquet files")
+        zoned = pa.types.is_timestamp(column.type) and (column.type.tz is not None or name in self._int96)
+        try:
+            if zoned:
+                in_utc = values_of(
+                    column.cast(pa.timestamp("us", column.type.tz), safe=False).view(pa.timestamp("us"))
+                )
+                return in_utc if self._utc else [value and _local(value) for value in in_utc]
+            safe = not pa.types.is_timestamp(column.type)  # nanoseconds are cut
+            values = values_of(column.cast(arrow_type, safe=safe))
+            if pa.types.is_map(arrow_type):
+                return [None if value is None else dict(value) for value in values]
+            return values
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise SourceError(
+                f"file {self._path!r}, column {name!r}: type {column.type} does not fit {arrow_type}",
+                detail=str(error),
+                hint="Declare the file's type in the row type.",
+            ) from error
+
+
+def _local(in_utc: datetime.datetime) -> datetime.datetime:
+    """Return a moment in the machine's zone; both without zone."""
+    return in_utc.replace(tzinfo=datetime.UTC).astimezone().replace(tzinfo=None)
+
+
+def _fitting_rows(parquet: Any, batch_size: int) -> int:
+    """Return how many rows of a file are decoded at a time."""
+    metadata = parquet.metadata
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    row_bytes = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
+    return max(1, min(max(batch_size, _READ_ROWS), _READ_BYTES // max(row_bytes, 1)))
+
+
+def _int96_columns(parquet: Any) -> set[str]:
+    schema = parquet.schema
+    return {
+        schema.column(index).name
+        for index in range(len(schema))
+        if schema.column(index).physical_type == "INT96"
+    }
