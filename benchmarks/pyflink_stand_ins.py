@@ -42,7 +42,7 @@ import millstream.common.serialization as serialization
 import millstream.common.typeinfo as typeinfo
 import millstream.datastream.state_backend as state_backend
 import millstream.datastream.streams.data_stream as data_stream
-from millstream.common.errors import MillstreamError
+from millstream.base.errors import MillstreamError
 from millstream.common.functions import MapFunction, SinkFunction
 from millstream.common.types import Row
 from millstream.common.watermark_strategy import (

@@ -124,11 +124,11 @@ def _measures(form: str) -> dict[str, Measure]:
     import pyarrow
 
     from millstream.common import Row
-    from millstream.common.batch import Batch
     from millstream.formats.tabulator import Tabulator
     from millstream.operators.values import copy_of
-    from millstream.runtime.checkpoint.main_classes import dump_with_main_classes, load_state
-    from millstream.runtime.task.blocks import decode_elements, encode_elements
+    from millstream.runtime.program.main_classes import dump_with_main_classes, load_state
+    from millstream.runtime.protocol.blocks import decode_elements, encode_elements
+    from millstream.spi.batch import Batch
 
     plain, named = form == "tuple", form == "named"
     names = Person._fields

@@ -19,7 +19,7 @@ import cloudpickle
 import pytest
 from hypothesis import settings
 
-from millstream.common.configuration import Configuration
+from millstream.config.configuration import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 
 # A script's shell has what it puts into the background ignore Ctrl-C, and all that this starts would inherit that.

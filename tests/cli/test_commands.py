@@ -100,7 +100,7 @@ def test_config_keeps_credentials_to_itself(monkeypatch, form):
 
 
 def test_config_lists_every_option_with_its_meaning():
-    from millstream.common.options import ALL_OPTIONS
+    from millstream.config.options import ALL_OPTIONS
 
     table, page = invoke("config").output, invoke("config", "--markdown").output
     for option in ALL_OPTIONS:

@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from millstream.base.errors import JobExecutionError
 from millstream.cli.main import main
 from millstream.common import Types, WatermarkStrategy
-from millstream.common.configuration import Configuration
-from millstream.common.errors import JobExecutionError
 from millstream.common.job_status import JobStatus
+from millstream.config.configuration import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from millstream.datastream.functions import MapFunction, SinkFunction
 from millstream.runtime.checkpoint.restore import find_saved
-from millstream.runtime.job.control_channel import find_jobs
-from millstream.runtime.job.status_files import status_directory
+from millstream.runtime.control.channel import find_jobs
+from millstream.runtime.control.status_files import status_directory
 
 
 class Nothing(SinkFunction):

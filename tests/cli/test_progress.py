@@ -1,7 +1,7 @@
 import io
 
+from millstream.base.clock import ManualClock
 from millstream.cli.progress import ProgressMeter, showing_progress
-from millstream.common.clock import ManualClock
 from millstream.graph.launcher import EpochProgress, current_progress_listener
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 HEAD = """
 from millstream.common import Types, WatermarkStrategy
-from millstream.common.serialization import Encoder
+from millstream.spi.serialization import Encoder
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink, FileSource
 from millstream.datastream.formats.csv import CsvReaderFormat, CsvSchema

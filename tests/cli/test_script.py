@@ -7,9 +7,9 @@ from types import ModuleType
 
 import pytest
 
+from millstream.base.error_display import describe_error
+from millstream.base.errors import ConfigurationError, JobExecutionError, UserFunctionError
 from millstream.cli.script import JobRecorder, launching_with, run_program
-from millstream.common.error_display import describe_error
-from millstream.common.errors import ConfigurationError, JobExecutionError, UserFunctionError
 from millstream.graph import launcher
 from millstream.graph.launcher import JobLauncher, JobSubmission, RunningJob
 
@@ -69,7 +69,7 @@ def installed(monkeypatch):
 
 
 SUBMIT = """
-from millstream.common.configuration import Configuration
+from millstream.config.configuration import Configuration
 from millstream.graph.launcher import JobSubmission, find_launcher
 job = find_launcher().launch(JobSubmission("job", (), Configuration()))
 """
@@ -127,7 +127,7 @@ def test_syntax_error_of_the_program_is_shown_without_frames_of_millstream(progr
 def test_millstream_error_is_its_text_and_the_line_of_the_program(program, capsys):
     path = program(
         """
-        from millstream.common.errors import ConfigurationError
+        from millstream.base.errors import ConfigurationError
         raise ConfigurationError("parallelism is 0", hint="Use 1.")
         """
     )
@@ -139,7 +139,7 @@ def test_millstream_error_is_its_text_and_the_line_of_the_program(program, capsy
 
 
 def test_verbose_shows_all_frames(program, capsys):
-    path = program("from millstream.common.errors import ConfigurationError\nraise ConfigurationError('no')")
+    path = program("from millstream.base.errors import ConfigurationError\nraise ConfigurationError('no')")
     assert run_program(path, [], verbose=True) == 1
     assert "script.py" in capsys.readouterr().err
 
@@ -191,7 +191,7 @@ def test_launcher_override_is_put_back(installed):
 
 
 def test_submission_takes_the_progress_listener_of_the_process():
-    from millstream.common.configuration import Configuration
+    from millstream.config.configuration import Configuration
 
     def listener(progress):
         pass

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
+from millstream.base.error_display import describe_error
+from millstream.base.errors import ConfigurationError
 from millstream.cli.script import run_program
-from millstream.common.configuration import Configuration
-from millstream.common.error_display import describe_error
-from millstream.common.errors import ConfigurationError
+from millstream.config.configuration import Configuration
 
 FAILING = """
 from millstream.datastream import StreamExecutionEnvironment

@@ -98,7 +98,7 @@ ALL_ON_SPARK = """
 import sys
 from millstream.cli.options import JobOptions
 from millstream.cli.run import run_with_options
-from millstream.common.pyflink_names import install
+from millstream.base.pyflink_names import install
 
 install()
 for path in sys.argv[1:]:

@@ -21,6 +21,7 @@ import cloudpickle
 import pytest
 
 from millstream import common, datastream
+from millstream.base.errors import StateAccessError
 from millstream.common import (
     Configuration,
     Encoder,
@@ -30,7 +31,6 @@ from millstream.common import (
     accumulators,
     watermark_strategy,
 )
-from millstream.common.errors import StateAccessError
 from millstream.common.functions import CheckpointedFunction
 from millstream.datastream import StreamExecutionEnvironment, functions, state, window
 from millstream.datastream.connectors import file_system

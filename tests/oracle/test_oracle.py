@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from millstream.base.pyflink_names import install, uninstall
 from millstream.cli.script import run_program
-from millstream.common.pyflink_names import install, uninstall
 
 HERE = Path(__file__).parent
 PROGRAMS = sorted((HERE / "programs").glob("*.py"))

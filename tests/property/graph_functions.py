@@ -4,8 +4,8 @@ Records are tuples (key, time, value). Functions depend on event time only, not 
 are in the last section.
 """
 
+from millstream.base.time import Time
 from millstream.common import Configuration, Duration, WatermarkStrategy
-from millstream.common.time import Time
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import (
     AggregateFunction,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millstream.base.time import Time
 from millstream.common import Duration, WatermarkStrategy
-from millstream.common.time import Time
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import ProcessWindowFunction
 from millstream.datastream.window import TumblingEventTimeWindows

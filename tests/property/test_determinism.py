@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millstream.base.time import Time
 from millstream.common import Duration, WatermarkStrategy
-from millstream.common.time import Time
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import KeyedProcessFunction, ProcessWindowFunction
 from millstream.datastream.state import ValueStateDescriptor

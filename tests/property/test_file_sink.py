@@ -10,9 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from millstream.base.crash_points import set_crash_hook
 from millstream.common import Configuration, Row, WatermarkStrategy
-from millstream.common.crash_points import set_crash_hook
-from millstream.common.serialization import Encoder
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from millstream.connectors.files.rolling import RollingPolicy
@@ -20,6 +19,7 @@ from millstream.connectors.files.sink import FileSink
 from millstream.connectors.number_sequence import NumberSequenceSource
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.formats.csv import CsvBulkWriters, CsvSchema
+from millstream.spi.serialization import Encoder
 from millstream.table import DataTypes
 
 POINTS = {

@@ -6,8 +6,8 @@ import duckdb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millstream.base.time import Time
 from millstream.common import Duration, WatermarkStrategy
-from millstream.common.time import Time
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream.functions import CoGroupFunction, FlatJoinFunction, ProcessJoinFunction
 from millstream.datastream.window import (

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from millstream.base.time import Time
 from millstream.common import Row, Types
-from millstream.common.time import Time
 from millstream.common.watermark_strategy import Duration, TimestampAssigner, WatermarkStrategy
 from millstream.datastream import OutputTag
 from millstream.datastream.functions import (

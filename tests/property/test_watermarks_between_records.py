@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millstream.base.time import Time
 from millstream.common import WatermarkStrategy
-from millstream.common.time import Time
 from millstream.common.watermark_strategy import TimestampAssigner, WatermarkGenerator
 from millstream.datastream import KeyedProcessFunction, OutputTag, ProcessWindowFunction
 from millstream.datastream.window import (

@@ -7,9 +7,9 @@ from collections import defaultdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millstream.base.time import Time
 from millstream.common import Duration, WatermarkStrategy
 from millstream.common.output_tag import OutputTag
-from millstream.common.time import Time
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import ProcessWindowFunction
 from millstream.datastream.functions import AllWindowFunction, ProcessAllWindowFunction

@@ -9,9 +9,9 @@ import asyncio
 
 from recovery_support import Tap
 
+from millstream.base.time import Time
 from millstream.common import Duration, Types, WatermarkStrategy
 from millstream.common.functions import CheckpointedFunction
-from millstream.common.time import Time
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import (
     AggregateFunction,

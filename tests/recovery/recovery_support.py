@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
+from millstream.base.clock import ManualClock
 from millstream.cli.script import launching_with
-from millstream.common.clock import ManualClock
-from millstream.common.configuration import Configuration
+from millstream.config.configuration import Configuration
 from millstream.datastream import DataStream, MapFunction, StreamExecutionEnvironment
 from millstream.graph.launcher import JobLauncher, JobSubmission, RunningJob
 from millstream.runtime.job.launcher import DefaultLauncher

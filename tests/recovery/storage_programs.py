@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from millstream.common.clock import SystemClock
-from millstream.common.errors import CheckpointDamagedError, DriverSupersededError
+from millstream.base.clock import SystemClock
+from millstream.base.errors import CheckpointDamagedError, DriverSupersededError
+from millstream.files.stores import FileStore
 from millstream.runtime.checkpoint.ownership import Ownership, owned_terms
-from millstream.runtime.checkpoint.storage import FileStore
 
 BUILD = """
 from millstream.common import Encoder, Types, WatermarkStrategy

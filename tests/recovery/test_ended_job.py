@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from millstream.common.crash_points import DRIVER_POINTS
-from millstream.runtime.job.results import read_results
+from millstream.base.crash_points import DRIVER_POINTS
+from millstream.runtime.recovery.results import read_results
 
 PROGRAM = """
 import os, pathlib, signal, sys, time
 from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
 from millstream.common.accumulators import IntCounter
-from millstream.common.crash_points import set_crash_hook
+from millstream.base.crash_points import set_crash_hook
 from millstream.datastream import MapFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink
 from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy

@@ -19,13 +19,13 @@ from recovery_support import (
     run_to_savepoint,
 )
 
-from millstream.common.errors import (
+from millstream.base.errors import (
     JobDefinitionError,
     JobExecutionError,
     MillstreamError,
     StateIncompatibleError,
 )
-from millstream.common.time import Time
+from millstream.base.time import Time
 from millstream.datastream import KeyedProcessFunction, ProcessWindowFunction
 from millstream.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from millstream.datastream.window import TumblingEventTimeWindows

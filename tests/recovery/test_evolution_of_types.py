@@ -6,8 +6,8 @@ import pytest
 from recovery_programs import plain
 from recovery_support import FAULTS, SAME, difference, resume, run, run_to_savepoint
 
+from millstream.base.errors import JobExecutionError, StateIncompatibleError
 from millstream.common import Types
-from millstream.common.errors import JobExecutionError, StateIncompatibleError
 from millstream.common.functions import CheckpointedFunction
 from millstream.datastream import KeyedProcessFunction, MapFunction
 from millstream.datastream.functions import KeyedBroadcastProcessFunction

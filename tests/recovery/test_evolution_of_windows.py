@@ -8,8 +8,8 @@ import pytest
 from recovery_programs import RECORDS, Mean, key_of, stamped
 from recovery_support import FAULTS, SAME, difference, multiset, resume, run, run_to_savepoint
 
-from millstream.common.errors import StateIncompatibleError
-from millstream.common.time import Time
+from millstream.base.errors import StateIncompatibleError
+from millstream.base.time import Time
 from millstream.datastream import ProcessWindowFunction
 from millstream.datastream.functions import ProcessJoinFunction
 from millstream.datastream.window import (

@@ -12,9 +12,9 @@ import pytest
 from killed_programs import COUNT, Folder
 from recovery_support import Tap, resume, run, run_to_savepoint
 
+from millstream.base.crash_points import set_crash_hook
+from millstream.base.errors import CheckpointStorageError
 from millstream.common import WatermarkStrategy
-from millstream.common.crash_points import set_crash_hook
-from millstream.common.errors import CheckpointStorageError
 from millstream.common.functions import CheckpointedFunction, CheckpointListener
 from millstream.datastream import MapFunction
 from millstream.datastream.connectors.number_seq import NumberSequenceSource

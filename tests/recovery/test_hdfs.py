@@ -23,11 +23,11 @@ from storage_programs import (
 )
 from storage_servers import HdfsServer
 
+from millstream.base.errors import CheckpointDamagedError, CheckpointStorageError, ConfigurationError
 from millstream.common import Configuration
-from millstream.common.errors import CheckpointDamagedError, CheckpointStorageError, ConfigurationError
-from millstream.common.file_systems import FileSystemSettings, using
+from millstream.files.file_systems import FileSystemSettings, using
+from millstream.files.stores import FileStore, open_store
 from millstream.runtime.checkpoint.restore import discard, find_saved
-from millstream.runtime.checkpoint.storage import FileStore, open_store
 
 QUICK = {"millstream.hdfs.timeout": "1 s", "flink.hadoop.dfs.client.failover.max.attempts": "1"}
 
@@ -104,8 +104,8 @@ def test_what_is_deleted_is_gone_with_all_in_it(server, root):
 
 KILLED = """
 import os, signal, sys
-from millstream.common.crash_points import set_crash_hook
-from millstream.runtime.checkpoint.storage import open_store
+from millstream.base.crash_points import set_crash_hook
+from millstream.files.stores import open_store
 class Kill:
     def reach(self, name, detail):
         if name == "storage.staged":
@@ -162,7 +162,7 @@ def test_a_name_node_that_is_silent_is_given_up(server, root):
 def test_access_that_is_refused_is_told_as_that(server, root):
     open_store(root).write("a", b"x")
     program = (
-        "import sys; from millstream.runtime.checkpoint.storage import open_store\n"
+        "import sys; from millstream.files.stores import open_store\n"
         "try: open_store(sys.argv[1]).write('b', b'')\n"
         "except Exception as error: print(error)"
     )

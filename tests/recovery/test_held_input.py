@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 from recovery_support import SAME, Tap, difference, resume, run, run_to_savepoint
 
+from millstream.base.time import Time
 from millstream.common import Types, WatermarkStrategy
-from millstream.common.time import Time
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import AsyncDataStream, AsyncFunction, KeyedProcessFunction, ProcessWindowFunction
 from millstream.datastream.connectors.number_seq import NumberSequenceSource

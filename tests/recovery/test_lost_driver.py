@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from millstream.common.configuration import Configuration
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
+from millstream.config.configuration import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 
 PROGRAM = """

@@ -31,15 +31,15 @@ from storage_programs import (
 )
 from storage_servers import S3Server, secrets_in
 
+from millstream.base.errors import CheckpointDamagedError, CheckpointStorageError, JobExecutionError
 from millstream.common import Configuration
-from millstream.common.errors import CheckpointDamagedError, CheckpointStorageError, JobExecutionError
-from millstream.common.file_systems import FileSystemSettings, using
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from millstream.datastream.state import ValueStateDescriptor
-from millstream.runtime.checkpoint.compaction import CompactionOrder
+from millstream.files.file_systems import FileSystemSettings, using
+from millstream.files.stores import FileStore, open_store
 from millstream.runtime.checkpoint.restore import discard, find_saved
 from millstream.runtime.checkpoint.state_file import StateFileWriter
-from millstream.runtime.checkpoint.storage import FileStore, open_store
+from millstream.runtime.protocol.orders import CompactionOrder
 from millstream.runtime.slot.compactor import ProcessCompactor
 
 QUICK = {"s3.connection.timeout": "1 s", "s3.socket.timeout": "1 s", "s3.retry.max-num-retries": 0}
@@ -249,7 +249,7 @@ def test_a_write_that_fails_half_way_leaves_nothing_to_be_read(server, root, aft
 
 def test_a_writer_that_is_killed_half_way_leaves_nothing_to_be_read(server, root):
     cut = Cut(server.port, LARGE // 2)
-    program = "import sys; from millstream.runtime.checkpoint.storage import open_store\n"
+    program = "import sys; from millstream.files.stores import open_store\n"
     program += f"open_store(sys.argv[1]).write('x', bytes({LARGE}))"
     environment = os.environ | server.environment | {"AWS_ENDPOINT_URL": cut.endpoint}
     writer = subprocess.Popen([sys.executable, "-c", program, root], env=environment)

@@ -15,8 +15,8 @@ from millstream.datastream import FlatMapFunction
 from millstream.datastream.connectors.file_system import StreamFormat
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ListStateDescriptor
+from millstream.files.store_local import LocalStore
 from millstream.runtime.checkpoint import state_file
-from millstream.runtime.checkpoint.storage_local import LocalStore
 
 PAIRS = [(1, 2), (1, 4), (2, 1), (2, 3), (3, 2), (3, 4), (4, 1), (4, 3)]
 

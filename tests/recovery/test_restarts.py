@@ -8,7 +8,7 @@ import pytest
 from recovery_programs import RECORDS, plain
 from recovery_support import FAULTS, multiset, new_environment, running
 
-from millstream.common.errors import JobExecutionError
+from millstream.base.errors import JobExecutionError
 from millstream.common.job_status import JobStatus
 
 NO_RESTART = {"restart__strategy_type": "none"}

@@ -6,7 +6,7 @@ import pytest
 from recovery_programs import plain
 from recovery_support import FAULTS, new_environment, running
 
-from millstream.common.errors import JobExecutionError
+from millstream.base.errors import JobExecutionError
 from millstream.runtime.checkpoint.restore import find_saved
 
 NOTHING, DELETE, RETAIN = "NO_EXTERNALIZED_CHECKPOINTS", "DELETE_ON_CANCELLATION", "RETAIN_ON_CANCELLATION"

@@ -22,15 +22,15 @@ from recovery_support import (
     running,
 )
 
-from millstream.common import Configuration, Duration, Encoder, WatermarkStrategy
-from millstream.common.errors import (
+from millstream.base.errors import (
     CheckpointDamagedError,
     CheckpointStorageError,
     ConfigurationError,
     JobExecutionError,
     StateIncompatibleError,
 )
-from millstream.common.time import Time
+from millstream.base.time import Time
+from millstream.common import Configuration, Duration, Encoder, WatermarkStrategy
 from millstream.datastream import ProcessWindowFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
 from millstream.datastream.window import TumblingEventTimeWindows

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from recovery_support import FAULTS, SAME, Tap, difference, run
 
+from millstream.base.time import Time
 from millstream.common import Duration, WatermarkStrategy
-from millstream.common.time import Time
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.connectors.files.source import FileSource
 from millstream.datastream import ProcessWindowFunction

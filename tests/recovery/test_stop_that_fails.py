@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from recovery_support import FAULTS, Crash, Tap, new_environment, resume, running
 
-from millstream.common.errors import JobExecutionError
+from millstream.base.errors import JobExecutionError
 from millstream.connectors.two_phase import TwoPhaseCommitSink
 from millstream.datastream import MapFunction
 from millstream.runtime.checkpoint.pointer import RecoveryPointer

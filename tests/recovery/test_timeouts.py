@@ -10,7 +10,7 @@ import pytest
 from recovery_programs import RECORDS, plain
 from recovery_support import FAULTS, multiset, new_environment, running
 
-from millstream.common.crash_points import set_crash_hook
+from millstream.base.crash_points import set_crash_hook
 
 STATE_FILES = "-0-"
 MANIFESTS = "_metadata"

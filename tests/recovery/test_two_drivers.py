@@ -19,7 +19,7 @@ import pytest
 PROGRAM = """
 import os, signal, sys
 from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
-from millstream.common.crash_points import set_crash_hook
+from millstream.base.crash_points import set_crash_hook
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink, RollingPolicy
 from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy

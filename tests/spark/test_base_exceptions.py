@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from millstream.common.errors import JobExecutionError, UserFunctionError
+from millstream.base.errors import JobExecutionError, UserFunctionError
 from millstream.datastream.functions import MapFunction
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from millstream.base.errors import JobExecutionError
+from millstream.base.time import Time
 from millstream.common.async_functions import AsyncFunction
-from millstream.common.errors import JobExecutionError
 from millstream.common.job_status import JobStatus
-from millstream.common.time import Time
 from millstream.datastream import MapFunction
 from millstream.datastream.async_data_stream import AsyncDataStream
 

@@ -25,7 +25,7 @@ PROGRAM = """
 import json, os, sys
 from pathlib import Path
 from millstream.common import WatermarkStrategy
-from millstream.common.configuration import Configuration
+from millstream.config.configuration import Configuration
 from millstream.datastream import MapFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 

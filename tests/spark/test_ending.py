@@ -10,7 +10,7 @@ import pytest
 
 PROGRAM = """
 import os, time
-from millstream.common.configuration import Configuration
+from millstream.config.configuration import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 
 options = {

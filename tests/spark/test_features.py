@@ -9,8 +9,8 @@ from enum import Enum
 
 import pytest
 
+from millstream.base.time import Time
 from millstream.common import Duration, Types, WatermarkStrategy
-from millstream.common.time import Time
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import (
     AsyncDataStream,

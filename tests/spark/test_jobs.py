@@ -9,9 +9,9 @@ import traceback
 
 import pytest
 
+from millstream.base.errors import JobExecutionError, SlotLostError, UserFunctionError
+from millstream.base.time import Time
 from millstream.common import Duration, WatermarkStrategy
-from millstream.common.errors import JobExecutionError, SlotLostError, UserFunctionError
-from millstream.common.time import Time
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import AggregateFunction, MapFunction
 from millstream.datastream.connectors.number_seq import NumberSequenceSource

@@ -16,7 +16,7 @@ import pytest
 from pyspark.find_spark_home import _find_spark_home
 
 import millstream
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
 from millstream.runtime.spark import java, jvm
 from millstream.runtime.spark.session import SessionConfig, SparkConnectError, open_session
 

@@ -17,18 +17,18 @@ from pathlib import Path
 
 import pytest
 
-from millstream.common.errors import SlotLostError, StaleAttemptError
+from millstream.base.errors import SlotLostError, StaleAttemptError
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.datastream import MapFunction
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.graph.epoch_plan import build_epoch_plan
 from millstream.graph.job_graph import build_job_graph
 from millstream.graph.stream_graph import build_stream_graph
+from millstream.runtime.protocol.deployment import Deployment, dump_deployment
+from millstream.runtime.protocol.report import EpochHeader
 from millstream.runtime.slot.process import SlotBoot
 from millstream.runtime.slot.wire import Request, SlotSilentError, ask, hold
 from millstream.runtime.spark.shuttle import start_slot
-from millstream.runtime.task.deployment import Deployment, dump_deployment
-from millstream.runtime.task.report import EpochHeader
 
 pytestmark = pytest.mark.spark
 

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
+from millstream.base.errors import StateAccessError
 from millstream.common import Types, WatermarkStrategy
-from millstream.common.errors import StateAccessError
 from millstream.datastream import KeyedProcessFunction
 from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from millstream.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor

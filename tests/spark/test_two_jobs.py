@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from millstream.common.errors import ConfigurationError, JobExecutionError
+from millstream.base.errors import ConfigurationError, JobExecutionError
 from millstream.common.job_status import JobStatus
 from millstream.datastream.functions import MapFunction
 

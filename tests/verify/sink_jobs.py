@@ -16,8 +16,8 @@ from pathlib import Path
 
 from verify_jobs import captured
 
+from millstream.base.crash_points import reach
 from millstream.common import Duration, Encoder, Row, Types
-from millstream.common.crash_points import reach
 from millstream.connectors.two_phase import TwoPhaseCommitSink
 from millstream.connectors.write_ahead import WriteAheadSink
 from millstream.datastream.connectors.file_system import (

@@ -24,7 +24,7 @@ from verify_jobs import (
     timers_and_windows,
 )
 
-from millstream.common.ids import new_id
+from millstream.base.ids import new_id
 from millstream.connectors import two_phase
 from millstream.connectors.files.parts import PartFile
 from millstream.connectors.files.sink import _FileCommitter

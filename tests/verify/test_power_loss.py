@@ -13,15 +13,15 @@ from unittest import mock
 import pytest
 from sink_jobs import captured, rolling_and_merging, transactions
 
-from millstream.common.serialization import Encoder
 from millstream.connectors import receive_log, write_ahead
-from millstream.connectors.files import output
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.sink import FileSink
 from millstream.connectors.files.writer import FileWriter
 from millstream.connectors.receive_log import ReceiveLog, check_log, read_log
-from millstream.runtime.checkpoint import storage_local
-from millstream.runtime.checkpoint.storage_local import LocalStore
+from millstream.files import output
+from millstream.files import store_local as storage_local
+from millstream.files.store_local import LocalStore
+from millstream.spi.serialization import Encoder
 from millstream.spi.sink import WriterContext
 from millstream.verify.compare import compare
 from millstream.verify.disk import Disk

@@ -9,7 +9,7 @@ import time
 import pytest
 from verify_jobs import JOBS, captured
 
-from millstream.common.crash_points import SLOT_POINTS, STORAGE_POINTS
+from millstream.base.crash_points import SLOT_POINTS, STORAGE_POINTS
 from millstream.verify.faults import FaultKind
 from millstream.verify.scenario import EVERYTHING
 from millstream.verify.verifier import Summary, Verifier

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from sink_jobs import SINK_JOBS, StagedLines, captured, is_prefix, numbered, text
 
+from millstream.base.crash_points import DRIVER_POINTS, SLOT_POINTS
 from millstream.common import Encoder
-from millstream.common.crash_points import DRIVER_POINTS, SLOT_POINTS
 from millstream.datastream.connectors.file_system import FileSink
 from millstream.verify.faults import Fault, FaultKind, kinds_at
 from millstream.verify.run import simulate

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from verify_jobs import captured, file_sink, readings, stamped, timers_and_windows
 
+from millstream.base.crash_points import around, reach
+from millstream.base.errors import MillstreamError, NotSupportedError
 from millstream.cli.main import main
 from millstream.common import Duration, WatermarkStrategy
-from millstream.common.crash_points import around, reach
-from millstream.common.errors import MillstreamError, NotSupportedError
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.connectors.collection import CollectionSource
 from millstream.verify.compare import compare

@@ -10,11 +10,11 @@ from collections import Counter
 from pathlib import Path
 
 from millstream.common import Duration, Encoder, Time, Types, WatermarkStrategy
-from millstream.common.configuration import Configuration
 from millstream.common.functions import CheckpointedFunction, FlatMapFunction
 from millstream.common.output_tag import OutputTag
 from millstream.common.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from millstream.common.watermark_strategy import TimestampAssigner, WatermarkGenerator
+from millstream.config.configuration import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink, RollingPolicy
 from millstream.datastream.functions import KeyedBroadcastProcessFunction, KeyedProcessFunction

@@ -22,7 +22,7 @@ from millstream.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from millstream.common.options import ConfigOption
+    from millstream.config.options import ConfigOption
 
 __all__ = ["OptionValue", "collect_values", "command"]
 
@@ -72,7 +72,7 @@ def command(definitions: dict[str, str], config: str | None, form: str | None, p
 
 def collect_values(definitions: dict[str, str]) -> list[OptionValue]:
     """Return all options, then other keys that are set; values from files, the environment and `definitions`."""
-    from millstream.common.options import ALL_OPTIONS, ConfigOption, OptionType, current_key
+    from millstream.config.options import ALL_OPTIONS, ConfigOption, OptionType, current_key
 
     inherited = {current_key(key): value for key, value in inherited_settings().items()}
     definitions = {current_key(key): value for key, value in definitions.items()}
@@ -113,8 +113,8 @@ def _documentation(option: ConfigOption) -> str:
 
 def _shown(option: ConfigOption, value: object) -> str | None:
     """Return a value as text, without what is to be kept secret."""
-    from millstream.common.file_systems import parse_location
-    from millstream.common.options_file_systems import is_secret
+    from millstream.config.options_file_systems import is_secret
+    from millstream.files.file_systems import parse_location
 
     if value is not None and is_secret(option.key):
         return "***"
@@ -125,7 +125,7 @@ def _shown(option: ConfigOption, value: object) -> str | None:
 
 
 def _as_text(option: object, value: object) -> str | None:
-    from millstream.common.options import ConfigOption, OptionType
+    from millstream.config.options import ConfigOption, OptionType
 
     if value is None:
         return None

@@ -29,8 +29,8 @@ def command(job: str | None, *, as_json: bool, show_all: bool) -> None:
     tell is known when its first epoch has ended.
     """
     # Not needed to print help.
-    from millstream.common.errors import MillstreamError
-    from millstream.runtime.job.status_files import read_running_jobs
+    from millstream.base.errors import MillstreamError
+    from millstream.runtime.control.status_files import read_running_jobs
 
     try:
         running = read_running_jobs()
@@ -49,7 +49,7 @@ def command(job: str | None, *, as_json: bool, show_all: bool) -> None:
 
 def _starting(known: Set[str]) -> list[Document]:
     """Return the jobs that run and have not told anything of their watermarks yet."""
-    from millstream.runtime.job.control_channel import find_jobs
+    from millstream.runtime.control.channel import find_jobs
 
     return [
         {"job_id": job.job_id, "name": job.name, "started_ms": job.started_ms}
@@ -59,8 +59,8 @@ def _starting(known: Set[str]) -> list[Document]:
 
 
 def _tell_starting(job: Document) -> None:
-    from millstream.common.clock import SystemClock
-    from millstream.runtime.job.watermark_advice import format_duration
+    from millstream.base.clock import SystemClock
+    from millstream.runtime.watermarks.advice import format_duration
 
     ran = format_duration(max(SystemClock().now_ms() - job["started_ms"], 0))
     click.echo(
@@ -87,7 +87,7 @@ def _choose(running: Sequence[Document], job: str | None) -> Document:
 
 
 def _render(document: Document, *, most: int | None) -> str:
-    from millstream.runtime.job.watermark_advice import format_timestamp
+    from millstream.runtime.watermarks.advice import format_timestamp
 
     lines = [f'job {document["job_id"]} "{document["name"]}", epoch {document["epoch"]:,}']
     lines.append(f"watermark  {format_timestamp(document['watermark_ms'])}")
@@ -108,7 +108,7 @@ def _render(document: Document, *, most: int | None) -> str:
 
 
 def _row(fact: Document) -> list[str]:
-    from millstream.runtime.job.watermark_advice import format_timestamp
+    from millstream.runtime.watermarks.advice import format_timestamp
 
     state = "idle" if fact["idle"] else "waits for others" if fact["held_by_alignment"] else "active"
     return [
@@ -132,7 +132,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _advice(document: Document) -> list[list[str]]:
     """Return reason and hint of each way in which splits hold back, with the splits it is true of."""
-    from millstream.runtime.job.watermark_advice import WatermarkFact, format_duration, format_timestamp
+    from millstream.runtime.watermarks.advice import WatermarkFact, format_duration, format_timestamp
 
     told: dict[tuple[str | None, str | None], list[WatermarkFact]] = {}
     for each in document["facts"]:

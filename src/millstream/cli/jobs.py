@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from millstream.runtime.job.control_channel import JobHandle
+    from millstream.runtime.control.channel import JobHandle
 
 __all__ = ["absolute", "cancel_command", "choose_job", "list_command", "reporting_errors", "stop_command"]
 
@@ -26,7 +26,7 @@ job_argument: Callable[..., Any] = click.argument("job", required=False, metavar
 def reporting_errors() -> Iterator[None]:
     """End the command with a message, not a traceback, if millstream raises an error."""
     # Not needed to print help.
-    from millstream.common.errors import MillstreamError
+    from millstream.base.errors import MillstreamError
 
     try:
         yield
@@ -40,7 +40,7 @@ def choose_job(job: str | None) -> JobHandle:
 
     Ends the command if there is none, or several.
     """
-    from millstream.runtime.job.control_channel import find_jobs
+    from millstream.runtime.control.channel import find_jobs
 
     running = find_jobs()
     if not running:
@@ -77,8 +77,8 @@ def list_command(as_json: bool, directory: str | None) -> None:
         return
     import json
 
-    from millstream.common.errors import JobExecutionError
-    from millstream.runtime.job.control_channel import find_jobs
+    from millstream.base.errors import JobExecutionError
+    from millstream.runtime.control.channel import find_jobs
 
     found = []
     with reporting_errors():
@@ -107,7 +107,7 @@ def _list_ended(directory: str, *, as_json: bool) -> None:
     import json
     from dataclasses import asdict
 
-    from millstream.runtime.job.results import read_results
+    from millstream.runtime.recovery.results import read_results
 
     with reporting_errors():
         ended = read_results(directory)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from millstream.common.config_files import FileSetting
+    from millstream.config.config_files import FileSetting
 
 __all__ = [
     "CONFIG_VARIABLE",
@@ -136,8 +136,8 @@ def file_settings() -> list[FileSetting]:
         click.UsageError: If one cannot be read, or has a value that does not fit.
     """
     # Not needed to print help.
-    from millstream.common.config_files import read_settings
-    from millstream.common.errors import ConfigurationError
+    from millstream.base.errors import ConfigurationError
+    from millstream.config.config_files import read_settings
 
     try:
         return read_settings(os.environ)
@@ -152,9 +152,9 @@ def check_settings(settings: dict[str, str]) -> None:
         click.UsageError: If a value does not fit its option.
     """
     # Not needed to print help.
-    from millstream.common.errors import ConfigurationError
-    from millstream.common.options import find_option, warning_about
-    from millstream.common.targets import check_target
+    from millstream.base.errors import ConfigurationError
+    from millstream.config.options import find_option, warning_about
+    from millstream.config.targets import check_target
 
     for key, value in settings.items():
         option = find_option(key)
@@ -203,7 +203,7 @@ def install_pyflink(wanted: bool) -> None:
     """Have programs get millstream when they import pyflink, if that is `wanted`."""
     if wanted:
         # Not needed to print help.
-        from millstream.common.pyflink_names import install
+        from millstream.base.pyflink_names import install
 
         install()
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TextIO
 
-from millstream.common.clock import Clock, SystemClock
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.base.clock import Clock, SystemClock
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.graph.launcher import EpochProgress, set_progress_listener
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ def show(path: str) -> None:
 def dispose(path: str, *, yes: bool) -> None:
     """Remove the savepoint or checkpoint at PATH, with all its files that no other checkpoint shares."""
     from millstream.runtime.checkpoint.restore import discard, find_saved
-    from millstream.runtime.job.control_channel import find_jobs
+    from millstream.runtime.control.channel import find_jobs
 
     with reporting_errors():
         saved = find_saved(path)
@@ -74,7 +74,7 @@ def dispose(path: str, *, yes: bool) -> None:
 def _describe(saved: Saved) -> str:
     from datetime import datetime
 
-    from millstream.common.type_forms import describe_form
+    from millstream.types.forms import describe_form
 
     manifest = saved.manifest
     made = datetime.fromtimestamp(manifest.created_ms / 1000, UTC)

@@ -27,11 +27,11 @@ from types import FrameType
 
 import click
 
-from millstream.common.clock import SystemClock
-from millstream.common.error_display import describe_error
-from millstream.common.errors import JobDefinitionError, SessionLostError
-from millstream.common.pyflink_names import is_installed
-from millstream.common.signals import Terminated, handle_once
+from millstream.base.clock import SystemClock
+from millstream.base.error_display import describe_error
+from millstream.base.errors import JobDefinitionError, SessionLostError
+from millstream.base.pyflink_names import is_installed
+from millstream.base.signals import Terminated, handle_once
 from millstream.graph.ending import end_jobs
 from millstream.graph.launcher import (
     JobLauncher,

@@ -131,7 +131,7 @@ def diff(
 
 @contextmanager
 def _errors_shown() -> Iterator[None]:
-    from millstream.common.errors import MillstreamError
+    from millstream.base.errors import MillstreamError
 
     try:
         yield

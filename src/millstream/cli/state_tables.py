@@ -17,13 +17,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from millstream.common.errors import ConfigurationError, MillstreamError, shorten
-from millstream.common.types import Row
+from millstream.base.errors import ConfigurationError, MillstreamError, shorten
+from millstream.files.stores import FileStore, open_store
 from millstream.runtime.checkpoint.manifest import Manifest, age_of_checkpoint, read_manifest
-from millstream.runtime.checkpoint.storage import FileStore, open_store
 from millstream.state_processor.diff import StateChange
 from millstream.state_processor.keys import KeyText
 from millstream.state_processor.reader import SavepointReader, StateInfo, Timer
+from millstream.types.row import Row
 
 __all__ = ["show_differences", "show_listing", "show_operator"]
 

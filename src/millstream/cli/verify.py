@@ -71,9 +71,9 @@ def command(
     The exit code is 1 if a seed found something. ARGS of the program that look like options stand behind "--".
     """
     # Not needed to print help.
+    from millstream.base.clock import SystemClock
     from millstream.cli.script import launching_with, run_as_main, tell_error
     from millstream.cli.verify_progress import SeedProgress
-    from millstream.common.clock import SystemClock
     from millstream.verify.session import VerifyingLauncher, VerifyOptions
 
     install_pyflink(pyflink)

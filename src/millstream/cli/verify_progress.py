@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO
 
-from millstream.common.clock import Clock
+from millstream.base.clock import Clock
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from millstream.common.errors import ConfigurationError, shorten
+from millstream.base.errors import ConfigurationError, shorten
 
 __all__ = [
     "Accumulator",

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any, Generic
 
-from millstream.common.errors import ConfigurationError, shorten
+from millstream.base.errors import ConfigurationError, shorten
+from millstream.base.time import Duration, Time
+from millstream.base.type_variables import IN, OUT, V
 from millstream.common.functions import Function
-from millstream.common.time import Duration, Time
-from millstream.common.type_variables import IN, OUT, V
 
 __all__ = [
     "NO_RETRY_STRATEGY",

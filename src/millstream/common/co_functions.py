@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic
 
+from millstream.base.type_variables import IN1, IN2, OUT, K
 from millstream.common.functions import Function, KeyedProcessFunction, ProcessFunction, TimerService
-from millstream.common.type_variables import IN1, IN2, OUT, K
 
 if TYPE_CHECKING:
     from millstream.common.functions import TimeDomain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 __all__ = ["DEFAULT_OUTPUT_TAG", "MAX_LONG_VALUE", "MIN_LONG_VALUE"]
 

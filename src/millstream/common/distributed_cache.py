@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
 
 __all__ = ["DistributedCache"]
 

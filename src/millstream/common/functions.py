@@ -13,7 +13,7 @@ from enum import Enum
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
-from millstream.common.type_variables import ACC, IN, OUT, K, V, W
+from millstream.base.type_variables import ACC, IN, OUT, K, V, W
 
 if TYPE_CHECKING:
     from millstream.common.accumulators import (
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         LongCounter,
     )
     from millstream.common.distributed_cache import DistributedCache
-    from millstream.common.metrics import MetricGroup
     from millstream.common.output_tag import OutputTag
     from millstream.common.state import (
         AggregatingState,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
         ValueStateDescriptor,
     )
     from millstream.common.windows import Window
+    from millstream.metrics.groups import MetricGroup
 
 __all__ = [
     "AggregateFunction",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.common.errors import NotSupportedError
+from millstream.base.errors import NotSupportedError
 
 __all__ = ["InputFormat"]
 

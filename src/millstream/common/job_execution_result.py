@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.common.errors import shorten
-from millstream.common.html import html_table
+from millstream.base.errors import shorten
+from millstream.base.html import html_table
 from millstream.common.job_id import JobID
 
 __all__ = ["JobExecutionResult"]

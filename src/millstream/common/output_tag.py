@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from millstream.common.typeinfo import TypeInformation
+    from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["OutputTag"]
 

@@ -1,15 +1,15 @@
-"""From values to bytes and back (PyFlink's `pyflink.common.serialization`)."""
+"""Schemas of messages, and writers of files, under PyFlink's name (`pyflink.common.serialization`)."""
 
-from __future__ import annotations
-
-import codecs
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO
-
-from millstream.common.errors import ConfigurationError, TypeMismatchError, shorten
-from millstream.common.typeinfo_basic import TypeInformation
-from millstream.common.types import Row
+from millstream.spi.serialization import (
+    BulkWriter,
+    BulkWriterFactory,
+    ByteArraySchema,
+    DeserializationSchema,
+    Encoder,
+    RowFieldExtractorSchema,
+    SerializationSchema,
+    SimpleStringSchema,
+)
 
 __all__ = [
     "BulkWriter",
@@ -20,180 +20,4 @@ __all__ = [
     "RowFieldExtractorSchema",
     "SerializationSchema",
     "SimpleStringSchema",
-    "check_charset",
 ]
-
-
-def check_charset(name: str) -> str:
-    """Return the charset's Python name.
-
-    Raises:
-        ConfigurationError: If Python has no such charset.
-    """
-    try:
-        return codecs.lookup(name).name
-    except LookupError as error:
-        raise ConfigurationError(
-            f"charset {name!r} does not exist",
-            hint='Use a name that Python knows, such as "UTF-8" or "ISO-8859-1".',
-        ) from error
-
-
-class SerializationSchema(ABC):
-    """Turns a value into a message."""
-
-    @abstractmethod
-    def serialize(self, value: Any) -> bytes:
-        """Return the value's bytes."""
-
-    def serialize_all(self, values: Sequence[Any]) -> list[bytes]:
-        """Return the bytes of each value; called with whole batches."""
-        return list(map(self.serialize, values))
-
-
-class DeserializationSchema(ABC):
-    """Turns a message into a value."""
-
-    @abstractmethod
-    def deserialize(self, message: bytes) -> Any:
-        """Return the value of a message.
-
-        Raises:
-            ValueError: If the message does not parse.
-        """
-
-    def deserialize_all(self, messages: Sequence[bytes]) -> list[Any]:
-        """Return the value of each message; called with whole batches."""
-        return list(map(self.deserialize, messages))
-
-
-class SimpleStringSchema(SerializationSchema, DeserializationSchema):
-    """Text as bytes of a charset.
-
-    >>> SimpleStringSchema().deserialize(SimpleStringSchema().serialize("ä"))
-    'ä'
-    """
-
-    def __init__(self, charset: str = "UTF-8") -> None:
-        self._charset = check_charset(charset)
-
-    def serialize(self, value: Any) -> bytes:
-        """Encode `str(value)`."""
-        return str(value).encode(self._charset)
-
-    def deserialize(self, message: bytes) -> str:
-        """Decode a message."""
-        return message.decode(self._charset)
-
-
-class ByteArraySchema(SerializationSchema, DeserializationSchema):
-    """Bytes as they are."""
-
-    def serialize(self, value: Any) -> bytes:
-        """Return the bytes."""
-        return bytes(value)
-
-    def deserialize(self, message: bytes) -> bytes:
-        """Return the bytes."""
-        return message
-
-
-class RowFieldExtractorSchema(SerializationSchema):
-    """One field of a row, which holds bytes already: the key or the value of a Kafka record.
-
-    >>> RowFieldExtractorSchema(0).serialize(Row(b"key", b"value"))
-    b'key'
-    """
-
-    def __init__(self, field_index: int) -> None:
-        """Take the field at that position.
-
-        Raises:
-            ConfigurationError: If it is negative.
-        """
-        if field_index < 0:
-            raise ConfigurationError(f"the field index is {field_index}", detail="It must not be negative.")
-        self._field_index = field_index
-
-    def serialize(self, value: Any) -> bytes:
-        """Return the field.
-
-        Raises:
-            TypeMismatchError: If the row has no such field, or it is not bytes.
-        """
-        if not isinstance(value, Row) or len(value) <= self._field_index:
-            raise TypeMismatchError(f"field {self._field_index} was asked of {shorten(value)}")
-        field = value[self._field_index]
-        if not isinstance(field, (bytes, bytearray)):
-            raise TypeMismatchError(
-                f"field {self._field_index} of a row is {shorten(field)}", detail="It must be bytes."
-            )
-        return bytes(field)
-
-
-class Encoder:
-    """Writes records to a file one after the other; subclass it and override `encode`."""
-
-    @staticmethod
-    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """Make an encoder that writes each record as a line: as Flink prints its declared type, else `str(record)`."""
-        return _StringEncoder(check_charset(charset_name))
-
-    def for_type(self, value_type: TypeInformation | None) -> Encoder:
-        """Return the encoder for records of a declared type; by default the type makes no difference."""
-        return self
-
-    def encode(self, element: Any) -> bytes:
-        """Return the bytes of one record, with whatever separates it from the next."""
-        raise NotImplementedError(f"{type(self).__name__} does not override encode(element)")
-
-    def encode_all(self, elements: Sequence[Any]) -> bytes:
-        """Return the bytes of many records; called with whole batches."""
-        return b"".join(map(self.encode, elements))
-
-
-class _StringEncoder(Encoder):
-    """`str(record)` and a newline."""
-
-    def __init__(self, charset: str, value_type: TypeInformation | None = None) -> None:
-        self._charset = charset
-        self._text: Callable[[Any], str] = str if value_type is None else value_type.to_text
-
-    def for_type(self, value_type: TypeInformation | None) -> Encoder:
-        """Return an encoder that writes records as Flink prints them: tuples `(a,1)`."""
-        return _StringEncoder(self._charset, value_type)
-
-    def encode(self, element: Any) -> bytes:
-        return f"{self._text(element)}\n".encode(self._charset)
-
-    def encode_all(self, elements: Sequence[Any]) -> bytes:
-        if not elements:
-            return b""
-        if "16" in self._charset or "32" in self._charset:  # a byte order mark for each record, as `encode`
-            return super().encode_all(elements)
-        lines = elements if set(map(type, elements)) == {str} else map(self._text, elements)
-        return ("\n".join(lines) + "\n").encode(self._charset)
-
-
-class BulkWriter(ABC):
-    """Writes one file as a whole: nothing in it can be read before `finish`."""
-
-    @abstractmethod
-    def add_elements(self, elements: Sequence[Any]) -> None:
-        """Add records.
-
-        Raises:
-            TypeMismatchError: If a record does not fit the file's type.
-        """
-
-    @abstractmethod
-    def finish(self) -> None:
-        """Write what is buffered and the file's end; the file itself stays open."""
-
-
-class BulkWriterFactory(ABC):
-    """Makes bulk writers; small and picklable."""
-
-    @abstractmethod
-    def create(self, file: BinaryIO) -> BulkWriter:
-        """Begin a file."""

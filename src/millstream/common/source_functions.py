@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from typing import Any
 
-from millstream.common.errors import NotSupportedError
+from millstream.base.errors import NotSupportedError
 from millstream.common.functions import Function
 
 __all__ = ["ParallelSourceFunction", "SourceContext", "SourceFunction"]

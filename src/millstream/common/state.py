@@ -11,13 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from millstream.common.errors import ConfigurationError, TypeMismatchError, shorten
+from millstream.base.errors import ConfigurationError, TypeMismatchError, shorten
 from millstream.common.functions import AggregateFunction, ReduceFunction
 from millstream.common.state_ttl import StateTtlConfig
-from millstream.common.typeinfo import Types
+from millstream.types.typeinfo import Types
 
 if TYPE_CHECKING:
-    from millstream.common.typeinfo import TypeInformation
+    from millstream.types.typeinfo import TypeInformation
 
 __all__ = [
     "AggregatingState",

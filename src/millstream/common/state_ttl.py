@@ -9,8 +9,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from millstream.common.errors import ConfigurationError, shorten
-from millstream.common.time import Duration, Time, to_milliseconds
+from millstream.base.errors import ConfigurationError, shorten
+from millstream.base.time import Duration, Time, to_milliseconds
 
 if TYPE_CHECKING:
     from datetime import timedelta

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from millstream.common.errors import ConfigurationError
-from millstream.common.time import MIN_TIMESTAMP, Duration
+from millstream.base.errors import ConfigurationError
+from millstream.base.time import MIN_TIMESTAMP, Duration
 
 __all__ = [
     "TimestampAssigner",

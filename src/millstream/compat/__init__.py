@@ -1,6 +1,6 @@
 """Running PyFlink's programs: `python -m millstream.compat job.py`, or `install()` in a program of your own."""
 
-from millstream.common.pyflink_names import (
+from millstream.base.pyflink_names import (
     PyFlinkFinder,
     PyFlinkModuleNotFoundError,
     install,

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from millstream.common.errors import NotSerializableError, SinkError, SourceError
-from millstream.common.file_systems import current
-from millstream.common.pickling import dump_lasting
-from millstream.common.private_files import create_own, open_own
+from millstream.base.errors import NotSerializableError, SinkError, SourceError
+from millstream.base.pickling import dump_lasting
+from millstream.files.file_systems import current
+from millstream.files.private_files import create_own, open_own
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.spi.source import (
     Boundedness,

@@ -7,7 +7,7 @@ from typing import Any
 
 import cloudpickle
 
-from millstream.common.errors import NotSerializableError
+from millstream.base.errors import NotSerializableError
 from millstream.connectors.index_splits import IndexEnumerator, IndexReader
 from millstream.spi.source import (
     Boundedness,

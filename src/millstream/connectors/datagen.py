@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
 from millstream.connectors.index_splits import IndexEnumerator, IndexReader, cut, strides
 from millstream.operators.user_code import apply_to_each
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence, Set
 from itertools import pairwise
 from typing import Any
 
-from millstream.common.time import MAX_TIMESTAMP
+from millstream.base.time import MAX_TIMESTAMP
 from millstream.spi.source import (
     EmitBatch,
     PlanRequest,

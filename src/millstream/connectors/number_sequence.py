@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
 from millstream.connectors.index_splits import IndexEnumerator, IndexReader, cut
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from millstream.common.durable import make_directories, sync_directory
-from millstream.common.errors import LostInputError, NotSerializableError, SourceError
-from millstream.common.file_systems import current
-from millstream.common.pickling import dump_lasting
-from millstream.common.private_files import open_own, private_directory, user_directory
+from millstream.base.errors import LostInputError, NotSerializableError, SourceError
+from millstream.base.pickling import dump_lasting
+from millstream.files.durable import make_directories, sync_directory
+from millstream.files.file_systems import current
+from millstream.files.private_files import open_own, private_directory, user_directory
 
 __all__ = ["LogPosition", "ReceiveLog", "check_log", "read_log"]
 

@@ -28,19 +28,19 @@ from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice
 from typing import Any
 
-from millstream.common import options_checkpointing as keys
-from millstream.common.configuration import Configuration
-from millstream.common.errors import SourceError
+from millstream.base.errors import SourceError
 from millstream.common.functions import (
     CheckpointedFunction,
     CheckpointListener,
     FunctionInitializationContext,
     FunctionSnapshotContext,
 )
-from millstream.common.private_files import user_directory
 from millstream.common.source_functions import ParallelSourceFunction, SourceContext, SourceFunction
-from millstream.connectors.files.paths import local_path
+from millstream.config import options_checkpointing as keys
+from millstream.config.configuration import Configuration
 from millstream.connectors.receive_log import LogPosition, ReceiveLog, check_log, read_log
+from millstream.files.paths import local_path
+from millstream.files.private_files import user_directory
 from millstream.operators.base import OperatorContext
 from millstream.operators.checkpointed import initialize_checkpointed
 from millstream.operators.runtime_context import OperatorRuntimeContext

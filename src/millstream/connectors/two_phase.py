@@ -30,9 +30,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.common.crash_points import reach
-from millstream.common.errors import MillstreamError, SinkError, shorten
-from millstream.common.interrupts import is_interruption
+from millstream.base.crash_points import reach
+from millstream.base.errors import MillstreamError, SinkError, shorten
+from millstream.base.interrupts import is_interruption
 from millstream.operators.user_code import attach_element
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 

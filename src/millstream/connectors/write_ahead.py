@@ -29,19 +29,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from millstream.common.crash_points import reach
-from millstream.common.durable import make_directories, sync_directory, write_file
-from millstream.common.errors import (
+from millstream.base.crash_points import reach
+from millstream.base.errors import (
     ConfigurationError,
     LostOutputError,
     MillstreamError,
     NotSerializableError,
     SinkError,
 )
-from millstream.common.file_systems import current
-from millstream.common.interrupts import is_interruption
-from millstream.common.pickling import dump_lasting
-from millstream.common.private_files import create_own, open_own, private_directory, user_directory
+from millstream.base.interrupts import is_interruption
+from millstream.base.pickling import dump_lasting
+from millstream.files.durable import make_directories, sync_directory, write_file
+from millstream.files.file_systems import current
+from millstream.files.private_files import create_own, open_own, private_directory, user_directory
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
 __all__ = ["CheckpointCommitter", "WriteAheadSink"]

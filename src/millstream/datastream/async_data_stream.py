@@ -6,6 +6,9 @@ import inspect
 from datetime import timedelta
 from typing import Any
 
+from millstream.base.errors import ConfigurationError, TypeMismatchError
+from millstream.base.time import Duration, Time, to_milliseconds
+from millstream.base.type_variables import R, S
 from millstream.common.async_functions import (
     NO_RETRY_STRATEGY,
     AsyncFunction,
@@ -14,13 +17,10 @@ from millstream.common.async_functions import (
     BatchAsyncFunction,
     NoRetryStrategy,
 )
-from millstream.common.errors import ConfigurationError, TypeMismatchError
 from millstream.common.functions import Function
-from millstream.common.time import Duration, Time, to_milliseconds
-from millstream.common.type_variables import R, S
-from millstream.common.typeinfo import TypeInformation
 from millstream.datastream.streams.data_stream import DataStream, transform
 from millstream.operators.async_io import AsyncWaitSpec
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["AsyncDataStream"]
 

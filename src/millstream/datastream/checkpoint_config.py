@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from millstream.common import options_checkpointing as options
-from millstream.common.configuration import Configuration
-from millstream.common.errors import ConfigurationError
-from millstream.common.options import ConfigOption
-from millstream.common.time import Duration
+from millstream.base.errors import ConfigurationError
+from millstream.base.time import Duration
+from millstream.config import options_checkpointing as options
+from millstream.config.configuration import Configuration
+from millstream.config.options import ConfigOption
 from millstream.datastream.checkpointing_mode import CheckpointingMode
 from millstream.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 

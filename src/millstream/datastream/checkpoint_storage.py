@@ -9,10 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from millstream.common import options_checkpointing as options
-from millstream.common.configuration import Configuration
-from millstream.common.errors import ConfigurationError, NotSupportedError
-from millstream.common.flink_path import flink_path
+from millstream.base.errors import ConfigurationError, NotSupportedError
+from millstream.config import options_checkpointing as options
+from millstream.config.configuration import Configuration
+from millstream.files.flink_path import flink_path
 
 __all__ = [
     "CheckpointStorage",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from millstream.common.html import html_table
+from millstream.base.html import html_table
 
 __all__ = ["ExecutionPlan"]
 

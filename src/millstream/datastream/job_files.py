@@ -6,10 +6,10 @@ import logging
 import os
 from typing import Self
 
-from millstream.common import options_checkpointing, options_python
-from millstream.common.configuration import Configuration
-from millstream.common.errors import ConfigurationError
-from millstream.common.option_types import ConfigOption
+from millstream.base.errors import ConfigurationError
+from millstream.config import options_checkpointing, options_python
+from millstream.config.configuration import Configuration
+from millstream.config.option_types import ConfigOption
 from millstream.datastream.checkpoint_config import CheckpointConfig
 from millstream.datastream.checkpointing_mode import CheckpointingMode
 

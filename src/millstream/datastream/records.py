@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from millstream.common.errors import TypeMismatchError
+from millstream.base.errors import TypeMismatchError
 
 __all__ = ["records_of"]
 

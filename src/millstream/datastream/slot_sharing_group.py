@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import total_ordering
 
-from millstream.common.errors import ConfigurationError, TypeMismatchError
+from millstream.base.errors import ConfigurationError, TypeMismatchError
 
 __all__ = ["MemorySize", "SlotSharingGroup"]
 

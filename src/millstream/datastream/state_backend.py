@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from enum import Enum
 from typing import Any
 
-from millstream.common import options_checkpointing as options
-from millstream.common.configuration import Configuration
-from millstream.common.errors import ConfigurationError, NotSupportedError, TypeMismatchError
-from millstream.common.flink_path import local_path
+from millstream.base.errors import ConfigurationError, NotSupportedError, TypeMismatchError
+from millstream.config import options_checkpointing as options
+from millstream.config.configuration import Configuration
+from millstream.files.flink_path import local_path
 
 __all__ = [
     "CustomStateBackend",

@@ -8,27 +8,26 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from millstream.common import options, options_python
-from millstream.common.configuration import ConfigSource, Configuration
-from millstream.common.declared import as_declared
-from millstream.common.error_display import show_uncaught_errors
-from millstream.common.errors import (
+from millstream.base.declared import as_declared
+from millstream.base.error_display import show_uncaught_errors
+from millstream.base.errors import (
     ConfigurationError,
     JobDefinitionError,
     NotSupportedError,
     TypeMismatchError,
 )
-from millstream.common.execution_config import ExecutionConfig
+from millstream.base.missing import explain_missing
+from millstream.base.signals import Terminated
+from millstream.base.type_variables import R
 from millstream.common.io import InputFormat
 from millstream.common.java_functions import SourceFunction
 from millstream.common.job_client import JobClient
 from millstream.common.job_execution_result import JobExecutionResult
 from millstream.common.job_id import JobID
-from millstream.common.missing import explain_missing
-from millstream.common.signals import Terminated
-from millstream.common.type_variables import R
-from millstream.common.typeinfo import TypeInformation
 from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.config import options, options_python
+from millstream.config.configuration import ConfigSource, Configuration
+from millstream.config.execution_config import ExecutionConfig
 from millstream.connectors.collection import CollectionSource
 from millstream.connectors.source_function import SourceFunctionSource
 from millstream.datastream.execution_mode import RuntimeExecutionMode
@@ -49,6 +48,7 @@ from millstream.operators.source_function import SourceFunctionSpec
 from millstream.operators.user_code import fit
 from millstream.spi.formats import BulkFormat
 from millstream.spi.source import Boundedness, Source
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["StreamExecutionEnvironment"]
 

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from millstream.common.errors import JobDefinitionError
+from millstream.base.errors import JobDefinitionError
 from millstream.common.functions import KeySelector
-from millstream.common.typeinfo import TypeInformation
 from millstream.datastream.streams.data_stream import DataStream, check_stream, transform
 from millstream.datastream.streams.keyed_stream import KeyedStream
 from millstream.datastream.streams.settings import check_type
 from millstream.operators.functions_adapter import as_key_selector
 from millstream.operators.owned_keys import OwnedKeysSpec
 from millstream.operators.partitioners import Forward
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["DataStreamUtils", "ResultTypeQueryable"]
 

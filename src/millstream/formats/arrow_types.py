@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.common import datatypes as types
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
+from millstream.types import datatypes as types
 
 __all__ = ["arrow_type", "load_arrow", "load_parquet"]
 

@@ -6,11 +6,11 @@ import datetime
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from millstream.common import datatypes as types
-from millstream.common.errors import TypeMismatchError
-from millstream.common.time import Instant
+from millstream.base.errors import TypeMismatchError
+from millstream.base.time import Instant
 from millstream.formats.arrow_types import arrow_type, load_arrow
 from millstream.formats.tabulator import Tabulator
+from millstream.types import datatypes as types
 
 __all__ = ["RowColumns"]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from millstream.common.errors import TypeMismatchError, shorten
-from millstream.common.types import Row, unpack_rows
+from millstream.base.errors import TypeMismatchError, shorten
+from millstream.types.row import Row, unpack_rows
 
 __all__ = ["Tabulator"]
 

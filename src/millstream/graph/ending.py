@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from millstream.common.clock import Clock
-from millstream.common.errors import MillstreamError
+from millstream.base.clock import Clock
+from millstream.base.errors import MillstreamError
 from millstream.graph.launcher import RunningJob
 
 __all__ = ["end_jobs"]

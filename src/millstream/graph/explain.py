@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from millstream.common import options
-from millstream.common.configuration import Configuration
+from millstream.config import options
+from millstream.config.configuration import Configuration
 from millstream.graph.epoch_plan import EpochPlan, build_epoch_plan
 from millstream.graph.job_graph import JobEdge, JobVertex, build_job_graph
 from millstream.graph.stream_graph import DEFAULT_GROUP, StreamGraph, build_stream_graph

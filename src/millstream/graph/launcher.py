@@ -13,9 +13,9 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from millstream.common.configuration import Configuration
-from millstream.common.errors import JobDefinitionError, NotSupportedError
+from millstream.base.errors import JobDefinitionError, NotSupportedError
 from millstream.common.job_failure import JobFailureInfo
+from millstream.config.configuration import Configuration
 from millstream.graph.transformation import Transformation
 
 __all__ = [

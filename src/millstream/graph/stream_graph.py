@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from millstream.common.errors import JobDefinitionError
-from millstream.common.typeinfo import TypeInformation
+from millstream.base.errors import JobDefinitionError
 from millstream.graph.operator_ids import OperatorIds
 from millstream.graph.transformation import ChainingStrategy, Edge, Transformation
 from millstream.operators.base import OperatorSpec
 from millstream.operators.iteration import IterationHeadSpec, IterationTailSpec
 from millstream.operators.partitioners import Forward, KeyGroups, Partitioning, Rebalance
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["DEFAULT_GROUP", "StreamEdge", "StreamGraph", "StreamNode", "build_stream_graph"]
 

@@ -1,6 +1,6 @@
 """Metrics under PyFlink's names (`pyflink.metrics.metricbase`)."""
 
-from millstream.common.metrics import (
+from millstream.metrics.groups import (
     Counter,
     Distribution,
     Gauge,

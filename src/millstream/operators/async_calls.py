@@ -17,8 +17,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.base.errors import TypeMismatchError, shorten
 from millstream.common.async_functions import AsyncRetryStrategy
-from millstream.common.errors import TypeMismatchError, shorten
 from millstream.operators.async_loop import EventLoopThread
 from millstream.operators.user_code import attach_element
 from millstream.operators.values import copies

@@ -21,21 +21,21 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
+from millstream.base.errors import JobExecutionError
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.async_functions import (
     NO_RETRY_STRATEGY,
     AsyncFunction,
     AsyncRetryStrategy,
     BatchAsyncFunction,
 )
-from millstream.common.batch import StreamStatus
-from millstream.common.errors import JobExecutionError
-from millstream.common.time import MIN_TIMESTAMP
-from millstream.common.typeinfo import TypeInformation
 from millstream.operators.async_calls import AsyncCalls, CallLimits, Element
 from millstream.operators.async_loop import EventLoopThread
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import fit
+from millstream.spi.batch import StreamStatus
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["AsyncWaitSpec"]
 

@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.accumulators import Accumulators
-from millstream.common.batch import Marks, StreamStatus
-from millstream.common.metrics import MetricGroup, MetricName, MetricValue
-from millstream.common.time import MIN_TIMESTAMP
+from millstream.metrics.groups import MetricGroup, MetricName, MetricValue
 from millstream.operators.budget import WorkBudget
 from millstream.operators.values import cut
+from millstream.spi.batch import Marks, StreamStatus
 
 if TYPE_CHECKING:
     from millstream.operators.split_time import SplitTime

@@ -15,15 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.base.errors import StateAccessError
 from millstream.common.co_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
-from millstream.common.errors import StateAccessError
 from millstream.common.state import (
     BroadcastState,
     MapStateDescriptor,
     ReadOnlyBroadcastState,
     StateDescriptor,
 )
-from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import BatchHandler, Operator, OperatorSpec
 from millstream.operators.calls import Emission, call_each, emit_produced
 from millstream.operators.functions_adapter import open_function
@@ -32,6 +31,7 @@ from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import KeyedContext, KeyedTimers, NoTimers, ProcessContext
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 from millstream.state.keys import original_key
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["BroadcastProcessSpec", "KeyedBroadcastProcessSpec", "KeyedStateFunction"]
 

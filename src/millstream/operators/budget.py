@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.common.clock import SystemClock
+from millstream.base.clock import SystemClock
 
 __all__ = ["UNLIMITED", "EpochLimits", "WorkBudget"]
 

@@ -7,15 +7,15 @@ from functools import partial
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.output_tag import OutputTag
-from millstream.common.time import MIN_TIMESTAMP
-from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator
 from millstream.operators.portions import LISTED, Pace, in_portions, is_brief
 from millstream.operators.timer_service import KeyedContext, ProcessContext
 from millstream.operators.user_code import attach_element, check_results, fit
 from millstream.operators.values import ATOMIC, protect_produced
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = [
     "Emission",

@@ -17,13 +17,13 @@ from millstream.common.co_functions import (
     KeyedCoProcessFunction,
 )
 from millstream.common.functions import RuntimeContext
-from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import BatchHandler, Operator, OperatorSpec
 from millstream.operators.calls import Emission, Process, call_each, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import NoTimers, ProcessContext
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["CoProcessSpec", "KeyedCoProcessSpec", "as_co_process"]
 

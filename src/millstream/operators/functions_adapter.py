@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from millstream.common.declared import as_declared
-from millstream.common.errors import TypeMismatchError, shorten
+from millstream.base.declared import as_declared
+from millstream.base.errors import TypeMismatchError, shorten
 from millstream.common.functions import (
     FilterFunction,
     FlatMapFunction,

@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
+from millstream.base.errors import ConfigurationError, JobDefinitionError, shorten
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.co_functions import ProcessJoinFunction
-from millstream.common.errors import ConfigurationError, JobDefinitionError, shorten
-from millstream.common.time import MIN_TIMESTAMP
-from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import (
     BatchHandler,
     Operator,
@@ -47,6 +46,7 @@ from millstream.operators.values import all_immutable, copy_of, take_all
 from millstream.state.keyed import NO_KEY
 from millstream.state.snapshots import Entries, StateChanges
 from millstream.state.touched import TouchedKeys
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["BUFFERS", "LATE_RECORDS_DROPPED", "IntervalJoinSpec"]
 

@@ -17,9 +17,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.common.batch import Batch
-from millstream.common.time import MAX_TIMESTAMP
+from millstream.base.time import MAX_TIMESTAMP
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope
+from millstream.spi.batch import Batch
 
 __all__ = [
     "FEEDBACK_DROPPED",

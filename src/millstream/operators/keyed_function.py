@@ -8,7 +8,6 @@ from itertools import repeat
 from typing import Any
 
 from millstream.common.functions import TimeDomain
-from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator
 from millstream.operators.calls import Emission, Process, Produced, call_each_keyed, emit_produced
 from millstream.operators.functions_adapter import open_function
@@ -20,6 +19,7 @@ from millstream.operators.user_code import attach_element
 from millstream.operators.values import take_all
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 from millstream.state.timers import TimerQueue
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["KeyedFunctionOperator"]
 

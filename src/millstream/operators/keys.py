@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
-from millstream.common.typeinfo import TypeInformation
 from millstream.operators.user_code import apply_to_each, attach_element
 from millstream.state.keys import canonical_key, canonical_keys
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["TypedSelector", "key_list", "key_portions", "keys_of", "typed_selector"]
 

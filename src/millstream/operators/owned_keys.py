@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.common.errors import StateAccessError, shorten
+from millstream.base.errors import StateAccessError, shorten
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.keys import key_list
 from millstream.operators.user_code import attach_element

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
 from millstream.common.functions import Partitioner
-from millstream.common.typeinfo import TypeInformation
 from millstream.operators.keys import key_list
 from millstream.operators.plain_functions import is_plain
 from millstream.operators.values import claim
 from millstream.state.key_groups import KeyGroupMemo
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = [
     "Broadcast",

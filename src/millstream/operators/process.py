@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.common.functions import KeyedProcessFunction, ProcessFunction
-from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.calls import Emission, call_each, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import NoTimers, ProcessContext
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["KeyedProcessSpec", "ProcessSpec"]
 

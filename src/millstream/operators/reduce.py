@@ -12,11 +12,9 @@ from enum import Enum
 from itertools import islice
 from typing import Any
 
-from millstream.common.errors import TypeMismatchError, shorten
+from millstream.base.errors import TypeMismatchError, shorten
+from millstream.base.time import MAX_TIMESTAMP
 from millstream.common.functions import ReduceFunction
-from millstream.common.time import MAX_TIMESTAMP
-from millstream.common.typeinfo import TypeInformation
-from millstream.common.types import Row, replace_field
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.functions_adapter import as_reduce, close_function, open_function
 from millstream.operators.keys import key_portions, keys_of
@@ -25,6 +23,8 @@ from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element, fit
 from millstream.operators.values import ATOMIC, all_immutable, copies, copy_of
 from millstream.state.keyed import NO_KEY
+from millstream.types.row import Row, replace_field
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["Aggregation", "ReduceSpec", "RollingAggregate"]
 

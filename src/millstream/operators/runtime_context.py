@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from millstream.base.errors import StateAccessError
 from millstream.common.accumulators import (
     Accumulator,
     DoubleCounter,
@@ -12,10 +13,9 @@ from millstream.common.accumulators import (
     LongCounter,
 )
 from millstream.common.distributed_cache import DistributedCache
-from millstream.common.errors import StateAccessError
 from millstream.common.functions import RuntimeContext
-from millstream.common.metrics import MetricGroup
 from millstream.common.state import StateDescriptor
+from millstream.metrics.groups import MetricGroup
 from millstream.operators.base import OperatorContext
 from millstream.state.kinds import check_descriptor
 from millstream.state.operator_state import OperatorStateBackend

@@ -8,10 +8,8 @@ from functools import partial
 from itertools import accumulate, compress, repeat
 from typing import Any
 
-from millstream.common.batch import Marks
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.functions import FilterFunction, FlatMapFunction, MapFunction
-from millstream.common.time import MIN_TIMESTAMP
-from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import Operator, OperatorSpec, Reach
 from millstream.operators.calls import Emission
 from millstream.operators.functions_adapter import (
@@ -27,6 +25,8 @@ from millstream.operators.portions import LISTED, in_portions, is_brief
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import apply_to_each, attach_element, check_results, fit
 from millstream.operators.values import ATOMIC, all_immutable, protect, protect_produced
+from millstream.spi.batch import Marks
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["FilterSpec", "FlatMapSpec", "IdentitySpec", "MapSpec"]
 

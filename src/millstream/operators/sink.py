@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
-from millstream.common.crash_points import reach
+from millstream.base.crash_points import reach
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.functions import SinkFunction
-from millstream.common.time import MIN_TIMESTAMP
-from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import (
     Operator,
     OperatorContext,
@@ -25,6 +24,7 @@ from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
 from millstream.operators.weight import estimate_bytes
 from millstream.spi.sink import Sink, WriterContext
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["CollectSpec", "PrintSpec", "SinkFunctionSpec", "SinkSpec"]
 

@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from millstream.common.batch import ACTIVE, IDLE, StreamStatus
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
-from millstream.common.typeinfo import TypeInformation
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope, connector_name
 from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import fit
 from millstream.operators.values import claim, cut
 from millstream.operators.watermarks import SplitWatermarks
+from millstream.spi.batch import ACTIVE, IDLE, StreamStatus
 from millstream.spi.source import RangeEnd, Source, SplitRange
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["SourceOperator", "SourceSpec"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from millstream.common.time import MAX_TIMESTAMP
+from millstream.base.time import MAX_TIMESTAMP
 from millstream.operators.base import Operator, OperatorContext, RestoreScope
 from millstream.operators.source import SourceOperator, SourceSpec
 from millstream.spi.source import SplitRange

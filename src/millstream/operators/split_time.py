@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millstream.common.time import MIN_TIMESTAMP
+from millstream.base.time import MIN_TIMESTAMP
 
 __all__ = ["SplitTime"]
 

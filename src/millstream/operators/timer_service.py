@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from millstream.base.errors import StateAccessError
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.co_functions import CoProcessFunction, KeyedCoProcessFunction
-from millstream.common.errors import StateAccessError
 from millstream.common.functions import TimeDomain, TimerService
-from millstream.common.time import MIN_TIMESTAMP
 from millstream.operators.base import Operator
 from millstream.state.canonical_key import CanonicalKey
 from millstream.state.keyed import KeyedStateBackend

@@ -11,8 +11,8 @@ from functools import cache
 from sys import getrefcount
 from typing import Any
 
-from millstream.common.types import Row
 from millstream.operators.value_kinds import ATOMIC
+from millstream.types.row import Row
 
 __all__ = ["all_of_shape", "are_own_rows", "map_to_rows", "map_to_shape", "row_shape_of", "shape_of"]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import length_hint
 from typing import Any
 
-from millstream.common.errors import TypeMismatchError, shorten
-from millstream.common.typeinfo import TypeInformation
+from millstream.base.errors import TypeMismatchError, shorten
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = [
     "apply_to_each",

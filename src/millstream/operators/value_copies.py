@@ -14,8 +14,8 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
-from millstream.common.types import Row, copy_row
 from millstream.operators.value_kinds import ATOMIC, Kind, is_immutable, kind_of
+from millstream.types.row import Row, copy_row
 
 __all__ = ["copy_of"]
 

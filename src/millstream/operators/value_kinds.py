@@ -26,10 +26,10 @@ from gc import get_referents
 from types import NoneType
 from typing import Any
 
+from millstream.base.time import Duration, Instant, Time
 from millstream.common.output_tag import OutputTag
-from millstream.common.time import Duration, Instant, Time
-from millstream.common.types import Row, RowSchema
 from millstream.common.windows import CountWindow, GlobalWindow, TimeWindow
+from millstream.types.row import Row, RowSchema
 
 __all__ = ["ATOMIC", "Kind", "is_immutable", "kind_of"]
 

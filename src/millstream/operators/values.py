@@ -46,10 +46,10 @@ from typing import Any
 from weakref import getweakrefcount
 
 from millstream.common.output_tag import OutputTag
-from millstream.common.types import Row, copy_rows
 from millstream.operators.tuple_shapes import all_of_shape, are_own_rows, row_shape_of, shape_of
 from millstream.operators.value_copies import copy_of
 from millstream.operators.value_kinds import ATOMIC, Kind, is_immutable, kind_of
+from millstream.types.row import Row, copy_rows
 
 __all__ = [
     "ATOMIC",

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
-from millstream.common.batch import ACTIVE, IDLE, Marks, StreamStatus
-from millstream.common.errors import TypeMismatchError, shorten
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.base.errors import TypeMismatchError, shorten
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.watermark_strategy import (
     BoundedOutOfOrderness,
     WatermarkGenerator,
@@ -34,6 +33,7 @@ from millstream.operators.plain_functions import is_plain, overlooks
 from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import apply_to_each, attach_element
 from millstream.operators.values import all_immutable, claim
+from millstream.spi.batch import ACTIVE, IDLE, Marks, StreamStatus
 
 __all__ = ["SplitWatermarks", "WatermarksSpec"]
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from millstream.common.types import Row
+from millstream.types.row import Row
 
 __all__ = ["estimate_bytes", "weigh"]
 

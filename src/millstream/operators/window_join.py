@@ -12,8 +12,8 @@ from itertools import product, repeat
 from operator import itemgetter
 from typing import Any
 
+from millstream.base.errors import TypeMismatchError
 from millstream.common.co_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
-from millstream.common.errors import TypeMismatchError
 from millstream.common.functions import Function, RuntimeContext, WindowFunction
 from millstream.common.windows import Window
 from millstream.operators.base import Operator, OperatorSpec

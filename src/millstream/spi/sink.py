@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.common.ids import new_id
-from millstream.common.typeinfo_basic import TypeInformation
+from millstream.base.ids import new_id
+from millstream.types.basic import TypeInformation
 
 __all__ = ["Committer", "Sink", "SinkWriter", "WriterContext"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from millstream.common import options, options_checkpointing, options_state
-from millstream.common.configuration import Configuration
-from millstream.common.scratch import scratch_directory
+from millstream.config import options, options_checkpointing, options_state
+from millstream.config.configuration import Configuration
+from millstream.files.scratch import scratch_directory
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.ttl import ProcessingTime

@@ -14,7 +14,7 @@ from typing import Any
 
 import lmdb
 
-from millstream.common.errors import StateAccessError
+from millstream.base.errors import StateAccessError
 
 __all__ = ["DiskStore", "Scan"]
 

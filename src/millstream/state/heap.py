@@ -13,7 +13,7 @@ from millstream.state.touched import TouchedKeys, pays
 from millstream.state.ttl import ProcessingTime, Sweeper, TimeToLive, drop_expired
 
 if TYPE_CHECKING:
-    from millstream.common.errors import StateAccessError
+    from millstream.base.errors import StateAccessError
 
 __all__ = ["HeapKeyedStateBackend"]
 

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
 from millstream.common.windows import GlobalWindow, TimeWindow
 from millstream.state.key_encoding import encode_key
 

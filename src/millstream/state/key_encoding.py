@@ -23,10 +23,10 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from millstream.common.errors import ConfigurationError, shorten
-from millstream.common.types import Row, RowSchema
+from millstream.base.errors import ConfigurationError, shorten
 from millstream.common.windows import GlobalWindow, TimeWindow
 from millstream.state.canonical_key import CanonicalKey
+from millstream.types.row import Row, RowSchema
 
 __all__ = ["encode_exactly", "encode_key", "is_enum_or_type"]
 

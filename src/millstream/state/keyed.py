@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import replace
 from typing import Any, cast
 
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
 from millstream.common.state import (
     AggregatingStateDescriptor,
     ListState,
@@ -24,7 +24,6 @@ from millstream.common.state import (
     StateDescriptor,
     ValueState,
 )
-from millstream.common.type_forms import form_of, may_become
 from millstream.state.folding import FoldingAggregatingState, FoldingReducingState
 from millstream.state.key_groups import key_group
 from millstream.state.keys import canonical_entries, canonical_key
@@ -46,6 +45,7 @@ from millstream.state.ttl import (
     TtlMapState,
     TtlValueState,
 )
+from millstream.types.forms import form_of, may_become
 
 __all__ = ["NO_KEY", "KeyedStateBackend"]
 

@@ -22,11 +22,11 @@ from types import FunctionType, NoneType
 from typing import Any
 from uuid import UUID
 
-from millstream.common.errors import ConfigurationError, shorten
-from millstream.common.types import Row
+from millstream.base.errors import ConfigurationError, shorten
 from millstream.common.windows import GlobalWindow, TimeWindow
 from millstream.state.canonical_key import CanonicalKey, original_key
 from millstream.state.key_encoding import encode_exactly, is_enum_or_type
+from millstream.types.row import Row
 
 __all__ = ["canonical_entries", "canonical_key", "canonical_keys", "original_key"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from millstream.common.errors import (
+from millstream.base.errors import (
     ConfigurationError,
     StateAccessError,
     StateIncompatibleError,
@@ -20,7 +20,7 @@ from millstream.common.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from millstream.common.type_forms import TypeForm, describe_form
+from millstream.types.forms import TypeForm, describe_form
 
 __all__ = [
     "NO_KEY",

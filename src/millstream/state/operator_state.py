@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
 from millstream.common.state import (
     BroadcastState,
     ListState,
@@ -19,8 +19,8 @@ from millstream.common.state import (
     MapStateDescriptor,
     OperatorStateStore,
 )
-from millstream.common.type_forms import TypeForm, describe_form, form_of, may_become
 from millstream.state.kinds import check_descriptor, incompatible_state
+from millstream.types.forms import TypeForm, describe_form, form_of, may_become
 
 __all__ = ["OperatorStateBackend", "OperatorStateMode", "OperatorStateSnapshot", "redistribute"]
 

@@ -12,7 +12,7 @@ import pickle
 from types import FunctionType
 from typing import Any
 
-from millstream.common.errors import NotSerializableError, shorten
+from millstream.base.errors import NotSerializableError, shorten
 
 __all__ = ["RecordCodec"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from millstream.common.errors import StateAccessError
+from millstream.base.errors import StateAccessError
 from millstream.common.functions import KeyedStateStore
 from millstream.common.state import (
     AggregatingState,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
+from millstream.base.time import to_milliseconds
 from millstream.common.state import ListState, MapState, StateTtlConfig, ValueState
 from millstream.common.state_ttl import StateVisibility, UpdateType
-from millstream.common.time import to_milliseconds
 from millstream.state.kinds import StateKind
 
 __all__ = [

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.common.clock import SystemClock
-from millstream.common.errors import ConfigurationError, shorten
+from millstream.base.clock import SystemClock
+from millstream.base.errors import ConfigurationError, shorten
 from millstream.common.state import (
     AppendingState,
     ListState,

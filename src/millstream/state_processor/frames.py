@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from millstream.common.errors import ConfigurationError
-from millstream.common.types import Row
+from millstream.base.errors import ConfigurationError
 from millstream.common.windows import CountWindow, TimeWindow
 from millstream.state_processor.windows import WindowStart
+from millstream.types.row import Row
 
 __all__ = ["SparkColumn", "infer", "to_pandas", "to_spark"]
 

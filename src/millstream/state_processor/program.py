@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
 from millstream.graph.launcher import JobLauncher, JobSubmission, set_launcher_override
 
 __all__ = ["load_program"]

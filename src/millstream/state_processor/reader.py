@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from millstream.common.errors import CheckpointDamagedError, ConfigurationError
+from millstream.base.errors import CheckpointDamagedError, ConfigurationError
 from millstream.runtime.checkpoint.chain import StateChain
 from millstream.runtime.checkpoint.manifest import OperatorEntry
 from millstream.runtime.checkpoint.restore import Saved, find_saved

@@ -20,13 +20,12 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from millstream.common import options
-from millstream.common.batch import StreamStatus
-from millstream.common.clock import Clock, SystemClock
-from millstream.common.errors import ConfigurationError, NotSupportedError, shorten
-from millstream.common.ids import new_id
-from millstream.common.interrupts import Interruption
-from millstream.common.time import MAX_TIMESTAMP
+from millstream.base.clock import Clock, SystemClock
+from millstream.base.errors import ConfigurationError, NotSupportedError, shorten
+from millstream.base.ids import new_id
+from millstream.base.interrupts import Interruption
+from millstream.base.time import MAX_TIMESTAMP
+from millstream.config import options
 from millstream.graph.epoch_plan import EpochPlan, build_epoch_plan
 from millstream.graph.job_graph import build_job_graph
 from millstream.graph.launcher import JobSubmission
@@ -45,12 +44,13 @@ from millstream.operators.partitioners import KeyGroups
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored, fit_to_job
 from millstream.runtime.checkpoint.settings import CheckpointSettings
-from millstream.runtime.job.console import JobOutput
+from millstream.runtime.control.console import JobOutput
 from millstream.runtime.job.job_master import JobControl, JobMaster
 from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.local.executor import LocalExecutor
-from millstream.runtime.task.dependencies import collect_dependencies
-from millstream.runtime.task.deployment import Deployment
+from millstream.runtime.program.dependencies import collect_dependencies
+from millstream.runtime.protocol.deployment import Deployment
+from millstream.spi.batch import StreamStatus
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.keys import canonical_key

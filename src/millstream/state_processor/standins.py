@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, ClassVar
 
-from millstream.common.errors import StateIncompatibleError
+from millstream.base.errors import StateIncompatibleError
+from millstream.files.stores import StoredFile
 from millstream.runtime.checkpoint.state_file import Chunk, ChunkKind, StateFileReader
-from millstream.runtime.checkpoint.storage import StoredFile
 from millstream.state.operator_state import OperatorStateMode, OperatorStateSnapshot
 from millstream.state.snapshots import KeyedStatePatch, TimerSnapshot, TimersPatch
 

@@ -6,19 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from millstream.common.clock import SystemClock
-from millstream.common.errors import ConfigurationError
-from millstream.common.ids import new_id
+from millstream.base.clock import SystemClock
+from millstream.base.errors import ConfigurationError
+from millstream.base.ids import new_id
+from millstream.files.stores import FileStore, open_store
 from millstream.graph.operator_ids import operator_id_of_uid
-from millstream.runtime.checkpoint.manifest import (
-    MANIFEST,
-    Manifest,
-    OperatorEntry,
-    StateFile,
-    write_manifest,
-)
+from millstream.runtime.checkpoint.manifest import MANIFEST, Manifest, OperatorEntry, write_manifest
 from millstream.runtime.checkpoint.state_file import Chunk, ChunkKind, StateFileWriter
-from millstream.runtime.checkpoint.storage import FileStore, open_store
+from millstream.runtime.protocol.orders import StateFile
 from millstream.state.keys import original_key
 from millstream.state.kinds import StateKind, StateSchema
 from millstream.state_processor.bootstrap import (

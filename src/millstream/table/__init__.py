@@ -3,8 +3,8 @@
 import sys
 from typing import Any
 
-from millstream.common.errors import NotSupportedError
-from millstream.common.not_yet import NotYetAttributeError
+from millstream.base.errors import NotSupportedError
+from millstream.base.not_yet import NotYetAttributeError
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.schema import Schema
 from millstream.table.stream_table_environment import StreamTableEnvironment, Table

@@ -22,7 +22,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.common.datatypes import (
+from millstream.base.errors import ConfigurationError, NotSupportedError
+from millstream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+from millstream.table.table_descriptor import TableDescriptor
+from millstream.types.datatypes import (
     BigIntType,
     BooleanType,
     DataType,
@@ -32,11 +35,8 @@ from millstream.common.datatypes import (
     TinyIntType,
     VarCharType,
 )
-from millstream.common.errors import ConfigurationError, NotSupportedError
-from millstream.common.typeinfo import TypeInformation, Types
-from millstream.common.types import Row
-from millstream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from millstream.table.table_descriptor import TableDescriptor
+from millstream.types.row import Row
+from millstream.types.typeinfo import TypeInformation, Types
 
 __all__ = ["build_datagen_source", "row_type"]
 

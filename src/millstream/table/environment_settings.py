@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from millstream.common import options
-from millstream.common.configuration import Configuration
+from millstream.config import options
+from millstream.config.configuration import Configuration
 
 __all__ = ["EnvironmentSettings"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millstream.common.datatypes import DataType
-from millstream.common.errors import ConfigurationError, NotSupportedError, TypeMismatchError
+from millstream.base.errors import ConfigurationError, NotSupportedError, TypeMismatchError
+from millstream.types.datatypes import DataType
 
 __all__ = ["Schema"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from millstream.common.configuration import Configuration
-from millstream.common.errors import JobDefinitionError, NotSupportedError, TypeMismatchError
-from millstream.common.not_yet import NotYetAttributeError
+from millstream.base.errors import JobDefinitionError, NotSupportedError, TypeMismatchError
+from millstream.base.not_yet import NotYetAttributeError
 from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.config.configuration import Configuration
 from millstream.table.datagen import build_datagen_source, row_type
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.table_descriptor import TableDescriptor

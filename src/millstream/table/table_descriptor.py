@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from millstream.common.errors import ConfigurationError
-from millstream.common.option_types import ConfigOption
+from millstream.base.errors import ConfigurationError
+from millstream.config.option_types import ConfigOption
 from millstream.table.schema import Schema
 
 __all__ = ["TableDescriptor"]

@@ -1,6 +1,6 @@
 """SQL types (PyFlink's `pyflink.table.types`)."""
 
-from millstream.common.datatypes import (
+from millstream.types.datatypes import (
     ArrayType,
     BigIntType,
     BinaryType,
@@ -25,7 +25,7 @@ from millstream.common.datatypes import (
     VarBinaryType,
     VarCharType,
 )
-from millstream.common.types import Row, RowKind
+from millstream.types.row import Row, RowKind
 
 __all__ = [
     "ArrayType",

@@ -1,12 +1,12 @@
 """Exceptions under PyFlink's names (`pyflink.util.exceptions`), for programs that catch them.
 
 There is no Java here, so nothing that comes from it is raised: millstream's own errors are in
-`millstream.common.errors`. Those of tables and catalogs belong to the Table API.
+`millstream.base.errors`. Those of tables and catalogs belong to the Table API.
 """
 
 from __future__ import annotations
 
-from millstream.common.errors import MillstreamError
+from millstream.base.errors import MillstreamError
 
 __all__ = [
     "CatalogException",

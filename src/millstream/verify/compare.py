@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from millstream.common.errors import shorten
+from millstream.base.errors import shorten
 
 __all__ = ["Difference", "Guarantee", "compare"]
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from millstream.common.errors import SlotLostError, StaleAttemptError
+from millstream.base.errors import SlotLostError, StaleAttemptError
 from millstream.runtime.local.executor import LocalExecutor
+from millstream.runtime.protocol.deployment import Deployment, dump_deployment, load_deployment
+from millstream.runtime.protocol.report import EpochHeader, SlotReport
 from millstream.runtime.slot.compactor import InlineCompactor
 from millstream.runtime.slot.core import LevelOutput, SlotCore
 from millstream.runtime.slot.tasks import SlotTasks
-from millstream.runtime.task.deployment import Deployment, dump_deployment, load_deployment
-from millstream.runtime.task.report import EpochHeader, SlotReport
 from millstream.verify.faults import DriverKilled, SlotKilled
 from millstream.verify.world import World
 

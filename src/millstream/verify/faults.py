@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from millstream.common.crash_points import DRIVER_POINTS, GUARDED_POINTS, SLOT_POINTS, STORAGE_POINTS
-from millstream.common.interrupts import Interruption
+from millstream.base.crash_points import DRIVER_POINTS, GUARDED_POINTS, SLOT_POINTS, STORAGE_POINTS
+from millstream.base.interrupts import Interruption
 
 __all__ = ["POINTS", "DriverKilled", "Fault", "FaultKind", "InjectedFault", "SlotKilled", "kinds_at"]
 

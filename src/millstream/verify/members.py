@@ -25,8 +25,8 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from millstream.common.functions import Function
-from millstream.common.types import Row
 from millstream.runtime.slot.tasks import SlotTasks
+from millstream.types.row import Row
 
 __all__ = ["Members", "Variable", "find_culprits"]
 

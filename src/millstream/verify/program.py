@@ -24,10 +24,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from millstream.common import options
-from millstream.common import options_checkpointing as keys
-from millstream.common.configuration import Configuration
-from millstream.common.errors import NotSupportedError
+from millstream.base.errors import NotSupportedError
+from millstream.config import options
+from millstream.config import options_checkpointing as keys
+from millstream.config.configuration import Configuration
 from millstream.connectors.cache import CacheSink
 from millstream.connectors.files.sink import FileSink
 from millstream.graph.launcher import JobSubmission
@@ -36,7 +36,7 @@ from millstream.operators.base import OperatorSpec
 from millstream.operators.sink import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
 from millstream.operators.source import SourceSpec
 from millstream.operators.watermarks import WatermarksSpec
-from millstream.runtime.job.console import JobOutput
+from millstream.runtime.control.console import JobOutput
 from millstream.runtime.job.settings import is_batch
 from millstream.verify.compare import Guarantee
 from millstream.verify.faults import FaultKind

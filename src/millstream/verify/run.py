@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from millstream.common.errors import JobExecutionError, MillstreamError
+from millstream.base.errors import JobExecutionError, MillstreamError
 from millstream.graph.launcher import RunningJob
 from millstream.runtime.checkpoint.manifest import age_of_checkpoint
 from millstream.runtime.job.launcher import DefaultLauncher

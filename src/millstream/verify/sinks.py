@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from millstream.base.ids import new_id
 from millstream.common.functions import SinkFunction
-from millstream.common.ids import new_id
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.verify.world import current_world
 

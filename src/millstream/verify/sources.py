@@ -7,8 +7,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from millstream.common.crash_points import reach
-from millstream.common.time import MIN_TIMESTAMP
+from millstream.base.crash_points import reach
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.watermark_strategy import BoundedOutOfOrderness, WatermarkStrategy
 from millstream.connectors.collection import CollectionSource
 from millstream.spi.source import (

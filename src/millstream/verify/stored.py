@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from millstream.common.errors import CheckpointDamagedError
+from millstream.base.errors import CheckpointDamagedError
+from millstream.files.store_local import LocalStore
 from millstream.runtime.checkpoint.manifest import read_manifest
-from millstream.runtime.checkpoint.storage_local import LocalStore
 
 __all__ = ["broken_checkpoints"]
 

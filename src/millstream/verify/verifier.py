@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from millstream.common.errors import MillstreamError
+from millstream.base.errors import MillstreamError
 from millstream.verify.compare import Difference, compare
 from millstream.verify.members import Members, Variable, find_culprits
 from millstream.verify.program import Guarantee, Program

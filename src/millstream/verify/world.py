@@ -14,10 +14,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from millstream.common.clock import ManualClock
-from millstream.common.crash_points import set_crash_hook
-from millstream.common.errors import MillstreamError, SinkError, SlotLostError
-from millstream.common.ids import set_id_source
+from millstream.base.clock import ManualClock
+from millstream.base.crash_points import set_crash_hook
+from millstream.base.errors import MillstreamError, SinkError, SlotLostError
+from millstream.base.ids import set_id_source
 from millstream.verify.disk import Disk
 from millstream.verify.faults import DriverKilled, Fault, FaultKind, InjectedFault, SlotKilled
 from millstream.verify.members import Members

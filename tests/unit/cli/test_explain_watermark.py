@@ -7,12 +7,12 @@ from concurrent.futures import Future
 import pytest
 from click.testing import CliRunner
 
+from millstream.base.clock import ManualClock
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.cli.main import main
-from millstream.common.clock import ManualClock
-from millstream.common.time import MIN_TIMESTAMP
-from millstream.runtime.job.control_channel import ControlChannel, ControlledJob
-from millstream.runtime.job.status_files import StatusFile
-from millstream.runtime.job.watermark_advice import WatermarkFact
+from millstream.runtime.control.channel import ControlChannel, ControlledJob
+from millstream.runtime.control.status_files import StatusFile
+from millstream.runtime.watermarks.advice import WatermarkFact
 
 
 @pytest.fixture(autouse=True)

@@ -11,11 +11,11 @@ from functools import partial
 import pytest
 from click.testing import CliRunner
 
+from millstream.base.errors import StateAccessError
 from millstream.cli.main import main
-from millstream.common.errors import StateAccessError
 from millstream.common.windows import TimeWindow
-from millstream.runtime.job.control_channel import ControlChannel, ControlledJob
-from millstream.runtime.job.queryable import answer_request
+from millstream.runtime.control.channel import ControlChannel, ControlledJob
+from millstream.runtime.control.queryable import answer_request
 
 STATE = {
     ("op", "s", "a", None): [1, 2],

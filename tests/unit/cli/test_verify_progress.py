@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import io
 
+from millstream.base.clock import ManualClock
 from millstream.cli.verify_progress import SeedProgress
-from millstream.common.clock import ManualClock
 
 
 class Terminal(io.StringIO):

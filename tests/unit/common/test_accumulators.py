@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millstream.base.errors import ConfigurationError, JobExecutionError
 from millstream.common import accumulators
 from millstream.common.accumulators import (
     Accumulator,
@@ -26,7 +27,6 @@ from millstream.common.accumulators import (
     LongMinimum,
     merge_accumulators,
 )
-from millstream.common.errors import ConfigurationError, JobExecutionError
 from millstream.datastream import MapFunction
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport
 from millstream.runtime.task.measures import OperatorMeasures

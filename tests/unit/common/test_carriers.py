@@ -10,10 +10,8 @@ from dataclasses import dataclass
 import pytest
 
 from millstream import datastream
+from millstream.base.errors import ConfigurationError, NotSupportedError, TypeMismatchError
 from millstream.common import Configuration, Instant, RestartStrategies, Row, RowKind, Types
-from millstream.common.errors import ConfigurationError, NotSupportedError, TypeMismatchError
-from millstream.common.serialization import Encoder, RowFieldExtractorSchema
-from millstream.common.typeinfo import BasicType, BasicTypeInfo, LocalTimeTypeInfo
 from millstream.common.utils import JavaObjectWrapper
 from millstream.datastream import (
     EmbeddedRocksDBStateBackend,
@@ -26,7 +24,9 @@ from millstream.datastream import (
 from millstream.datastream.connectors.file_system import FileSink, OutputFileConfig
 from millstream.datastream.state_backend import CustomStateBackend
 from millstream.datastream.utils import ResultTypeQueryable
+from millstream.spi.serialization import Encoder, RowFieldExtractorSchema
 from millstream.table import EnvironmentSettings
+from millstream.types.typeinfo import BasicType, BasicTypeInfo, LocalTimeTypeInfo
 from millstream.util.exceptions import JavaException, TableNotExistException
 
 

@@ -2,7 +2,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from millstream.common.errors import JobExecutionError
+from millstream.base.errors import JobExecutionError
 from millstream.common.job_client import JobClient
 from millstream.common.job_execution_result import JobExecutionResult
 from millstream.common.job_id import JobID

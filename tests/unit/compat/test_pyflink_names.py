@@ -12,7 +12,7 @@ import pytest
 import millstream.common
 import millstream.datastream.connectors.kafka
 import millstream.table
-from millstream.common.errors import NotSupportedError
+from millstream.base.errors import NotSupportedError
 from millstream.compat import PyFlinkModuleNotFoundError, install, is_installed, uninstall
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from millstream.common.errors import SinkError
+from millstream.base.errors import SinkError
 from millstream.datastream.connectors.base import TwoPhaseCommitSink, WriteAheadSink, WriterContext
 
 KINDS = [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit]
@@ -13,7 +13,7 @@ KINDS = [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit]
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
 def kind(request, monkeypatch):
     # As on a job's own thread: on pytest's main thread a KeyboardInterrupt might be the user's.
-    monkeypatch.setattr("millstream.common.interrupts._ctrl_c_raises_here", lambda: False)
+    monkeypatch.setattr("millstream.base.interrupts._ctrl_c_raises_here", lambda: False)
     return request.param
 
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from millstream.common.errors import ConfigurationError, NotSerializableError
+from millstream.base.errors import ConfigurationError, NotSerializableError
 from millstream.connectors.collection import CollectionSource
 from millstream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from millstream.connectors.number_sequence import NumberSequenceSource

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from millstream.common.configuration import Configuration
-from millstream.common.errors import JobExecutionError, LostInputError, NotSupportedError
+from millstream.base.errors import JobExecutionError, LostInputError, NotSupportedError
 from millstream.common.functions import CheckpointedFunction, ProcessFunction
 from millstream.common.state import ListStateDescriptor
+from millstream.config.configuration import Configuration
 from millstream.connectors import source_function
 from millstream.connectors.receive_log import ReceiveLog, check_log, read_log
 from millstream.datastream.functions import ParallelSourceFunction, SourceFunction

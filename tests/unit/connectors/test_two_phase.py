@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from millstream.base.errors import JobExecutionError, SinkError
 from millstream.common import WatermarkStrategy
-from millstream.common.errors import JobExecutionError, SinkError
 from millstream.connectors.number_sequence import NumberSequenceSource
 from millstream.datastream.connectors.base import TwoPhaseCommitSink, WriterContext
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from millstream.base.errors import ConfigurationError, JobExecutionError, LostOutputError, SinkError
 from millstream.common import WatermarkStrategy
-from millstream.common.configuration import Configuration
-from millstream.common.errors import ConfigurationError, JobExecutionError, LostOutputError, SinkError
-from millstream.common.private_files import NotPrivateError
+from millstream.config.configuration import Configuration
 from millstream.connectors.number_sequence import NumberSequenceSource
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.base import CheckpointCommitter, WriteAheadSink, WriterContext
+from millstream.files.private_files import NotPrivateError
 
 NUMBERS = 60
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from millstream.base.errors import ConfigurationError, JobExecutionError, TypeMismatchError
+from millstream.base.time import Time
 from millstream.common import Duration, Types
-from millstream.common.errors import ConfigurationError, JobExecutionError, TypeMismatchError
-from millstream.common.time import Time
 from millstream.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from millstream.datastream import (
     AsyncDataStream,

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from millstream.base.errors import JobExecutionError, UserFunctionError
 from millstream.common import Duration, Time, WatermarkStrategy
-from millstream.common.errors import JobExecutionError, UserFunctionError
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import AsyncDataStream
 from millstream.datastream.functions import (
@@ -263,7 +263,7 @@ def test_a_task_of_the_users_own_that_exits_fails_the_job(new_environment):
 
 CTRL_C_IN_DEBUG = """
 import os, signal, sys
-from millstream.common.configuration import Configuration
+from millstream.config.configuration import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.common import Types
-from millstream.common.errors import (
+from millstream.base.errors import (
     ConfigurationError,
     JobDefinitionError,
     JobExecutionError,
     TypeMismatchError,
 )
+from millstream.common import Types
 from millstream.datastream import (
     BroadcastConnectedStream,
     BroadcastProcessFunction,

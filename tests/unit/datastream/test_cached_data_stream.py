@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from millstream.common.configuration import Configuration
-from millstream.common.errors import ConfigurationError, JobDefinitionError, JobExecutionError
+from millstream.base.errors import ConfigurationError, JobDefinitionError, JobExecutionError
 from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.config.configuration import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.datagen import DataGeneratorSource
 

@@ -8,8 +8,8 @@ import pandas
 import pyarrow
 import pytest
 
+from millstream.base.errors import TypeMismatchError
 from millstream.common import Configuration
-from millstream.common.errors import TypeMismatchError
 from millstream.datastream import StreamExecutionEnvironment
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from millstream.base.errors import JobDefinitionError, JobExecutionError, TypeMismatchError
 from millstream.common import Types
-from millstream.common.errors import JobDefinitionError, JobExecutionError, TypeMismatchError
 from millstream.datastream import (
     CoFlatMapFunction,
     CoMapFunction,

@@ -5,9 +5,7 @@ import sys
 import cloudpickle
 import pytest
 
-from millstream.common import options
-from millstream.common.configuration import CONFIG_VARIABLE, Configuration
-from millstream.common.errors import (
+from millstream.base.errors import (
     ConfigurationError,
     JobDefinitionError,
     JobExecutionError,
@@ -22,8 +20,8 @@ from millstream.common.functions import (
 )
 from millstream.common.output_tag import OutputTag
 from millstream.common.state import MapStateDescriptor, ValueStateDescriptor
-from millstream.common.typeinfo import Types
-from millstream.common.types import Row
+from millstream.config import options
+from millstream.config.configuration import CONFIG_VARIABLE, Configuration
 from millstream.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from millstream.graph.launcher import JobLauncher, JobResult, RunningJob, set_launcher_override
 from millstream.graph.transformation import ChainingStrategy
@@ -33,6 +31,8 @@ from millstream.operators.reduce import ReduceSpec
 from millstream.operators.simple import FilterSpec, FlatMapSpec, MapSpec
 from millstream.operators.sink import CollectSpec, PrintSpec, SinkFunctionSpec
 from millstream.operators.source import SourceSpec
+from millstream.types.row import Row
+from millstream.types.typeinfo import Types
 
 
 class FakeJob(RunningJob):

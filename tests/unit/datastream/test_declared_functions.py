@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
+from millstream.base.declared import as_declared
+from millstream.base.errors import JobExecutionError
 from millstream.common import Time, WatermarkStrategy
-from millstream.common.declared import as_declared
-from millstream.common.errors import JobExecutionError
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream.functions import MapFunction, ProcessFunction, ProcessWindowFunction
 from millstream.datastream.window import TumblingEventTimeWindows

@@ -4,14 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from millstream.common import Duration, Types, WatermarkStrategy
-from millstream.common.errors import (
+from millstream.base.errors import (
     ConfigurationError,
     JobDefinitionError,
     JobExecutionError,
     TypeMismatchError,
 )
-from millstream.common.time import Time
+from millstream.base.time import Time
+from millstream.common import Duration, Types, WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import OutputTag, ProcessFunction, ProcessJoinFunction
 from millstream.datastream.data_stream import IntervalJoined

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.common.configuration import Configuration
-from millstream.common.errors import JobDefinitionError, TypeMismatchError
-from millstream.common.time import Duration
+from millstream.base.errors import JobDefinitionError, TypeMismatchError
+from millstream.base.time import Duration
 from millstream.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+from millstream.config.configuration import Configuration
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 
 

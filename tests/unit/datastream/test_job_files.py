@@ -7,13 +7,13 @@ import zipfile
 
 import pytest
 
-from millstream.common.configuration import Configuration
-from millstream.common.errors import (
+from millstream.base.errors import (
     ConfigurationError,
     JobExecutionError,
     NotSupportedError,
 )
 from millstream.common.functions import MapFunction
+from millstream.config.configuration import Configuration
 from millstream.datastream import CheckpointingMode, SourceFunction, StreamExecutionEnvironment
 
 

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from millstream.base.errors import JobDefinitionError, TypeMismatchError
+from millstream.base.time import Time
 from millstream.common import WatermarkStrategy
-from millstream.common.errors import JobDefinitionError, TypeMismatchError
-from millstream.common.time import Time
-from millstream.common.typeinfo import Types
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream.functions import (
     CoGroupFunction,
@@ -22,6 +21,7 @@ from millstream.datastream.window import (
 )
 from millstream.graph.job_graph import build_job_graph
 from millstream.graph.stream_graph import build_stream_graph
+from millstream.types.typeinfo import Types
 
 WINDOW = TumblingEventTimeWindows.of(Time.milliseconds(10))
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from millstream.base.errors import JobExecutionError
 from millstream.common import Configuration, Row, Time, Types, WatermarkStrategy
-from millstream.common.errors import JobExecutionError
 from millstream.common.functions import ReduceFunction
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from millstream.base.time import MIN_TIMESTAMP, Time
 from millstream.common import Duration, Types, WatermarkStrategy
-from millstream.common.time import MIN_TIMESTAMP, Time
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import (
     CoFlatMapFunction,

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from millstream.base.clock import ManualClock
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common import Duration, WatermarkStrategy
-from millstream.common.clock import ManualClock
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.watermark_strategy import TimestampAssigner, WatermarkGenerator
 from millstream.datastream import KeyedProcessFunction, ProcessFunction
 from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
+from millstream.base.errors import ConfigurationError, JobExecutionError, TypeMismatchError
 from millstream.common import Configuration, Time, Types, WatermarkStrategy
-from millstream.common.errors import ConfigurationError, JobExecutionError, TypeMismatchError
 from millstream.datastream import (
     AsyncDataStream,
     AsyncFunction,

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from millstream.common.errors import JobExecutionError, NotSerializableError
+from millstream.base.errors import JobExecutionError, NotSerializableError
 from millstream.operators.base import OperatorReport
+from millstream.runtime.protocol.report import SlotReport
 from millstream.runtime.slot.core import pickle_report
-from millstream.runtime.task.report import SlotReport
 
 
 def test_a_record_at_an_exchange_names_sender_receiver_and_record(new_environment):

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from millstream.common.errors import ConfigurationError, TypeMismatchError
+from millstream.base.errors import ConfigurationError, TypeMismatchError
 from millstream.common.functions import (
     AggregateFunction,
     ProcessWindowFunction,

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.common.errors import (
+from millstream.base.errors import (
     ConfigurationError,
     MalformedRecordError,
     NotSupportedError,
     TypeMismatchError,
 )
-from millstream.common.types import Row
 from millstream.formats.csv.reader import CsvReaderFormat
 from millstream.formats.csv.schema import CsvSchema
 from millstream.formats.csv.writer import CsvBulkWriters
 from millstream.table import DataTypes
+from millstream.types.row import Row
 
 
 def records(fmt, data, position=None):

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from millstream.common.errors import MalformedRecordError
-from millstream.common.types import Row
+from millstream.base.errors import MalformedRecordError
 from millstream.formats.csv import reader as csv_reader
 from millstream.formats.csv.columns import CsvBlocks
 from millstream.formats.csv.reader import CsvReaderFormat
 from millstream.formats.csv.rows import CsvRecords
 from millstream.formats.csv.schema import CsvSchema
 from millstream.table import DataTypes
+from millstream.types.row import Row
 
 TYPES = {
     "s": DataTypes.STRING(),

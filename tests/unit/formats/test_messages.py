@@ -11,6 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millstream.base.errors import (
+    ConfigurationError,
+    MalformedRecordError,
+    NotSupportedError,
+    TypeMismatchError,
+)
 from millstream.common import (
     CsvRowDeserializationSchema,
     CsvRowSerializationSchema,
@@ -19,12 +25,6 @@ from millstream.common import (
     JsonRowSerializationSchema,
     Row,
     Types,
-)
-from millstream.common.errors import (
-    ConfigurationError,
-    MalformedRecordError,
-    NotSupportedError,
-    TypeMismatchError,
 )
 
 NESTED = Types.ROW_NAMED(

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from millstream.common.errors import ConfigurationError, SourceError, TypeMismatchError
-from millstream.common.time import Instant
-from millstream.common.types import Row
+from millstream.base.errors import ConfigurationError, SourceError, TypeMismatchError
+from millstream.base.time import Instant
 from millstream.formats.arrow_values import values_of
 from millstream.formats.parquet.reader import ParquetColumnarRowInputFormat
 from millstream.formats.parquet.writer import ParquetBulkWriters
 from millstream.table import DataTypes
+from millstream.types.row import Row
 
 ROW = DataTypes.ROW(
     [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.common.errors import ConfigurationError, MalformedRecordError, NotSupportedError
+from millstream.base.errors import ConfigurationError, MalformedRecordError, NotSupportedError
 from millstream.formats.text.lines import StreamFormat
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from millstream.common.errors import JobDefinitionError
+from millstream.base.errors import JobDefinitionError
 from millstream.graph.epoch_plan import build_epoch_plan
 from millstream.graph.job_graph import build_job_graph
 from millstream.graph.stream_graph import build_stream_graph

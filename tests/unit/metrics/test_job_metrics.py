@@ -4,9 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from millstream.common.clock import ManualClock
-from millstream.common.metrics import MetricKind, MetricName, MetricValue
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP, Time
+from millstream.base.clock import ManualClock
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP, Time
 from millstream.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from millstream.datastream import (
     AsyncDataStream,
@@ -19,6 +18,7 @@ from millstream.datastream import (
     SinkFunction,
 )
 from millstream.datastream.window import TumblingEventTimeWindows
+from millstream.metrics.groups import MetricKind, MetricName, MetricValue
 from millstream.operators.base import OperatorReport
 from millstream.runtime.job import launcher
 from millstream.runtime.job.job_master import JobMaster

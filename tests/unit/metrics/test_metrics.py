@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.common.errors import ConfigurationError
-from millstream.common.metrics import MetricKind, MetricName, RateWindow
+from millstream.base.errors import ConfigurationError
 from millstream.metrics import Counter, Distribution, Histogram, MetricGroup
+from millstream.metrics.groups import MetricKind, MetricName, RateWindow
 
 
 class Time:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millstream.base.errors import JobExecutionError, TypeMismatchError
 from millstream.common.async_functions import (
     AsyncFunction,
     AsyncRetryStrategy,
@@ -17,14 +18,13 @@ from millstream.common.async_functions import (
     RetryPredicate,
     empty_result_predicate,
 )
-from millstream.common.batch import ACTIVE, IDLE
-from millstream.common.errors import JobExecutionError, TypeMismatchError
-from millstream.common.typeinfo import Types
 from millstream.operators import async_io
 from millstream.operators.async_io import AsyncWaitSpec
 from millstream.operators.async_loop import DaemonThreadPool, EventLoopThread
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
 from millstream.operators.user_code import attached_element
+from millstream.spi.batch import ACTIVE, IDLE
+from millstream.types.typeinfo import Types
 
 LONG_MS = 60_000
 

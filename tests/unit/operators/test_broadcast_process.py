@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from millstream.base.errors import StateAccessError
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.co_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
-from millstream.common.errors import StateAccessError
 from millstream.common.functions import TimeDomain
 from millstream.common.state import MapStateDescriptor, ValueStateDescriptor
-from millstream.common.time import MIN_TIMESTAMP
 from millstream.operators.base import EpochTime, OperatorContext, Output
 from millstream.operators.broadcast_process import BroadcastProcessSpec, KeyedBroadcastProcessSpec
 from millstream.state.heap import HeapKeyedStateBackend

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.common.clock import ManualClock
+from millstream.base.clock import ManualClock
 from millstream.operators.budget import EpochLimits, WorkBudget
 
 

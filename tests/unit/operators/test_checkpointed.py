@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from millstream.common.errors import MillstreamError
+from millstream.base.errors import MillstreamError
 from millstream.common.functions import (
     AggregateFunction,
     CheckpointedFunction,

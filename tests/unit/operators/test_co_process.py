@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from millstream.base.errors import StateAccessError
 from millstream.common.co_functions import (
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
     KeyedCoProcessFunction,
 )
-from millstream.common.errors import StateAccessError
 from millstream.common.functions import TimeDomain
 from millstream.common.output_tag import OutputTag
 from millstream.common.state import ValueStateDescriptor

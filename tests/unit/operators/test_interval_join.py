@@ -5,11 +5,11 @@ import random
 
 import pytest
 
+from millstream.base.errors import ConfigurationError, JobDefinitionError
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.co_functions import ProcessJoinFunction
-from millstream.common.errors import ConfigurationError, JobDefinitionError
 from millstream.common.output_tag import OutputTag
 from millstream.common.state import ValueStateDescriptor
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
 from millstream.operators.interval_join import LATE_RECORDS_DROPPED, IntervalJoinSpec
 from millstream.operators.user_code import attached_element

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
 from millstream.operators.partitioners import (
     Broadcast,
     CustomPartitioning,

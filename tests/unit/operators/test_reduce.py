@@ -3,12 +3,12 @@ from typing import NamedTuple
 import cloudpickle
 import pytest
 
-from millstream.common.errors import TypeMismatchError
-from millstream.common.types import Row
+from millstream.base.errors import TypeMismatchError
 from millstream.operators.base import EpochTime, OperatorContext, Output
 from millstream.operators.reduce import Aggregation, ReduceSpec, RollingAggregate
 from millstream.operators.user_code import attached_element
 from millstream.state.heap import HeapKeyedStateBackend
+from millstream.types.row import Row
 
 
 class Recorder(Output):

@@ -1,14 +1,14 @@
 import pytest
 
-from millstream.common.batch import Marks
-from millstream.common.errors import TypeMismatchError
+from millstream.base.errors import TypeMismatchError
 from millstream.common.functions import FlatMapFunction, KeySelector, MapFunction
-from millstream.common.typeinfo import Types
-from millstream.common.types import Row
 from millstream.operators.base import EpochTime, OperatorContext, Output
 from millstream.operators.functions_adapter import as_key_selector, as_map, as_reduce
 from millstream.operators.simple import FilterSpec, FlatMapSpec, IdentitySpec, MapSpec
 from millstream.operators.user_code import attached_element
+from millstream.spi.batch import Marks
+from millstream.types.row import Row
+from millstream.types.typeinfo import Types
 
 
 class Recorder(Output):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from millstream.base.errors import SinkError
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.common import Configuration
-from millstream.common.errors import SinkError
 from millstream.common.functions import CheckpointedFunction, CheckpointListener, SinkFunction
 from millstream.common.state import ListStateDescriptor
-from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from millstream.datastream import StreamExecutionEnvironment, functions
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, RestoreScope

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from millstream.base.time import MAX_TIMESTAMP
 from millstream.common import Duration, WatermarkStrategy
-from millstream.common.batch import IDLE
-from millstream.common.time import MAX_TIMESTAMP
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
 from millstream.operators.budget import EpochLimits
 from millstream.operators.source import SourceOperator, SourceSpec
+from millstream.spi.batch import IDLE
 from millstream.spi.source import Boundedness, RangeEnd, Source, SourceReader, SplitRange
 
 

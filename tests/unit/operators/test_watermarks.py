@@ -4,13 +4,13 @@ import pickle
 
 import pytest
 
+from millstream.base.errors import ConfigurationError, TypeMismatchError
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common import Duration, WatermarkStrategy
-from millstream.common.batch import ACTIVE, IDLE
-from millstream.common.errors import ConfigurationError, TypeMismatchError
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.watermark_strategy import TimestampAssigner, WatermarkGenerator
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output
 from millstream.operators.watermarks import WatermarksSpec
+from millstream.spi.batch import ACTIVE, IDLE
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 

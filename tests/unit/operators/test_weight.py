@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
-from millstream.common.types import Row
 from millstream.operators.weight import estimate_bytes, weigh
+from millstream.types.row import Row
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.common.errors import ConfigurationError
-from millstream.common.types import Row
+from millstream.base.errors import ConfigurationError
 from millstream.state.key_encoding import encode_key
+from millstream.types.row import Row
 
 ORDERED = st.sampled_from(
     [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from millstream.common.errors import ConfigurationError, NotSerializableError, StateAccessError
+from millstream.base.errors import ConfigurationError, NotSerializableError, StateAccessError
 from millstream.common.functions import AggregateFunction
 from millstream.common.state import (
     AggregatingStateDescriptor,
@@ -17,10 +17,10 @@ from millstream.common.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from millstream.common.types import Row
 from millstream.common.windows import CountWindow, GlobalWindow, TimeWindow
 from millstream.state.disk_store import DiskStore
 from millstream.state.keyed import NO_KEY
+from millstream.types.row import Row
 
 
 class Average(AggregateFunction):

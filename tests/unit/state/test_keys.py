@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from millstream.common.errors import ConfigurationError
-from millstream.common.types import Row
+from millstream.base.errors import ConfigurationError
 from millstream.state.canonical_key import CanonicalKey
 from millstream.state.key_encoding import encode_key
 from millstream.state.key_groups import KeyGroupMemo
 from millstream.state.keys import canonical_key, canonical_keys, original_key
+from millstream.types.row import Row
 
 NAN = float("nan")
 

@@ -4,9 +4,9 @@ import pickle
 
 import pytest
 
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
+from millstream.base.time import Time
 from millstream.common.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig
-from millstream.common.time import Time
 from millstream.state.operator_state import OperatorStateBackend, OperatorStateMode, redistribute
 
 

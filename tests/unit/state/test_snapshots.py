@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from millstream.common.errors import StateIncompatibleError
+from millstream.base.errors import StateIncompatibleError
 from millstream.common.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from millstream.common.windows import TimeWindow
 from millstream.state.key_groups import key_group, key_group_range, subtask_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.common.errors import ConfigurationError, TypeMismatchError
+from millstream.base.errors import ConfigurationError, TypeMismatchError
+from millstream.base.time import Duration, Time
 from millstream.common.functions import AggregateFunction
 from millstream.common.state import (
     AggregatingStateDescriptor,
@@ -14,7 +15,6 @@ from millstream.common.state import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from millstream.common.time import Duration, Time
 
 TTL = 100
 

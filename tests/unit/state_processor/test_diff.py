@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
 from millstream.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from millstream.state_processor import (
     BroadcastBootstrap,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.common.errors import CheckpointDamagedError, CheckpointStorageError, ConfigurationError
+from millstream.base.errors import CheckpointDamagedError, CheckpointStorageError, ConfigurationError
+from millstream.base.time import Time
 from millstream.common.functions import CheckpointedFunction
-from millstream.common.time import Time
 from millstream.common.windows import CountWindow, TimeWindow
 from millstream.datastream import KeyedProcessFunction, MapFunction
 from millstream.datastream.functions import (

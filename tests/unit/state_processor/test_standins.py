@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from millstream.common.errors import ConfigurationError, StateIncompatibleError
+from millstream.base.errors import ConfigurationError, StateIncompatibleError
 from millstream.state_processor import SavepointReader, StandIn
 from millstream.state_processor.program import load_program
 from millstream.state_processor.standins import load_tolerantly

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pandas
 import pytest
 
+from millstream.base.errors import ConfigurationError, StateIncompatibleError
+from millstream.base.time import Time
 from millstream.common import Row
-from millstream.common.errors import ConfigurationError, StateIncompatibleError
 from millstream.common.functions import CheckpointedFunction
-from millstream.common.time import Time
 from millstream.datastream import KeyedProcessFunction, MapFunction
 from millstream.datastream.functions import KeyedBroadcastProcessFunction
 from millstream.datastream.state import (

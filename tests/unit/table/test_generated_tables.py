@@ -4,13 +4,13 @@ import pickle
 
 import pytest
 
-from millstream.common.configuration import Configuration
-from millstream.common.errors import (
+from millstream.base.errors import (
     ConfigurationError,
     JobDefinitionError,
     NotSupportedError,
     TypeMismatchError,
 )
+from millstream.config.configuration import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.table import (
     DataTypes,

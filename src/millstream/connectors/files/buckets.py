@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
 
 __all__ = ["BucketAssigner", "BucketAssignerContext", "check_bucket_id", "cut_by_bucket"]
 

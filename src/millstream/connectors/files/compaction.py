@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar
 
-from millstream.common.errors import ConfigurationError, NotSupportedError, SinkError
-from millstream.common.serialization import BulkWriterFactory, Encoder
+from millstream.base.errors import ConfigurationError, NotSupportedError, SinkError
+from millstream.spi.serialization import BulkWriterFactory, Encoder
 
 __all__ = [
     "ConcatFileCompactor",

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.connectors.files.paths import FoundFile, list_files
+from millstream.files.paths import FoundFile, list_files
 from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
 
 __all__ = ["FileEnumerator", "FileEnumeratorSnapshot", "FileSplit"]

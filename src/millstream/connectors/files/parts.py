@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from millstream.common.errors import SinkError
-from millstream.common.serialization import BulkWriter, BulkWriterFactory, Encoder
+from millstream.base.errors import SinkError
 from millstream.connectors.files.compaction import FileCompactor
-from millstream.connectors.files.output import OutputFiles
+from millstream.files.output import OutputFiles
+from millstream.spi.serialization import BulkWriter, BulkWriterFactory, Encoder
 from millstream.spi.sink import WriterContext
 
 __all__ = [

@@ -6,7 +6,7 @@ between is not seen in results.
 
 from __future__ import annotations
 
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
 
 __all__ = ["FileEnumeratorProvider", "FileSplitAssignerProvider", "check_provider"]
 

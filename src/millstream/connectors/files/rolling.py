@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
 
 __all__ = [
     "DefaultRollingPolicy",

@@ -19,15 +19,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from millstream.common.crash_points import reach
-from millstream.common.errors import ConfigurationError, LostOutputError, SinkError
-from millstream.common.serialization import BulkWriterFactory, Encoder
-from millstream.common.time import Duration, to_milliseconds
+from millstream.base.crash_points import reach
+from millstream.base.errors import ConfigurationError, LostOutputError, SinkError
+from millstream.base.time import Duration, to_milliseconds
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
-from millstream.connectors.files.output import OutputFiles, open_output
 from millstream.connectors.files.parts import FileCommittable
-from millstream.connectors.files.paths import local_path
 from millstream.connectors.files.rolling import (
     DefaultRollingPolicy,
     OutputFileConfig,
@@ -35,6 +32,9 @@ from millstream.connectors.files.rolling import (
 )
 from millstream.connectors.files.side_by_side import side_by_side
 from millstream.connectors.files.writer import FileSinkSettings, FileWriter
+from millstream.files.output import OutputFiles, open_output
+from millstream.files.paths import local_path
+from millstream.spi.serialization import BulkWriterFactory, Encoder
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
 __all__ = ["BulkSinkBuilder", "FileCommittable", "FileSink", "RowSinkBuilder", "SinkBuilder"]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.common.errors import ConfigurationError
-from millstream.common.time import Duration, to_milliseconds
+from millstream.base.errors import ConfigurationError
+from millstream.base.time import Duration, to_milliseconds
 from millstream.connectors.files.enumerator import FileEnumerator, FileSplit
-from millstream.connectors.files.paths import open_file
 from millstream.connectors.files.providers import (
     FileEnumeratorProvider,
     FileSplitAssignerProvider,
     check_provider,
 )
+from millstream.files.paths import open_file
 from millstream.operators.weight import estimate_bytes
 from millstream.spi.formats import BulkFormat, FileFormat, FileRecords, StreamFileFormat
 from millstream.spi.source import (

@@ -20,13 +20,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from millstream.common.crash_points import reach
-from millstream.common.errors import LostOutputError, SinkError
-from millstream.common.ids import new_id
-from millstream.common.serialization import BulkWriterFactory, Encoder
+from millstream.base.crash_points import reach
+from millstream.base.errors import LostOutputError, SinkError
+from millstream.base.ids import new_id
 from millstream.connectors.files.buckets import BucketAssigner, BucketAssignerContext, cut_by_bucket
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
-from millstream.connectors.files.output import OutputFiles, open_output
 from millstream.connectors.files.parts import (
     FileCommittable,
     InProgressFile,
@@ -38,7 +36,9 @@ from millstream.connectors.files.parts import (
 )
 from millstream.connectors.files.rolling import OutputFileConfig, RollingPolicy
 from millstream.connectors.files.side_by_side import side_by_side
+from millstream.files.output import OutputFiles, open_output
 from millstream.operators.weight import estimate_bytes, weigh
+from millstream.spi.serialization import BulkWriterFactory, Encoder
 from millstream.spi.sink import SinkWriter, WriterContext
 
 __all__ = ["FileSinkSettings", "FileWriter"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millstream.common.not_yet import NotYet
+from millstream.base.not_yet import NotYet
 
 __all__ = [
     "DynamicKafkaSource",

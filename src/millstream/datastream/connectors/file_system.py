@@ -1,6 +1,6 @@
 """Files (PyFlink's `pyflink.datastream.connectors.file_system`)."""
 
-from millstream.common.not_yet import NotYet
+from millstream.base.not_yet import NotYet
 from millstream.connectors.files.buckets import BucketAssigner, BucketAssignerContext
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from millstream.connectors.files.providers import FileEnumeratorProvider, FileSplitAssignerProvider

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from millstream.common.not_yet import NotYet
+from millstream.base.not_yet import NotYet
 from millstream.datastream.connectors.base import DeliveryGuarantee
 
 __all__ = [

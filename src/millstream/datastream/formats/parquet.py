@@ -1,6 +1,6 @@
 """Parquet files (PyFlink's `pyflink.datastream.formats.parquet`)."""
 
-from millstream.common.not_yet import NotYet
+from millstream.base.not_yet import NotYet
 from millstream.formats.parquet.reader import ParquetColumnarRowInputFormat
 from millstream.formats.parquet.writer import ParquetBulkWriters
 

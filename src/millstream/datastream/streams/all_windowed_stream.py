@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, overload
 
+from millstream.base.type_variables import R, S, T
 from millstream.common.functions import (
     AggregateFunction,
     AllWindowFunction,
     ProcessAllWindowFunction,
     ReduceFunction,
 )
-from millstream.common.type_variables import R, S, T
-from millstream.common.typeinfo import TypeInformation
 from millstream.datastream.streams.keyed_stream import KeyedStream
 from millstream.datastream.streams.windowed_stream import BaseWindowedStream
 from millstream.operators.partitioners import Global
 from millstream.operators.windowing.assigner import WindowAssigner
 from millstream.operators.windowing.spec import ApplyWindow, ProcessWindow, WindowFunctionSpec
+from millstream.types.typeinfo import TypeInformation
 
 if TYPE_CHECKING:
     from millstream.datastream.streams.data_stream import DataStream

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic
 
+from millstream.base.errors import ConfigurationError, TypeMismatchError
+from millstream.base.missing import explain_missing
+from millstream.base.type_variables import T1, T2, R, T
 from millstream.common.co_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
-from millstream.common.errors import ConfigurationError, TypeMismatchError
-from millstream.common.missing import explain_missing
 from millstream.common.state import MapStateDescriptor
-from millstream.common.type_variables import T1, T2, R, T
-from millstream.common.typeinfo import RowTypeInfo, TypeInformation
 from millstream.datastream.streams.data_stream import DataStream, check_stream, transform
 from millstream.datastream.streams.keyed_stream import KeyedStream
 from millstream.datastream.streams.missing import OF_CONNECTED, TO_RESULTS
 from millstream.operators.broadcast_process import BroadcastProcessSpec, KeyedBroadcastProcessSpec
+from millstream.types.typeinfo import RowTypeInfo, TypeInformation
 
 __all__ = ["BroadcastConnectedStream", "BroadcastStream"]
 

@@ -8,10 +8,10 @@ import tempfile
 import uuid
 from typing import Any, NoReturn
 
-from millstream.common import options
-from millstream.common.errors import ConfigurationError, JobDefinitionError
-from millstream.common.type_variables import T
+from millstream.base.errors import ConfigurationError, JobDefinitionError
+from millstream.base.type_variables import T
 from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.config import options
 from millstream.connectors.cache import CacheSink, CacheSource
 from millstream.datastream.streams.data_stream import DataStream, transform
 from millstream.graph.launcher import RunningJob

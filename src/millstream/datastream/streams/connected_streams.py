@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic
 
+from millstream.base.errors import TypeMismatchError
+from millstream.base.missing import explain_missing
+from millstream.base.type_variables import T1, T2, R
 from millstream.common.co_functions import (
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
     KeyedCoProcessFunction,
 )
-from millstream.common.errors import TypeMismatchError
 from millstream.common.functions import KeySelector
-from millstream.common.missing import explain_missing
-from millstream.common.type_variables import T1, T2, R
-from millstream.common.typeinfo import TypeInformation
 from millstream.datastream.streams.data_stream import DataStream, check_stream, transform
 from millstream.datastream.streams.keyed_stream import KeyedStream
 from millstream.datastream.streams.missing import OF_CONNECTED, TO_RESULTS
 from millstream.operators.co_process import CoProcessSpec, KeyedCoProcessSpec, as_co_process
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["ConnectedStreams", "check_key_types"]
 

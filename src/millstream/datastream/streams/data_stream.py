@@ -20,13 +20,15 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
-from millstream.common.declared import as_declared
-from millstream.common.errors import (
+from millstream.base.declared import as_declared
+from millstream.base.errors import (
     ConfigurationError,
     JobDefinitionError,
     TypeMismatchError,
 )
-from millstream.common.execution_config import ExecutionConfig
+from millstream.base.html import html_table
+from millstream.base.missing import explain_missing
+from millstream.base.type_variables import R, T
 from millstream.common.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -38,12 +40,9 @@ from millstream.common.functions import (
     ProcessFunction,
     SinkFunction,
 )
-from millstream.common.html import html_table
-from millstream.common.missing import explain_missing
 from millstream.common.output_tag import OutputTag
-from millstream.common.type_variables import R, T
-from millstream.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.config.execution_config import ExecutionConfig
 from millstream.datastream.streams.missing import OF_STREAMS, TO_KEYS
 from millstream.datastream.streams.settings import OperatorSettings, Port, check_type
 from millstream.graph.launcher import RunningJob
@@ -69,6 +68,7 @@ from millstream.operators.watermarks import WatermarksSpec
 from millstream.operators.windowing.assigner import WindowAssigner
 from millstream.operators.windowing.count_assigners import count_windows
 from millstream.spi.sink import Sink
+from millstream.types.typeinfo import TupleTypeInfo, TypeInformation, Types
 
 if TYPE_CHECKING:
     from millstream.common.state import MapStateDescriptor

@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Generic, Self
 
+from millstream.base.errors import TypeMismatchError
+from millstream.base.time import Duration, Time, to_milliseconds
+from millstream.base.type_variables import T1, T2, R
 from millstream.common.co_functions import ProcessJoinFunction
-from millstream.common.errors import TypeMismatchError
 from millstream.common.output_tag import OutputTag
-from millstream.common.time import Duration, Time, to_milliseconds
-from millstream.common.type_variables import T1, T2, R
-from millstream.common.typeinfo import TypeInformation
 from millstream.datastream.streams.connected_streams import check_key_types
 from millstream.datastream.streams.data_stream import DataStream, check_stream, transform
 from millstream.datastream.streams.keyed_stream import KeyedStream
 from millstream.operators.interval_join import IntervalJoinSpec
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["IntervalJoin", "IntervalJoined"]
 

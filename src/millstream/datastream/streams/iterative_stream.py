@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.common.errors import JobDefinitionError, TypeMismatchError
-from millstream.common.type_variables import T
+from millstream.base.errors import JobDefinitionError, TypeMismatchError
+from millstream.base.type_variables import T
 from millstream.datastream.streams.data_stream import DataStream, transform
 from millstream.operators.iteration import IterationHeadSpec, IterationTailSpec
 

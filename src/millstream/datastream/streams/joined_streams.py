@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Generic, overload
 
+from millstream.base.type_variables import T1, T2, R
 from millstream.common.co_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from millstream.common.functions import KeySelector, WindowFunction
-from millstream.common.type_variables import T1, T2, R
-from millstream.common.typeinfo import TypeInformation
 from millstream.datastream.streams.data_stream import DataStream, check_stream, transform
 from millstream.datastream.streams.keyed_stream import KeyedStream
 from millstream.datastream.streams.settings import Port, check_type
@@ -21,6 +20,7 @@ from millstream.operators.window_join import TAGGED_KEY, TagSpec, co_group_windo
 from millstream.operators.windowing.assigner import WindowAssigner, check_assigner
 from millstream.operators.windowing.evictors import Evictor, check_evictor
 from millstream.operators.windowing.trigger import Trigger, check_trigger
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["CoGroupedStreams", "JoinedStreams"]
 

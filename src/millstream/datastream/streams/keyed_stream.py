@@ -7,7 +7,8 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic
 
-from millstream.common.errors import JobDefinitionError, TypeMismatchError
+from millstream.base.errors import JobDefinitionError, TypeMismatchError
+from millstream.base.type_variables import KEY, R, T
 from millstream.common.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -15,9 +16,6 @@ from millstream.common.functions import (
     MapFunction,
     ReduceFunction,
 )
-from millstream.common.type_variables import KEY, R, T
-from millstream.common.typeinfo import TypeInformation
-from millstream.common.types import Row
 from millstream.datastream.streams.data_stream import DataStream
 from millstream.datastream.streams.windowed_stream import WindowedStream
 from millstream.operators.functions_adapter import as_keyed_process, as_reduce
@@ -26,6 +24,8 @@ from millstream.operators.process import KeyedProcessSpec
 from millstream.operators.reduce import Aggregation, ReduceSpec, RollingAggregate
 from millstream.operators.windowing.assigner import WindowAssigner
 from millstream.operators.windowing.count_assigners import count_windows
+from millstream.types.row import Row
+from millstream.types.typeinfo import TypeInformation
 
 if TYPE_CHECKING:
     from millstream.datastream.streams.interval_join import IntervalJoin

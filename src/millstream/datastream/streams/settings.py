@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
-from millstream.common.errors import ConfigurationError, JobDefinitionError, TypeMismatchError
-from millstream.common.typeinfo import TypeInformation
+from millstream.base.errors import ConfigurationError, JobDefinitionError, TypeMismatchError
 from millstream.datastream.slot_sharing_group import SlotSharingGroup
 from millstream.graph.transformation import ChainingStrategy, Transformation
 from millstream.operators.partitioners import Partitioning
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["OperatorSettings", "Port", "check_positive", "check_type", "describe_port"]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from millstream.common.errors import ConfigurationError, TypeMismatchError
+from millstream.base.errors import ConfigurationError, TypeMismatchError
+from millstream.base.missing import explain_missing
+from millstream.base.type_variables import KEY, R, S, T
 from millstream.common.functions import (
     AggregateFunction,
     Function,
@@ -13,10 +15,7 @@ from millstream.common.functions import (
     ReduceFunction,
     WindowFunction,
 )
-from millstream.common.missing import explain_missing
 from millstream.common.output_tag import OutputTag
-from millstream.common.type_variables import KEY, R, S, T
-from millstream.common.typeinfo import TypeInformation
 from millstream.datastream.streams.missing import OF_WINDOWS, TO_RESULTS
 from millstream.operators.reduce import Aggregation, RollingAggregate
 from millstream.operators.windowing.assigner import WindowAssigner, check_assigner
@@ -31,6 +30,7 @@ from millstream.operators.windowing.spec import (
     check_mergeable,
 )
 from millstream.operators.windowing.trigger import Trigger, check_trigger
+from millstream.types.typeinfo import TypeInformation
 
 if TYPE_CHECKING:
     from millstream.datastream.streams.data_stream import DataStream

@@ -27,9 +27,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from millstream.common import datatypes as types
 from millstream.formats.arrow_values import values_of
 from millstream.formats.csv.schema import CsvColumn, CsvSchema
+from millstream.types import datatypes as types
 
 __all__ = ["CsvBlocks"]
 

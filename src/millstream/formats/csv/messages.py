@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, Final, Self
 
-from millstream.common.errors import (
+from millstream.base.errors import (
     ConfigurationError,
     MalformedRecordError,
     NotSupportedError,
     TypeMismatchError,
     shorten,
 )
-from millstream.common.row_text import Converter, scalar_reader, scalar_writer
-from millstream.common.serialization import DeserializationSchema, SerializationSchema
-from millstream.common.typeinfo import RowTypeInfo, TypeInformation
-from millstream.common.typeinfo_basic import BasicTypeInfo
-from millstream.common.typeinfo_composite import TupleTypeInfo, _SequenceTypeInfo
-from millstream.common.types import Row
 from millstream.formats.csv.text import CsvLines
+from millstream.spi.serialization import DeserializationSchema, SerializationSchema
+from millstream.types.basic import BasicTypeInfo
+from millstream.types.composite import TupleTypeInfo, _SequenceTypeInfo
+from millstream.types.row import Row
+from millstream.types.row_text import Converter, scalar_reader, scalar_writer
+from millstream.types.typeinfo import RowTypeInfo, TypeInformation
 
 __all__ = ["CsvRowDeserializationSchema", "CsvRowSerializationSchema"]
 
@@ -84,7 +84,7 @@ class _Builder:
 class CsvRowDeserializationSchema(DeserializationSchema):
     """Lines of CSV into rows.
 
-    >>> from millstream.common.typeinfo import Types
+    >>> from millstream.types.typeinfo import Types
     >>> kind = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
     >>> CsvRowDeserializationSchema.Builder(kind).build().deserialize(b'1,"a,b"')
     Row(id=1, name='a,b')
@@ -182,7 +182,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
 class CsvRowSerializationSchema(SerializationSchema):
     r"""Rows into lines of CSV.
 
-    >>> from millstream.common.typeinfo import Types
+    >>> from millstream.types.typeinfo import Types
     >>> kind = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
     >>> CsvRowSerializationSchema.Builder(kind).build().serialize(Row(1, "a,b"))
     b'1,"a,b"\n'

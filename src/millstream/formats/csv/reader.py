@@ -12,14 +12,14 @@ import sys
 from importlib.util import find_spec
 from typing import Any, BinaryIO
 
-from millstream.common.datatypes import DataTypes
-from millstream.common.errors import ConfigurationError, MalformedRecordError, shorten
-from millstream.common.types import rows_of
+from millstream.base.errors import ConfigurationError, MalformedRecordError, shorten
 from millstream.formats.csv.columns import CsvBlocks
 from millstream.formats.csv.rows import CsvRecords
 from millstream.formats.csv.schema import CsvColumn, CsvSchema
 from millstream.formats.text.lines import StreamFormat
 from millstream.spi.formats import FileRecords
+from millstream.types.datatypes import DataTypes
+from millstream.types.row import rows_of
 
 __all__ = ["CsvReaderFormat"]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, BinaryIO
 
-from millstream.common.errors import MalformedRecordError, shorten
+from millstream.base.errors import MalformedRecordError, shorten
 from millstream.formats.csv.columns import parse_texts
 from millstream.formats.csv.schema import CsvColumn, CsvSchema
 

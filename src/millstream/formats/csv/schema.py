@@ -6,8 +6,8 @@ import csv
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from millstream.common.datatypes import ArrayType, DataType, DataTypes, NumericType, RowField, RowType
-from millstream.common.errors import ConfigurationError, NotSupportedError
+from millstream.base.errors import ConfigurationError, NotSupportedError
+from millstream.types.datatypes import ArrayType, DataType, DataTypes, NumericType, RowField, RowType
 
 __all__ = ["CsvColumn", "CsvSchema", "CsvSchemaBuilder"]
 

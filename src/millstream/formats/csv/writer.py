@@ -6,13 +6,13 @@ import datetime
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
-from millstream.common import datatypes as types
-from millstream.common.errors import ConfigurationError, TypeMismatchError, shorten
-from millstream.common.java_text import double_text, float_text
-from millstream.common.serialization import BulkWriter, BulkWriterFactory
+from millstream.base.errors import ConfigurationError, TypeMismatchError, shorten
 from millstream.formats.csv.schema import CsvColumn, CsvSchema
 from millstream.formats.csv.text import CsvLines
 from millstream.formats.tabulator import Tabulator
+from millstream.spi.serialization import BulkWriter, BulkWriterFactory
+from millstream.types import datatypes as types
+from millstream.types.java_text import double_text, float_text
 
 __all__ = ["CsvBulkWriters"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from millstream.common.errors import ConfigurationError, MalformedRecordError, shorten
-from millstream.common.row_text import reader, writer
-from millstream.common.serialization import DeserializationSchema, SerializationSchema
-from millstream.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from millstream.base.errors import ConfigurationError, MalformedRecordError, shorten
+from millstream.spi.serialization import DeserializationSchema, SerializationSchema
+from millstream.types.row_text import reader, writer
+from millstream.types.typeinfo import RowTypeInfo, TypeInformation, Types
 
 __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
 

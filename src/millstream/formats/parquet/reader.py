@@ -6,12 +6,12 @@ import datetime
 from itertools import accumulate
 from typing import Any, BinaryIO
 
-from millstream.common import datatypes as types
-from millstream.common.errors import ConfigurationError, SourceError, shorten
-from millstream.common.types import rows_of
+from millstream.base.errors import ConfigurationError, SourceError, shorten
 from millstream.formats.arrow_types import arrow_type, load_arrow, load_parquet
 from millstream.formats.arrow_values import values_of
 from millstream.spi.formats import BulkFormat, FileRecords
+from millstream.types import datatypes as types
+from millstream.types.row import rows_of
 
 __all__ = ["ParquetColumnarRowInputFormat"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any, BinaryIO
 
-from millstream.common.errors import MalformedRecordError, NotSupportedError, shorten
-from millstream.common.serialization import check_charset
+from millstream.base.errors import MalformedRecordError, NotSupportedError, shorten
 from millstream.spi.formats import FileRecords, StreamFileFormat
+from millstream.spi.serialization import check_charset
 
 __all__ = ["StreamFormat", "TextLineFormat"]
 

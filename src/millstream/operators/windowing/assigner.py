@@ -8,10 +8,10 @@ from types import GenericAlias
 from typing import Any, ClassVar
 
 from millstream.common.functions import RuntimeContext
-from millstream.common.serializer import TypeSerializer
 from millstream.operators.windowing.checks import check_instance
 from millstream.operators.windowing.serializers import PickledWindowSerializer
 from millstream.operators.windowing.trigger import Trigger
+from millstream.types.serializer import TypeSerializer
 
 __all__ = ["MergingWindowAssigner", "WindowAssigner", "check_assigner"]
 

@@ -17,14 +17,14 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any, TypeVar
 
-from millstream.common.errors import ConfigurationError, JobDefinitionError, TypeMismatchError, shorten
-from millstream.common.serializer import TypeSerializer
-from millstream.common.time import MIN_TIMESTAMP, Duration, Time, to_milliseconds
+from millstream.base.errors import ConfigurationError, JobDefinitionError, TypeMismatchError, shorten
+from millstream.base.time import MIN_TIMESTAMP, Duration, Time, to_milliseconds
 from millstream.common.windows import TimeWindow
 from millstream.operators.windowing.assigner import MergingWindowAssigner, WindowAssigner
 from millstream.operators.windowing.serializers import TimeWindowSerializer
 from millstream.operators.windowing.trigger import Trigger
 from millstream.operators.windowing.triggers import EventTimeTrigger, ProcessingTimeTrigger
+from millstream.types.serializer import TypeSerializer
 
 __all__ = [
     "DynamicEventTimeSessionWindows",

@@ -23,9 +23,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from millstream.common.batch import Marks
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.functions import Function
-from millstream.common.time import MIN_TIMESTAMP
 from millstream.common.windows import TimeWindow
 from millstream.operators.base import Operator, OperatorContext, OperatorReport, Output, Reach
 from millstream.operators.calls import emit_results
@@ -38,9 +37,10 @@ from millstream.operators.windowing.assigners import no_timestamp
 from millstream.operators.windowing.firing import Firing
 from millstream.operators.windowing.folds import Fold
 from millstream.operators.windowing.runs import Runs
+from millstream.spi.batch import Marks
 
 if TYPE_CHECKING:
-    from millstream.common.typeinfo import TypeInformation
+    from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["LATE_RECORDS_DROPPED", "DueTimes", "TimedWindowOperator", "WindowOperator"]
 

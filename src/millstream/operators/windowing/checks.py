@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millstream.common.errors import TypeMismatchError
+from millstream.base.errors import TypeMismatchError
 
 __all__ = ["check_instance"]
 

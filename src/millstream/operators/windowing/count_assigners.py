@@ -14,14 +14,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.common.errors import ConfigurationError
-from millstream.common.serializer import TypeSerializer
+from millstream.base.errors import ConfigurationError
 from millstream.common.state import ValueStateDescriptor
 from millstream.common.windows import CountWindow, GlobalWindow
 from millstream.operators.windowing.assigner import WindowAssigner
 from millstream.operators.windowing.serializers import CountWindowSerializer, GlobalWindowSerializer
 from millstream.operators.windowing.trigger import Trigger
 from millstream.operators.windowing.triggers import CountTrigger, EventTimeTrigger, NeverTrigger
+from millstream.types.serializer import TypeSerializer
 
 __all__ = ["CountSlidingWindowAssigner", "CountTumblingWindowAssigner", "GlobalWindows", "count_windows"]
 

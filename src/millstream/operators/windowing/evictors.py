@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.common.errors import ConfigurationError
-from millstream.common.time import Duration, Time, to_milliseconds
+from millstream.base.errors import ConfigurationError
+from millstream.base.time import Duration, Time, to_milliseconds
 from millstream.operators.windowing.checks import check_instance
 from millstream.operators.windowing.triggers import DeltaFunction, delta_of
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from millstream.common.errors import StateAccessError
+from millstream.base.errors import StateAccessError
 from millstream.common.functions import (
     AllWindowFunction,
     Function,

@@ -22,8 +22,8 @@ from itertools import groupby, repeat
 from operator import itemgetter
 from typing import Any
 
-from millstream.common.errors import JobDefinitionError, TypeMismatchError, shorten
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.base.errors import JobDefinitionError, TypeMismatchError, shorten
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import OperatorContext, Output, OwnEntries, RestoreScope
 from millstream.operators.calls import emit_results
 from millstream.operators.own_entries import add_changed, touched_keys

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from millstream.common.errors import JobDefinitionError
+from millstream.base.errors import JobDefinitionError
 from millstream.operators.windowing.assigner import MergingWindowAssigner
 
 __all__ = ["Merged", "WindowSet", "add_window"]

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millstream.common.batch import Marks
-from millstream.common.time import MAX_TIMESTAMP
+from millstream.base.time import MAX_TIMESTAMP
 from millstream.operators.base import Reach
 from millstream.operators.values import cut
+from millstream.spi.batch import Marks
 
 if TYPE_CHECKING:
     from millstream.operators.windowing.base import TimedWindowOperator

@@ -9,8 +9,8 @@ import pickle
 import struct
 from typing import Any, BinaryIO
 
-from millstream.common.serializer import TypeSerializer
 from millstream.common.windows import CountWindow, GlobalWindow, TimeWindow
+from millstream.types.serializer import TypeSerializer
 
 __all__ = [
     "CountWindowSerializer",

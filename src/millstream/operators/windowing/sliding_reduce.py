@@ -17,13 +17,13 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from millstream.common.batch import Marks
-from millstream.common.types import Row
 from millstream.operators.base import OperatorReport, OwnEntries, Reach, RestoreScope
 from millstream.operators.windowing.base import WindowOperator
 from millstream.operators.windowing.panes import PaneOperator
 from millstream.operators.windowing.slices import SLICES, SliceOperator
+from millstream.spi.batch import Marks
 from millstream.state.snapshots import Entries, StateChanges
+from millstream.types.row import Row
 
 __all__ = ["SlidingReduceOperator", "breaks_associativity"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from millstream.common.errors import ConfigurationError, TypeMismatchError
+from millstream.base.errors import ConfigurationError, TypeMismatchError
 from millstream.common.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -17,7 +17,6 @@ from millstream.common.functions import (
     ReduceFunction,
     WindowFunction,
 )
-from millstream.common.typeinfo import TypeInformation
 from millstream.operators.base import OperatorSpec
 from millstream.operators.reduce import RollingAggregate
 from millstream.operators.windowing.assigner import MergingWindowAssigner, WindowAssigner, check_assigner
@@ -61,6 +60,7 @@ from millstream.operators.windowing.triggers import (
     ProcessingTimeTrigger,
     PurgingTrigger,
 )
+from millstream.types.typeinfo import TypeInformation
 
 __all__ = [
     "AggregateWindow",

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.common.errors import ConfigurationError, TypeMismatchError
+from millstream.base.errors import ConfigurationError, TypeMismatchError
+from millstream.base.time import Duration, Time, to_milliseconds
 from millstream.common.state import ReducingState, ReducingStateDescriptor, ValueStateDescriptor
-from millstream.common.time import Duration, Time, to_milliseconds
 from millstream.common.windows import Window
 from millstream.operators.windowing.trigger import QuietTrigger, Trigger, TriggerResult, check_trigger
 

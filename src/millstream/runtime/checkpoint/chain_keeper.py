@@ -6,10 +6,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from millstream.common.ids import new_id
-from millstream.runtime.checkpoint.compaction import CompactionOrder
-from millstream.runtime.checkpoint.manifest import Manifest, StateFile
-from millstream.runtime.checkpoint.orders import WrittenState
+from millstream.base.ids import new_id
+from millstream.runtime.checkpoint.manifest import Manifest
+from millstream.runtime.protocol.orders import CompactionOrder, StateFile, WrittenState
 
 __all__ = ["ChainKeeper", "ChainPlan"]
 

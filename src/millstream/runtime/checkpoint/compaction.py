@@ -16,52 +16,17 @@ this way (O'Neil et al., The log-structured merge-tree, 1996).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from millstream.common.crash_points import reach
+from millstream.base.crash_points import reach
+from millstream.files.stores import FileRef, open_store
 from millstream.runtime.checkpoint.chain import StateChain
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
-from millstream.runtime.checkpoint.storage import FileRef, open_store
+from millstream.runtime.protocol.orders import CompactionOrder
 
-__all__ = ["Compacted", "CompactionOrder", "compact"]
+__all__ = ["compact"]
 
 _BY_KEY = (ChunkKind.KEYED, ChunkKind.ENTRIES)
 """Kinds that are large and come by key group: merged one group at a time, so that one is in memory as objects."""
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionOrder:
-    """What a slot is told: merge these files.
-
-    Attributes:
-        location: Of the store.
-        files: A chain, or its beginning, in order.
-        target: Path of the merged file within the store; no other attempt writes there.
-    """
-
-    location: str
-    files: tuple[FileRef, ...]
-    target: str
-
-    @property
-    def through(self) -> str:
-        """Path of the last file that goes in."""
-        return self.files[-1].path
-
-
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """What became of an order.
-
-    Attributes:
-        through: Path of the last file that went in.
-        file: The merged file; None if there is none.
-        error: Why there is none.
-    """
-
-    through: str
-    file: FileRef | None
-    error: str = ""
 
 
 def compact(order: CompactionOrder) -> FileRef:

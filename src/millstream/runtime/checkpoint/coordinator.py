@@ -20,13 +20,13 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
-from millstream.common import options_checkpointing as keys
-from millstream.common.clock import Clock
-from millstream.common.crash_points import reach
-from millstream.common.errors import CheckpointStorageError, ConfigurationError, NotSerializableError, shorten
-from millstream.common.ids import new_id
-from millstream.common.scratch import scratch_directory
-from millstream.common.type_forms import form_of
+from millstream.base.clock import Clock
+from millstream.base.crash_points import reach
+from millstream.base.errors import CheckpointStorageError, ConfigurationError, NotSerializableError, shorten
+from millstream.base.ids import new_id
+from millstream.config import options_checkpointing as keys
+from millstream.files.scratch import scratch_directory
+from millstream.files.stores import FileRef, FileStore, open_store
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.runtime.checkpoint.chain_keeper import ChainKeeper
@@ -35,19 +35,18 @@ from millstream.runtime.checkpoint.leftovers import find_left, made_up_to
 from millstream.runtime.checkpoint.manifest import (
     Manifest,
     OperatorEntry,
-    StateFile,
     age_of_checkpoint,
     checkpoint_directory,
     generation_of_shared,
     shared_directory,
     write_manifest,
 )
-from millstream.runtime.checkpoint.orders import CheckpointOrder, WrittenState
 from millstream.runtime.checkpoint.ownership import Ownership
 from millstream.runtime.checkpoint.pointer import LostJob, RecoveryPointer
 from millstream.runtime.checkpoint.restore import Saved
 from millstream.runtime.checkpoint.settings import CheckpointSettings
-from millstream.runtime.checkpoint.storage import FileRef, FileStore, open_store
+from millstream.runtime.protocol.orders import CheckpointOrder, StateFile, WrittenState
+from millstream.types.forms import form_of
 
 __all__ = ["CheckpointCoordinator"]
 

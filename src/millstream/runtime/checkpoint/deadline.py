@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import TypeVar
 
-from millstream.common.clock import Clock
-from millstream.common.errors import CheckpointStorageError
-from millstream.common.options_checkpointing import CHECKPOINT_TIMEOUT
+from millstream.base.clock import Clock
+from millstream.base.errors import CheckpointStorageError
+from millstream.config.options_checkpointing import CHECKPOINT_TIMEOUT
 
 __all__ = ["within"]
 

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from millstream.common.errors import CheckpointDamagedError
+from millstream.base.errors import CheckpointDamagedError
+from millstream.files.stores import FileStore
 from millstream.runtime.checkpoint.manifest import Manifest, age_of_checkpoint, read_manifest
 from millstream.runtime.checkpoint.restore import Saved
-from millstream.runtime.checkpoint.storage import FileStore
 
 __all__ = ["LeftCheckpoint", "find_left", "made_up_to"]
 

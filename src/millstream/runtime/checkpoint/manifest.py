@@ -18,15 +18,15 @@ import re
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from millstream.common.errors import CheckpointDamagedError
-from millstream.common.type_forms import TypeForm
-from millstream.runtime.checkpoint.storage import FileRef, FileStore, checksum
+from millstream.base.errors import CheckpointDamagedError
+from millstream.files.stores import FileRef, FileStore, checksum
+from millstream.runtime.protocol.orders import StateFile
+from millstream.types.forms import TypeForm
 
 __all__ = [
     "MANIFEST",
     "Manifest",
     "OperatorEntry",
-    "StateFile",
     "age_of_checkpoint",
     "checkpoint_directory",
     "generation_of_shared",
@@ -38,21 +38,6 @@ __all__ = [
 
 MANIFEST = "_metadata"
 VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class StateFile:
-    """One state file.
-
-    Attributes:
-        file: Where it is.
-        slot: The slot that wrote it.
-        is_delta: Whether it holds only what changed since the file before it in the list.
-    """
-
-    file: FileRef
-    slot: int
-    is_delta: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from millstream.common.clock import Clock
-from millstream.common.errors import CheckpointStorageError, DriverSupersededError, MillstreamError
-from millstream.runtime.checkpoint.storage import FileStore, open_store
+from millstream.base.clock import Clock
+from millstream.base.errors import CheckpointStorageError, DriverSupersededError, MillstreamError
+from millstream.files.stores import FileStore, open_store
 
 __all__ = ["Owner", "Ownership", "of_term", "owned_terms"]
 

@@ -21,9 +21,9 @@ import re
 import threading
 from dataclasses import dataclass
 
-from millstream.common.errors import CheckpointDamagedError, CheckpointStorageError
+from millstream.base.errors import CheckpointDamagedError, CheckpointStorageError
+from millstream.files.stores import open_store
 from millstream.runtime.checkpoint.ownership import of_term
-from millstream.runtime.checkpoint.storage import open_store
 
 __all__ = ["LostJob", "RecoveryPointer"]
 

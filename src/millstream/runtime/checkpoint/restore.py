@@ -9,16 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.common.errors import (
+from millstream.base.errors import (
     CheckpointDamagedError,
     CheckpointStorageError,
     MillstreamError,
     StateIncompatibleError,
 )
-from millstream.common.type_forms import describe_form, form_of, may_become
+from millstream.files.stores import FileStore, open_store
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
-from millstream.runtime.checkpoint.main_classes import load_state
 from millstream.runtime.checkpoint.manifest import (
     MANIFEST,
     Manifest,
@@ -27,9 +26,10 @@ from millstream.runtime.checkpoint.manifest import (
     manifest_path,
     read_manifest,
 )
-from millstream.runtime.checkpoint.orders import RestoreOrder
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader
-from millstream.runtime.checkpoint.storage import FileStore, open_store
+from millstream.runtime.program.main_classes import load_state
+from millstream.runtime.protocol.orders import RestoreOrder
+from millstream.types.forms import describe_form, form_of, may_become
 
 __all__ = ["Restored", "Saved", "discard", "find_saved", "fit_to_job"]
 

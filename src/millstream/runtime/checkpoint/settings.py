@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from millstream.common import options
-from millstream.common import options_checkpointing as keys
-from millstream.common.configuration import Configuration
-from millstream.common.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError
+from millstream.config import options
+from millstream.config import options_checkpointing as keys
+from millstream.config.configuration import Configuration
 
 __all__ = ["CheckpointSettings"]
 

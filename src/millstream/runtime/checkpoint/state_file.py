@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Self
 
-from millstream.common.errors import CheckpointDamagedError, NotSerializableError, shorten
-from millstream.common.pickling import dump_lasting
-from millstream.runtime.checkpoint.main_classes import load_state
-from millstream.runtime.checkpoint.storage import FileRef, FileStore, StoredFile
+from millstream.base.errors import CheckpointDamagedError, NotSerializableError, shorten
+from millstream.base.pickling import dump_lasting
+from millstream.files.stores import FileRef, FileStore, StoredFile
+from millstream.runtime.program.main_classes import load_state
 
 __all__ = ["Chunk", "ChunkKind", "StateFileReader", "StateFileWriter"]
 

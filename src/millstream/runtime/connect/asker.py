@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-from millstream.common.clock import Clock, SystemClock
+from millstream.base.clock import Clock, SystemClock
 from millstream.runtime.connect.channel import Channel, limit_waiting
 from millstream.runtime.connect.handshake import Deadline, HandshakeError, Parties, prove_as_asker
 from millstream.runtime.connect.sockets import peer_user

@@ -23,8 +23,8 @@ import secrets
 import socket
 from dataclasses import dataclass
 
-from millstream.common.clock import Clock
-from millstream.common.errors import MillstreamError
+from millstream.base.clock import Clock
+from millstream.base.errors import MillstreamError
 
 __all__ = [
     "Deadline",

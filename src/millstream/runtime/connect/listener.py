@@ -16,7 +16,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 
-from millstream.common.clock import Clock
+from millstream.base.clock import Clock
 from millstream.runtime.connect.channel import Channel
 from millstream.runtime.connect.handshake import Deadline, HandshakeError, Parties, prove_as_listener
 from millstream.runtime.connect.sockets import peer_user

@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from millstream.common.private_files import NotPrivateError, private_directory, user_directory
+from millstream.files.private_files import NotPrivateError, private_directory, user_directory
 
 __all__ = ["find_directory", "fits", "listen_privately", "peer_user", "remove_private"]
 

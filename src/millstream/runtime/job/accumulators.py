@@ -6,8 +6,8 @@ import pickle
 import threading
 from typing import Any
 
+from millstream.base.errors import ConfigurationError, JobExecutionError
 from millstream.common.accumulators import merge_accumulators
-from millstream.common.errors import ConfigurationError, JobExecutionError
 from millstream.operators.base import OperatorReport
 
 __all__ = ["JobAccumulators"]

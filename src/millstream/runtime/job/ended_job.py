@@ -7,10 +7,10 @@ from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Any
 
-from millstream.common.errors import JobExecutionError
+from millstream.base.errors import JobExecutionError
 from millstream.common.job_failure import JobFailureInfo
 from millstream.graph.launcher import JobResult, RunningJob
-from millstream.runtime.job.results import EndedJob, load_accumulators
+from millstream.runtime.recovery.results import EndedJob, load_accumulators
 
 __all__ = ["JobEndedBefore", "describe_end"]
 

@@ -28,8 +28,8 @@ from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Protocol
 
-from millstream.common.clock import SystemClock
-from millstream.common.signals import handle_once
+from millstream.base.clock import SystemClock
+from millstream.base.signals import handle_once
 from millstream.graph.ending import end_jobs
 from millstream.graph.launcher import RunningJob
 

@@ -17,7 +17,7 @@ from millstream.operators.budget import EpochLimits
 from millstream.runtime.job.pacing import EpochSizer
 from millstream.runtime.job.pressure import Pressure
 from millstream.runtime.job.settings import JobSettings
-from millstream.runtime.task.report import SlotReport
+from millstream.runtime.protocol.report import SlotReport
 
 __all__ = ["FlowControl"]
 

@@ -24,37 +24,37 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.common.clock import Clock
-from millstream.common.crash_points import reach
-from millstream.common.errors import (
+from millstream.base.clock import Clock
+from millstream.base.crash_points import reach
+from millstream.base.errors import (
     CheckpointStorageError,
     ConfigurationError,
     DriverSupersededError,
     JobExecutionError,
 )
-from millstream.common.interrupts import JobInterrupted, is_interruption
+from millstream.base.interrupts import JobInterrupted, is_interruption
 from millstream.graph.launcher import EpochProgress
 from millstream.operators.base import OperatorReport
 from millstream.operators.iteration import IterationTailSpec
 from millstream.operators.sink import SinkSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.manifest import Manifest
-from millstream.runtime.checkpoint.orders import CheckpointDeclined, CheckpointOrder, WrittenState
+from millstream.runtime.control.console import JobOutput
+from millstream.runtime.control.queryable import StateQuery, answer_queries
 from millstream.runtime.job.accumulators import JobAccumulators
-from millstream.runtime.job.alignment import SplitAligner
-from millstream.runtime.job.console import JobOutput
-from millstream.runtime.job.executor import Executor
-from millstream.runtime.job.failures import describe_briefly
 from millstream.runtime.job.flow import FlowControl
 from millstream.runtime.job.metrics import JobMetrics
-from millstream.runtime.job.queryable import StateQuery, answer_queries
 from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.job.sinks import SinkCoordinator
 from millstream.runtime.job.sources import EpochWork, SourceCoordinator
-from millstream.runtime.job.watermark_watch import WatermarkWatch
-from millstream.runtime.job.watermarks import WatermarkMonitor
-from millstream.runtime.task.deployment import Deployment
-from millstream.runtime.task.report import EpochHeader, SlotReport
+from millstream.runtime.protocol.deployment import Deployment
+from millstream.runtime.protocol.executor import Executor
+from millstream.runtime.protocol.orders import CheckpointDeclined, CheckpointOrder, WrittenState
+from millstream.runtime.protocol.report import EpochHeader, SlotReport
+from millstream.runtime.recovery.failures import describe_briefly
+from millstream.runtime.watermarks.alignment import SplitAligner
+from millstream.runtime.watermarks.progress import WatermarkMonitor
+from millstream.runtime.watermarks.watch import WatermarkWatch
 
 __all__ = ["JobControl", "JobMaster", "SavepointRequest"]
 

@@ -14,21 +14,22 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from millstream.common import options, options_state
-from millstream.common import options_checkpointing as keys
-from millstream.common.clock import Clock, SystemClock
-from millstream.common.configuration import Configuration
-from millstream.common.errors import (
+from millstream.base.clock import Clock, SystemClock
+from millstream.base.errors import (
     JobDefinitionError,
     JobExecutionError,
     MillstreamError,
 )
-from millstream.common.file_systems import FileSystemSettings, using
-from millstream.common.ids import new_id
-from millstream.common.interrupts import is_interruption
+from millstream.base.ids import new_id
+from millstream.base.interrupts import is_interruption
 from millstream.common.job_failure import JobFailureInfo
-from millstream.common.scratch import sweep
-from millstream.common.targets import check_target
+from millstream.config import options, options_state
+from millstream.config import options_checkpointing as keys
+from millstream.config.configuration import Configuration
+from millstream.config.targets import check_target
+from millstream.files.file_systems import FileSystemSettings, using
+from millstream.files.scratch import sweep
+from millstream.files.stores import check_locations, open_store
 from millstream.graph.epoch_plan import EpochPlan, build_epoch_plan
 from millstream.graph.job_graph import build_job_graph
 from millstream.graph.launcher import (
@@ -43,24 +44,23 @@ from millstream.operators.sink import CollectSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored
 from millstream.runtime.checkpoint.settings import CheckpointSettings
-from millstream.runtime.checkpoint.storage import check_locations, open_store
+from millstream.runtime.control.channel import ControlChannel, ControlledJob
+from millstream.runtime.control.console import JobOutput
+from millstream.runtime.control.queryable import StateQuery, answer_request, fail_queries
+from millstream.runtime.control.status_files import read_running_jobs
 from millstream.runtime.job import ending
-from millstream.runtime.job.console import JobOutput
-from millstream.runtime.job.control_channel import ControlChannel, ControlledJob
 from millstream.runtime.job.ended_job import JobEndedBefore, describe_end
-from millstream.runtime.job.executor import Executor
-from millstream.runtime.job.failures import FailureHistory, describe_failure
-from millstream.runtime.job.high_availability import JobTraces, find_traces
 from millstream.runtime.job.job_master import JobControl, JobMaster, SavepointRequest
-from millstream.runtime.job.queryable import StateQuery, answer_request, fail_queries
-from millstream.runtime.job.restart import restart_strategy
 from millstream.runtime.job.settings import JobSettings, is_batch
-from millstream.runtime.job.status_files import read_running_jobs
 from millstream.runtime.job.supervisor import JobSupervisor
 from millstream.runtime.local.executor import LocalExecutor
+from millstream.runtime.program.dependencies import collect_dependencies
+from millstream.runtime.protocol.deployment import Deployment
+from millstream.runtime.protocol.executor import Executor
+from millstream.runtime.recovery.failures import FailureHistory, describe_failure
+from millstream.runtime.recovery.high_availability import JobTraces, find_traces
+from millstream.runtime.recovery.restart import restart_strategy
 from millstream.runtime.slot.workspace import sweep_workspaces
-from millstream.runtime.task.dependencies import collect_dependencies
-from millstream.runtime.task.deployment import Deployment
 from millstream.state.backends import KeyedStateSettings
 
 __all__ = ["DefaultLauncher"]

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from millstream.common.clock import Clock
-from millstream.common.metrics import MetricKind, MetricName, MetricValue, RateWindow
-from millstream.common.time import MIN_TIMESTAMP
+from millstream.base.clock import Clock
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.graph.stream_graph import StreamNode
+from millstream.metrics.groups import MetricKind, MetricName, MetricValue, RateWindow
 from millstream.operators.base import OperatorReport
 from millstream.runtime.task.measures import CURRENT_INPUT_WATERMARK, RECORDS_IN, RECORDS_OUT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from millstream.runtime.task.report import Backlog
+from millstream.runtime.protocol.report import Backlog
 
 __all__ = ["Pressure"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from millstream.common import options
-from millstream.common.configuration import Configuration
-from millstream.common.errors import JobDefinitionError
+from millstream.base.errors import JobDefinitionError
+from millstream.config import options
+from millstream.config.configuration import Configuration
 from millstream.graph.transformation import Transformation
 
 __all__ = ["JobSettings", "is_batch"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from millstream.common.crash_points import around, reach
+from millstream.base.crash_points import around, reach
 from millstream.graph.job_graph import JobGraph
 from millstream.operators.sink import SinkSpec
 from millstream.spi.sink import Committer

@@ -9,8 +9,8 @@ from typing import Any
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.operators.source import SourceSpec
-from millstream.runtime.job.alignment import HeldBack, SplitAligner
-from millstream.runtime.task.report import SourceWork
+from millstream.runtime.protocol.report import SourceWork
+from millstream.runtime.watermarks.alignment import HeldBack, SplitAligner
 from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
 
 __all__ = ["EpochWork", "SourceCoordinator"]

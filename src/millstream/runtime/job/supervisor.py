@@ -19,9 +19,9 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from millstream.common.clock import Clock
-from millstream.common.crash_points import reach
-from millstream.common.errors import (
+from millstream.base.clock import Clock
+from millstream.base.crash_points import reach
+from millstream.base.errors import (
     CheckpointDamagedError,
     CheckpointStorageError,
     ConfigurationError,
@@ -33,18 +33,23 @@ from millstream.common.errors import (
     SessionLostError,
     StateIncompatibleError,
 )
+from millstream.base.interrupts import is_interruption
 from millstream.common.functions import CheckpointedFunction
-from millstream.common.interrupts import is_interruption
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.operators.broadcast_process import BroadcastProcessSpec
 from millstream.operators.sink import SinkSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored, Saved, discard, find_saved, fit_to_job
-from millstream.runtime.job.failures import FailureHistory, JobFailure, describe_briefly, describe_failure
 from millstream.runtime.job.job_master import JobControl, JobMaster
-from millstream.runtime.job.restart import RestartStrategy
-from millstream.runtime.job.results import EndedJob, JobResultStore, dump_accumulators
+from millstream.runtime.recovery.failures import (
+    FailureHistory,
+    JobFailure,
+    describe_briefly,
+    describe_failure,
+)
+from millstream.runtime.recovery.restart import RestartStrategy
+from millstream.runtime.recovery.results import EndedJob, JobResultStore, dump_accumulators
 
 __all__ = ["JobSupervisor"]
 

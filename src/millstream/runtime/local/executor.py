@@ -9,18 +9,18 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from millstream.common.errors import NotSupportedError
-from millstream.runtime.job.cancel import GRACE_S, INTERRUPT_AGAIN_S, CancelWatch
-from millstream.runtime.job.executor import Executor
-from millstream.runtime.job.queryable import SlotQuestion
+from millstream.base.errors import NotSupportedError
+from millstream.runtime.protocol.blocks import Block
+from millstream.runtime.protocol.deployment import Deployment, dump_deployment, load_deployment
+from millstream.runtime.protocol.executor import Executor
+from millstream.runtime.protocol.questions import SlotQuestion
+from millstream.runtime.protocol.report import EpochHeader, SlotReport
+from millstream.runtime.slot.cancel import GRACE_S, INTERRUPT_AGAIN_S, CancelWatch
 from millstream.runtime.slot.garbage import RareCollections
 from millstream.runtime.slot.tasks import SlotTasks
 from millstream.runtime.slot.workspace import Workspace, open_workspace, workspace_name
-from millstream.runtime.task.blocks import Block
 from millstream.runtime.task.closing import call_all
-from millstream.runtime.task.deployment import Deployment, dump_deployment, load_deployment
 from millstream.runtime.task.interrupting import ThreadInterrupter
-from millstream.runtime.task.report import EpochHeader, SlotReport
 
 __all__ = ["LocalExecutor"]
 

@@ -6,8 +6,8 @@ import io
 import logging
 import sys
 
+from millstream.runtime.protocol.report import LogLine
 from millstream.runtime.task.origin import ORIGIN
-from millstream.runtime.task.report import LogLine
 
 __all__ = ["capture_output"]
 

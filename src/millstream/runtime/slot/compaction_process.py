@@ -15,10 +15,10 @@ import threading
 from dataclasses import asdict
 from typing import Any, BinaryIO
 
-from millstream.common.errors import MillstreamError
-from millstream.common.file_systems import install
+from millstream.base.errors import MillstreamError
+from millstream.files.file_systems import install
 from millstream.runtime.checkpoint.compaction import compact
-from millstream.runtime.checkpoint.main_classes import register_main_classes
+from millstream.runtime.program.main_classes import register_main_classes
 
 _NICENESS = 10
 

@@ -11,11 +11,12 @@ from typing import Protocol
 
 import cloudpickle
 
-from millstream.common.errors import MillstreamError
-from millstream.common.file_systems import current
-from millstream.runtime.checkpoint.compaction import Compacted, CompactionOrder, compact
-from millstream.runtime.checkpoint.main_classes import registered_main_classes
-from millstream.runtime.checkpoint.storage import FileRef
+from millstream.base.errors import MillstreamError
+from millstream.files.file_systems import current
+from millstream.files.stores import FileRef
+from millstream.runtime.checkpoint.compaction import compact
+from millstream.runtime.program.main_classes import registered_main_classes
+from millstream.runtime.protocol.orders import Compacted, CompactionOrder
 
 __all__ = ["Compactor", "InlineCompactor", "ProcessCompactor"]
 

@@ -15,17 +15,17 @@ import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from millstream.common.errors import (
+from millstream.base.errors import (
     JobExecutionError,
     MillstreamError,
     NotSerializableError,
     StaleAttemptError,
     shorten,
 )
-from millstream.common.interrupts import JobInterrupted
+from millstream.base.interrupts import JobInterrupted
+from millstream.runtime.protocol.blocks import Block
+from millstream.runtime.protocol.report import EpochHeader, LogLine, SlotReport
 from millstream.runtime.slot.tasks import SlotTasks
-from millstream.runtime.task.blocks import Block
-from millstream.runtime.task.report import EpochHeader, LogLine, SlotReport
 
 __all__ = ["LevelOutput", "SlotCore", "pack_bundle", "unpack_bundle"]
 

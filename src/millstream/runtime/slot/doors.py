@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from millstream.common.clock import Clock
+from millstream.base.clock import Clock
 from millstream.runtime.connect.channel import Channel
 from millstream.runtime.connect.listener import Listener
 from millstream.runtime.connect.sockets import listen_privately, remove_private

@@ -22,14 +22,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
 
-from millstream.common.clock import SystemClock
-from millstream.common.errors import JobExecutionError, MillstreamError
-from millstream.common.file_systems import install as install_file_systems
-from millstream.common.interrupts import JobInterrupted
-from millstream.common.pyflink_names import install
-from millstream.common.scratch import remove_all, sweep
+from millstream.base.clock import SystemClock
+from millstream.base.errors import JobExecutionError, MillstreamError
+from millstream.base.interrupts import JobInterrupted
+from millstream.base.pyflink_names import install
+from millstream.files.file_systems import install as install_file_systems
+from millstream.files.scratch import remove_all, sweep
 from millstream.runtime.connect.channel import Channel
-from millstream.runtime.job.cancel import GRACE_S, INTERRUPT_AGAIN_S, CancelWatch
+from millstream.runtime.protocol.deployment import load_dependencies, load_deployment_and_main
+from millstream.runtime.protocol.report import LogLine
+from millstream.runtime.slot.cancel import GRACE_S, INTERRUPT_AGAIN_S, CancelWatch
 from millstream.runtime.slot.capture import capture_output
 from millstream.runtime.slot.core import SlotCore
 from millstream.runtime.slot.doors import Doors, name_slot
@@ -38,10 +40,8 @@ from millstream.runtime.slot.tasks import SlotTasks
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, receive, send
 from millstream.runtime.slot.workspace import Workspace, open_workspace
 from millstream.runtime.task.closing import call_all
-from millstream.runtime.task.deployment import load_dependencies, load_deployment_and_main
 from millstream.runtime.task.failures import describe_failure, user_frames
 from millstream.runtime.task.interrupting import MainThreadInterrupter
-from millstream.runtime.task.report import LogLine
 
 __all__ = ["SlotBoot", "main"]
 

@@ -6,25 +6,25 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from millstream.common.clock import Clock, SystemClock
-from millstream.common.crash_points import reach
-from millstream.common.errors import CheckpointStorageError, StateAccessError
-from millstream.common.ids import new_id
-from millstream.common.time import MIN_TIMESTAMP
+from millstream.base.clock import Clock, SystemClock
+from millstream.base.crash_points import reach
+from millstream.base.errors import CheckpointStorageError, StateAccessError
+from millstream.base.ids import new_id
+from millstream.base.time import MIN_TIMESTAMP
+from millstream.files.stores import open_store
 from millstream.operators.base import EpochTime, OperatorReport
 from millstream.operators.iteration import IterationHead, IterationTail, IterationTailSpec
-from millstream.runtime.checkpoint.compaction import Compacted
 from millstream.runtime.checkpoint.deadline import within
-from millstream.runtime.checkpoint.orders import CheckpointDeclined, CheckpointOrder, WrittenState
 from millstream.runtime.checkpoint.state_file import StateFileWriter
-from millstream.runtime.checkpoint.storage import open_store
-from millstream.runtime.job.queryable import SlotQuestion, read_state
+from millstream.runtime.protocol.blocks import Block
+from millstream.runtime.protocol.deployment import Deployment
+from millstream.runtime.protocol.orders import CheckpointDeclined, CheckpointOrder, Compacted, WrittenState
+from millstream.runtime.protocol.questions import SlotQuestion
+from millstream.runtime.protocol.report import Backlog, EpochHeader, SlotReport
 from millstream.runtime.slot.compactor import Compactor, ProcessCompactor
-from millstream.runtime.task.blocks import Block
+from millstream.runtime.slot.state_query import read_state
 from millstream.runtime.task.checkpoint import Changes, SavedState
 from millstream.runtime.task.closing import call_all
-from millstream.runtime.task.deployment import Deployment
-from millstream.runtime.task.report import Backlog, EpochHeader, SlotReport
 from millstream.runtime.task.subtask import Subtask
 
 __all__ = ["SlotTasks"]

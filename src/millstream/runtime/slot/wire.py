@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.common.errors import MillstreamError, SlotLostError
+from millstream.base.errors import MillstreamError, SlotLostError
 from millstream.runtime.connect.asker import connect
 from millstream.runtime.connect.channel import Channel
 from millstream.runtime.connect.handshake import HandshakeError
-from millstream.runtime.job.queryable import SlotQuestion
+from millstream.runtime.protocol.questions import SlotQuestion
+from millstream.runtime.protocol.report import EpochHeader, LogLine
 from millstream.runtime.slot.core import LevelOutput
 from millstream.runtime.slot.liveness import may_be_busy, probe_host
-from millstream.runtime.task.report import EpochHeader, LogLine
 
 __all__ = ["Answer", "Request", "SlotAddress", "SlotSilentError", "ask", "hold", "is_busy", "receive", "send"]
 

@@ -32,9 +32,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from millstream.common.errors import JobDefinitionError
-from millstream.common.private_files import NotPrivateError, check_private, private_directory
-from millstream.runtime.task.dependencies import Dependencies, ShippedFile
+from millstream.base.errors import JobDefinitionError
+from millstream.files.private_files import NotPrivateError, check_private, private_directory
+from millstream.runtime.program.dependencies import Dependencies, ShippedFile
 
 __all__ = ["PYTHON_VARIABLE", "Workspace", "open_workspace", "sweep_workspaces", "workspace_name"]
 

@@ -30,14 +30,16 @@ from py4j.protocol import Py4JError
 from pyspark import RDD
 from pyspark.serializers import NoOpSerializer
 
-from millstream.common import options, options_checkpointing
-from millstream.common.clock import SystemClock
-from millstream.common.configuration import Configuration
-from millstream.common.errors import ConfigurationError, MillstreamError, SlotLostError
+from millstream.base.clock import SystemClock
+from millstream.base.errors import ConfigurationError, MillstreamError, SlotLostError
+from millstream.config import options, options_checkpointing
+from millstream.config.configuration import Configuration
 from millstream.runtime.connect.sockets import remove_private
-from millstream.runtime.job.cancel import CancelWatch
-from millstream.runtime.job.executor import Executor
-from millstream.runtime.job.queryable import SlotQuestion
+from millstream.runtime.protocol.deployment import Deployment, dump_deployment
+from millstream.runtime.protocol.executor import Executor
+from millstream.runtime.protocol.questions import SlotQuestion
+from millstream.runtime.protocol.report import EpochHeader, LogLine, SlotReport
+from millstream.runtime.slot.cancel import CancelWatch
 from millstream.runtime.slot.place import find_place
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, SlotSilentError, ask, hold, is_busy
 from millstream.runtime.slot.workspace import workspace_name
@@ -46,8 +48,6 @@ from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
 from millstream.runtime.spark.slot_watch import SlotWatch
 from millstream.runtime.spark.vital import session_lost
 from millstream.runtime.spark.worker_errors import describe_failed_start, first_line
-from millstream.runtime.task.deployment import Deployment, dump_deployment
-from millstream.runtime.task.report import EpochHeader, LogLine, SlotReport
 
 __all__ = ["SparkExecutor"]
 

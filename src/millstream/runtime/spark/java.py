@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
-from millstream.common.errors import MillstreamError
+from millstream.base.errors import MillstreamError
 
 __all__ = [
     "VECTOR_MODULE",

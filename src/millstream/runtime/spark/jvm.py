@@ -36,10 +36,10 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer, read_int
 
-from millstream.common.clock import Clock, SystemClock
-from millstream.common.errors import MillstreamError
-from millstream.common.options_file_systems import is_secret
-from millstream.common.scratch import scratch_directory
+from millstream.base.clock import Clock, SystemClock
+from millstream.base.errors import MillstreamError
+from millstream.config.options_file_systems import is_secret
+from millstream.files.scratch import scratch_directory
 from millstream.runtime.spark.java import VECTOR_MODULE, JavaRuntime
 
 __all__ = ["Jvm", "JvmStartError", "needs_launcher", "read_spark_defaults", "start_jvm"]

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from millstream.common.clock import Clock
-from millstream.common.errors import ConfigurationError, MillstreamError
+from millstream.base.clock import Clock
+from millstream.base.errors import ConfigurationError, MillstreamError
 
 __all__ = ["SparkMasterError", "check_hadoop_is_configured", "check_master_answers"]
 

@@ -23,9 +23,9 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 
-from millstream.common.clock import SystemClock
-from millstream.common.errors import ConfigurationError, NotSupportedError
-from millstream.common.targets import check_target
+from millstream.base.clock import SystemClock
+from millstream.base.errors import ConfigurationError, NotSupportedError
+from millstream.config.targets import check_target
 from millstream.runtime.connect.sockets import find_directory
 from millstream.runtime.spark.java import find_java
 from millstream.runtime.spark.jvm import Jvm, read_spark_defaults, start_jvm

@@ -29,13 +29,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from millstream.common.errors import InterpreterError, MillstreamError, SlotLostError
+from millstream.base.errors import InterpreterError, MillstreamError, SlotLostError
+from millstream.runtime.protocol.deployment import load_dependencies
+from millstream.runtime.protocol.report import EpochHeader
 from millstream.runtime.slot.place import find_place, inspect_executor
 from millstream.runtime.slot.process import SlotBoot, unpickle_address
 from millstream.runtime.slot.wire import Request, SlotAddress, ask
 from millstream.runtime.slot.workspace import open_workspace
-from millstream.runtime.task.deployment import load_dependencies
-from millstream.runtime.task.report import EpochHeader
 
 __all__ = ["BrokenInputError", "LevelShuttle", "SlotStarter"]
 

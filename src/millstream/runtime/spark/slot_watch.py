@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from multiprocessing import Pipe
 from multiprocessing.connection import wait
 
-from millstream.common.errors import SlotLostError
+from millstream.base.errors import SlotLostError
 from millstream.runtime.connect.channel import Channel
 from millstream.runtime.slot.wire import SlotAddress, SlotSilentError
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from millstream.common.errors import MillstreamError, SessionLostError, SlotLostError
+from millstream.base.errors import MillstreamError, SessionLostError, SlotLostError
 
 __all__ = ["is_alive", "session_lost"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 
-from millstream.common.errors import InterpreterError, SlotLostError
+from millstream.base.errors import InterpreterError, SlotLostError
 
 __all__ = ["describe_failed_start", "first_line", "worker_words"]
 

@@ -23,10 +23,10 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import IO, Any
 
-from millstream.common.batch import Batch
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import BatchHandler
-from millstream.runtime.task.blocks import decode_elements, encode_elements
+from millstream.runtime.protocol.blocks import decode_elements, encode_elements
+from millstream.spi.batch import Batch
 
 __all__ = ["SortedInput"]
 

@@ -23,12 +23,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
-from millstream.common.batch import ACTIVE, IDLE, Batch, Element, Marks, StreamStatus, Watermark
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import BatchHandler
 from millstream.operators.budget import WorkBudget
 from millstream.operators.values import cut
 from millstream.runtime.task.measures import MarkedHandler
+from millstream.spi.batch import ACTIVE, IDLE, Batch, Element, Marks, StreamStatus, Watermark
 
 __all__ = ["ChannelId", "ChannelMerger"]
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.common.errors import MillstreamError
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.base.errors import MillstreamError
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.files.stores import open_store
 from millstream.graph.stream_graph import StreamNode
 from millstream.operators.base import Operator, RestoreScope
 from millstream.runtime.checkpoint.chain import StateChain
-from millstream.runtime.checkpoint.orders import CheckpointOrder, RestoreOrder
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
-from millstream.runtime.checkpoint.storage import open_store
+from millstream.runtime.protocol.orders import CheckpointOrder, RestoreOrder
 from millstream.state.key_groups import key_group, key_group_range, subtask_of
 from millstream.state.keys import canonical_entries
 from millstream.state.operator_state import OperatorStateSnapshot, redistribute

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from millstream.common.interrupts import is_interruption
+from millstream.base.interrupts import is_interruption
 
 __all__ = ["call_all"]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-from millstream.common.error_display import is_our_file
-from millstream.common.errors import MillstreamError, UserFunctionError
-from millstream.common.interrupts import is_interruption
+from millstream.base.error_display import is_our_file
+from millstream.base.errors import MillstreamError, UserFunctionError
+from millstream.base.interrupts import is_interruption
 from millstream.operators.user_code import attached_element
 from millstream.runtime.task.origin import ORIGIN
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, NamedTuple
 
-from millstream.common.batch import Batch, Element
-from millstream.common.errors import StateIncompatibleError
+from millstream.base.errors import StateIncompatibleError
 from millstream.graph.job_graph import JobGraph, JobVertex
 from millstream.graph.stream_graph import StreamEdge, StreamNode
 from millstream.operators.partitioners import KeyGroups
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileWriter
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
 from millstream.runtime.task.checkpoint import SavedState
+from millstream.spi.batch import Batch, Element
 from millstream.state.key_groups import key_group, subtask_of
 
 __all__ = ["Recovered", "add_held_input", "restore_held_input"]

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TypeVar
 
-from millstream.common.interrupts import JobInterrupted
+from millstream.base.interrupts import JobInterrupted
 
 __all__ = ["MainThreadInterrupter", "ThreadInterrupter"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from millstream.common.metrics import MetricKind, MetricName, MetricValue
+from millstream.metrics.groups import MetricKind, MetricName, MetricValue
 from millstream.operators.base import OperatorReport
 
 __all__ = ["BACK_PRESSURED_TIME", "BUSY_TIME", "HELD_RECORDS", "IDLE_TIME", "SubtaskLoad"]

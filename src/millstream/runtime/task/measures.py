@@ -11,12 +11,12 @@ from typing import Any
 
 import cloudpickle
 
+from millstream.base.errors import NotSerializableError
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.accumulators import Accumulator
-from millstream.common.batch import Marks
-from millstream.common.errors import NotSerializableError
-from millstream.common.metrics import MetricKind, MetricName, MetricValue
-from millstream.common.time import MIN_TIMESTAMP
+from millstream.metrics.groups import MetricKind, MetricName, MetricValue
 from millstream.operators.base import BatchHandler, Operator, OperatorReport
+from millstream.spi.batch import Marks
 
 __all__ = [
     "CURRENT_INPUT_WATERMARK",

@@ -6,16 +6,16 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
-from millstream.common.batch import Batch, Element, Marks, StreamStatus, Watermark
-from millstream.common.time import MAX_TIMESTAMP
+from millstream.base.time import MAX_TIMESTAMP
 from millstream.graph.job_graph import JobEdge
 from millstream.operators.base import BatchHandler, Operator, Output
 from millstream.operators.budget import WorkBudget
 from millstream.operators.values import copies, cut
 from millstream.operators.weight import estimate_bytes
-from millstream.runtime.task.blocks import Block, encode_elements
+from millstream.runtime.protocol.blocks import Block, encode_elements
 from millstream.runtime.task.failures import guarded
 from millstream.runtime.task.measures import counted, counted_marked
+from millstream.spi.batch import Batch, Element, Marks, StreamStatus, Watermark
 
 __all__ = ["ChainOutput", "ExchangeWriter"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from millstream.common.errors import NotSerializableError
+from millstream.base.errors import NotSerializableError
 from millstream.graph.job_graph import JobEdge, JobGraph
 from millstream.runtime.task.failures import guarded
 

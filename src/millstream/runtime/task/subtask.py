@@ -6,31 +6,31 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from millstream.common.clock import SystemClock
-from millstream.common.crash_points import reach
-from millstream.common.time import MIN_TIMESTAMP
+from millstream.base.clock import SystemClock
+from millstream.base.crash_points import reach
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.graph.job_graph import JobEdge, JobGraph, JobVertex
 from millstream.graph.stream_graph import StreamEdge, StreamNode
 from millstream.operators.base import EpochTime, Operator, OperatorContext, OperatorReport
 from millstream.operators.budget import EpochLimits, WorkBudget
 from millstream.operators.partitioners import Broadcast
 from millstream.operators.source import SourceOperator
-from millstream.runtime.checkpoint.orders import CheckpointOrder
 from millstream.runtime.checkpoint.state_file import StateFileWriter
+from millstream.runtime.protocol.blocks import Block
+from millstream.runtime.protocol.deployment import Deployment
+from millstream.runtime.protocol.orders import CheckpointOrder
+from millstream.runtime.protocol.report import EpochHeader, SourceWork
 from millstream.runtime.task.batch_input import SortedInput
 from millstream.runtime.task.batch_mode import fire_processing_timers, input_waits, keep_batch_timers
-from millstream.runtime.task.blocks import Block
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
 from millstream.runtime.task.checkpoint import Changes, SavedState, add_operator_state, restore_operator
 from millstream.runtime.task.closing import call_all
-from millstream.runtime.task.deployment import Deployment
 from millstream.runtime.task.failures import describing, guarded
 from millstream.runtime.task.held_input import Recovered, add_held_input, restore_held_input
 from millstream.runtime.task.load import SubtaskLoad
 from millstream.runtime.task.measures import OperatorMeasures, counted, counted_marked
 from millstream.runtime.task.origin import ORIGIN
 from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
-from millstream.runtime.task.report import EpochHeader, SourceWork
 from millstream.runtime.task.routes import Route
 from millstream.runtime.task.stack import WorkStack
 from millstream.state.keyed import KeyedStateBackend

@@ -6,13 +6,13 @@ import pickle
 import pyarrow.parquet
 import pytest
 
+from millstream.base.errors import ConfigurationError, NotSupportedError, SinkError
 from millstream.common import Row
-from millstream.common.errors import ConfigurationError, NotSupportedError, SinkError
-from millstream.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from millstream.connectors.files.sink import FileSink
 from millstream.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from millstream.formats.parquet.writer import ParquetBulkWriters
+from millstream.spi.serialization import BulkWriter, BulkWriterFactory, Encoder
 from millstream.table import DataTypes
 
 ROW = DataTypes.ROW([DataTypes.FIELD("a", DataTypes.INT()), DataTypes.FIELD("b", DataTypes.STRING())])

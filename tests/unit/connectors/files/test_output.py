@@ -8,15 +8,15 @@ from collections import Counter
 import pyarrow.fs
 import pytest
 
+from millstream.base.errors import LostOutputError, SinkError
 from millstream.common import WatermarkStrategy
-from millstream.common.errors import LostOutputError, SinkError
-from millstream.common.serialization import Encoder
-from millstream.connectors.files import output
 from millstream.connectors.files.buckets import BucketAssigner
-from millstream.connectors.files.output import open_output
 from millstream.connectors.files.rolling import RollingPolicy
 from millstream.connectors.files.sink import FileSink
 from millstream.connectors.number_sequence import NumberSequenceSource
+from millstream.files import output
+from millstream.files.output import open_output
+from millstream.spi.serialization import Encoder
 from millstream.spi.sink import WriterContext
 
 URI = "store://bucket/out"

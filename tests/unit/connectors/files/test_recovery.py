@@ -6,12 +6,12 @@ import pickle
 
 import pytest
 
-from millstream.common.errors import SinkError
-from millstream.common.serialization import Encoder
+from millstream.base.errors import SinkError
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from millstream.connectors.files.rolling import RollingPolicy
 from millstream.connectors.files.sink import FileSink
+from millstream.spi.serialization import Encoder
 from millstream.spi.sink import WriterContext
 
 KEEP_OPEN = RollingPolicy.default_rolling_policy(1 << 20, 10**9, 10**9)

@@ -10,8 +10,7 @@ from collections import Counter
 
 import pytest
 
-from millstream.common.errors import SinkError, TypeMismatchError
-from millstream.common.serialization import BulkWriter, BulkWriterFactory, Encoder
+from millstream.base.errors import SinkError, TypeMismatchError
 from millstream.connectors.files import side_by_side as module
 from millstream.connectors.files import writer as writer_module
 from millstream.connectors.files.buckets import BucketAssigner
@@ -20,6 +19,7 @@ from millstream.connectors.files.rolling import RollingPolicy
 from millstream.connectors.files.side_by_side import side_by_side
 from millstream.connectors.files.sink import FileSink
 from millstream.formats.parquet.writer import ParquetBulkWriters
+from millstream.spi.serialization import BulkWriter, BulkWriterFactory, Encoder
 from millstream.spi.sink import WriterContext
 from millstream.table import DataTypes
 from millstream.verify.disk import _path_of

@@ -4,12 +4,12 @@ import pickle
 
 import pytest
 
-from millstream.common.errors import ConfigurationError, SinkError
-from millstream.common.serialization import Encoder
+from millstream.base.errors import ConfigurationError, SinkError
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.rolling import OutputFileConfig, RollingPolicy
 from millstream.connectors.files.sink import FileSink
 from millstream.formats.parquet.writer import ParquetBulkWriters
+from millstream.spi.serialization import Encoder
 from millstream.spi.sink import WriterContext
 from millstream.table import DataTypes
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from millstream.common.errors import SourceError
-from millstream.common.time import Duration
+from millstream.base.errors import SourceError
+from millstream.base.time import Duration
 from millstream.connectors.files.source import FileSource
 from millstream.formats.text.lines import StreamFormat
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from window_harness import Harness, Listing, Sum, Totals, Unmergeable, by_first
 
-from millstream.common.time import MAX_TIMESTAMP
+from millstream.base.time import MAX_TIMESTAMP
 from millstream.common.windows import GlobalWindow
 from millstream.operators.windowing.assigners import (
     DynamicEventTimeSessionWindows,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pytest
 from window_harness import Collect, Harness, Listing, Sum, Totals, by_first
 
-from millstream.common.errors import JobDefinitionError, TypeMismatchError
+from millstream.base.errors import JobDefinitionError, TypeMismatchError
+from millstream.base.time import MAX_TIMESTAMP, Time
 from millstream.common.functions import ProcessWindowFunction
 from millstream.common.state import ListStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
-from millstream.common.time import MAX_TIMESTAMP, Time
 from millstream.common.windows import GlobalWindow, Window
 from millstream.operators.windowing.assigner import MergingWindowAssigner, WindowAssigner
 from millstream.operators.windowing.assigners import (

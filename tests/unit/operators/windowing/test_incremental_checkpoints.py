@@ -18,10 +18,10 @@ from window_harness import (
     first_field,
 )
 
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.co_functions import ProcessJoinFunction
 from millstream.common.functions import ProcessWindowFunction
 from millstream.common.state import ListStateDescriptor, ValueStateDescriptor
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import EpochTime, OperatorContext
 from millstream.operators.interval_join import IntervalJoinSpec
 from millstream.operators.windowing.assigners import (

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from window_harness import Harness, Listing, Sum, Unmergeable, by_first
 
-from millstream.common.batch import Marks
 from millstream.operators.base import Operator
 from millstream.operators.windowing.assigners import (
     EventTimeSessionWindows,
@@ -16,6 +15,7 @@ from millstream.operators.windowing.assigners import (
     TumblingProcessingTimeWindows,
 )
 from millstream.operators.windowing.spec import AggregateWindow, ApplyWindow, ReduceWindow
+from millstream.spi.batch import Marks
 
 FUNCTIONS = {
     "sum": AggregateWindow(Sum()),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from window_harness import Harness, Listing, Sum, Unmergeable, by_first
 
-from millstream.common.time import MAX_TIMESTAMP
+from millstream.base.time import MAX_TIMESTAMP
 from millstream.operators.windowing.assigners import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,

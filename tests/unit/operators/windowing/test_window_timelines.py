@@ -7,16 +7,16 @@ import pickle
 import pytest
 from window_harness import Collect, Harness, Listing, Sum, Unmergeable, by_first
 
-from millstream.common.errors import (
+from millstream.base.errors import (
     ConfigurationError,
     JobDefinitionError,
     StateAccessError,
     TypeMismatchError,
 )
+from millstream.base.time import MAX_TIMESTAMP, Time
 from millstream.common.functions import ProcessWindowFunction, ReduceFunction
 from millstream.common.output_tag import OutputTag
 from millstream.common.state import ValueStateDescriptor
-from millstream.common.time import MAX_TIMESTAMP, Time
 from millstream.operators.windowing.assigners import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,

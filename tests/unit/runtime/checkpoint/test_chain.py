@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.common.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from millstream.common.typeinfo import Types
 from millstream.operators.base import Operator
 from millstream.runtime.checkpoint.chain import StateChain
-from millstream.runtime.checkpoint.orders import CheckpointOrder
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
+from millstream.runtime.protocol.orders import CheckpointOrder
 from millstream.runtime.task.checkpoint import Changes, _restore_keyed, add_operator_state
 from millstream.state import touched
 from millstream.state.disk import DiskKeyedStateBackend
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.timers import TimerQueue
+from millstream.types.typeinfo import Types
 
 NODE = SimpleNamespace(operator_id="op", name="Sum", id=1)
 VALUE = ValueStateDescriptor("v", Types.INT())

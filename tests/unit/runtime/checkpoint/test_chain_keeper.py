@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from millstream.files.stores import FileRef
 from millstream.runtime.checkpoint.chain_keeper import ChainKeeper
-from millstream.runtime.checkpoint.compaction import Compacted
-from millstream.runtime.checkpoint.manifest import Manifest, StateFile
-from millstream.runtime.checkpoint.orders import WrittenState
-from millstream.runtime.checkpoint.storage import FileRef
+from millstream.runtime.checkpoint.manifest import Manifest
+from millstream.runtime.protocol.orders import Compacted, StateFile, WrittenState
 
 
 def ref(name, size=100):

@@ -6,22 +6,21 @@ from types import SimpleNamespace
 
 import pytest
 
-from millstream.common.clock import ManualClock
-from millstream.common.configuration import Configuration
-from millstream.common.errors import (
+from millstream.base.clock import ManualClock
+from millstream.base.errors import (
     CheckpointStorageError,
     ConfigurationError,
     DriverSupersededError,
 )
-from millstream.runtime.checkpoint.compaction import CompactionOrder
+from millstream.config.configuration import Configuration
+from millstream.files.store_local import LocalStore
+from millstream.files.stores import open_store
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
-from millstream.runtime.checkpoint.orders import WrittenState
 from millstream.runtime.checkpoint.ownership import Ownership
 from millstream.runtime.checkpoint.pointer import RecoveryPointer
 from millstream.runtime.checkpoint.restore import find_saved
 from millstream.runtime.checkpoint.settings import CheckpointSettings
-from millstream.runtime.checkpoint.storage import open_store
-from millstream.runtime.checkpoint.storage_local import LocalStore
+from millstream.runtime.protocol.orders import CompactionOrder, WrittenState
 
 
 @pytest.fixture

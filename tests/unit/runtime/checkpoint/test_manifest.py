@@ -7,15 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from millstream.common.errors import CheckpointDamagedError
-from millstream.runtime.checkpoint.manifest import (
-    Manifest,
-    OperatorEntry,
-    StateFile,
-    read_manifest,
-    write_manifest,
-)
-from millstream.runtime.checkpoint.storage import FileRef, checksum, open_store
+from millstream.base.errors import CheckpointDamagedError
+from millstream.files.stores import FileRef, checksum, open_store
+from millstream.runtime.checkpoint.manifest import Manifest, OperatorEntry, read_manifest, write_manifest
+from millstream.runtime.protocol.orders import StateFile
 
 ENTRY = OperatorEntry(
     operator_id="ab" * 16,

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from millstream.common.clock import ManualClock
-from millstream.common.errors import DriverSupersededError
+from millstream.base.clock import ManualClock
+from millstream.base.errors import DriverSupersededError
+from millstream.files.store_arrow import ArrowStore
+from millstream.files.stores import FileStore
 from millstream.runtime.checkpoint import ownership
 from millstream.runtime.checkpoint.ownership import Ownership, owned_terms
-from millstream.runtime.checkpoint.storage import FileStore
-from millstream.runtime.checkpoint.storage_arrow import ArrowStore
 
 
 @pytest.fixture(params=["links", "no links", "bids"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.common.errors import CheckpointStorageError
+from millstream.base.errors import CheckpointStorageError
+from millstream.files.store import FileStore
 from millstream.runtime.checkpoint.pointer import LostJob, RecoveryPointer
-from millstream.runtime.checkpoint.storage_base import FileStore
 
 
 @pytest.fixture

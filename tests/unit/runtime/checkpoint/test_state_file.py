@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.common.errors import CheckpointDamagedError, NotSerializableError
+from millstream.base.errors import CheckpointDamagedError, NotSerializableError
+from millstream.files.store_local import LocalStore
 from millstream.runtime.checkpoint import state_file
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
-from millstream.runtime.checkpoint.storage_local import LocalStore
 
 
 def written() -> bytes:

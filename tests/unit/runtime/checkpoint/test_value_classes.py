@@ -8,9 +8,9 @@ import types
 
 import pytest
 
+from millstream.base.errors import StateIncompatibleError
 from millstream.common import Row
-from millstream.common.errors import StateIncompatibleError
-from millstream.runtime.checkpoint.main_classes import load_state
+from millstream.runtime.program.main_classes import load_state
 
 HEAD = "from __future__ import annotations\nimport dataclasses, enum\nfrom typing import NamedTuple\n"
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from millstream.common.clock import SystemClock
+from millstream.base.clock import SystemClock
 from millstream.runtime.connect.channel import Channel, TamperedError
 from millstream.runtime.connect.handshake import (
     Deadline,

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from millstream.common.clock import SystemClock
-from millstream.common.private_files import NotPrivateError, user_directory
+from millstream.base.clock import SystemClock
+from millstream.files.private_files import NotPrivateError, user_directory
 from millstream.runtime.connect import sockets
 from millstream.runtime.connect.asker import connect
 from millstream.runtime.connect.handshake import HandshakeError

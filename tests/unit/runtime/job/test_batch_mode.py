@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from millstream.base.errors import JobDefinitionError
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP, Time
 from millstream.common import Duration, Types, WatermarkStrategy
-from millstream.common.errors import JobDefinitionError
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP, Time
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import KeyedProcessFunction, ProcessWindowFunction, RuntimeExecutionMode
 from millstream.datastream.connectors.datagen import DataGeneratorSource

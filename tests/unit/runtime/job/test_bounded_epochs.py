@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from millstream.base.time import Time
 from millstream.common import Types, WatermarkStrategy
 from millstream.common.output_tag import OutputTag
-from millstream.common.time import Time
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import KeyedProcessFunction, ProcessFunction, ProcessWindowFunction
 from millstream.datastream.connectors.number_seq import NumberSequenceSource

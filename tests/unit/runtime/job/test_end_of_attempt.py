@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
+from millstream.base.errors import JobExecutionError, UserFunctionError
+from millstream.base.time import Time
 from millstream.common.async_functions import AsyncFunction
-from millstream.common.configuration import Configuration
-from millstream.common.errors import JobExecutionError, UserFunctionError
 from millstream.common.job_status import JobStatus
-from millstream.common.time import Time
+from millstream.config.configuration import Configuration
 from millstream.datastream import MapFunction, StreamExecutionEnvironment
 from millstream.datastream.async_data_stream import AsyncDataStream
 from millstream.operators import async_io

@@ -11,7 +11,7 @@ import pytest
 
 PROGRAM = """
 import ctypes, os, sys, time
-from millstream.common.configuration import Configuration
+from millstream.config.configuration import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.functions import MapFunction
 

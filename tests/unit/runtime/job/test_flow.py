@@ -11,7 +11,7 @@ from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.partitioners import Rebalance
 from millstream.runtime.job.flow import FlowControl
 from millstream.runtime.job.settings import JobSettings
-from millstream.runtime.task.report import Backlog, SlotReport
+from millstream.runtime.protocol.report import Backlog, SlotReport
 
 SOURCES = {1, 3}
 

@@ -8,7 +8,7 @@ import pytest
 
 from millstream.common import WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner
-from millstream.runtime.job.watermark_advice import WatermarkFact, advise
+from millstream.runtime.watermarks.advice import WatermarkFact, advise
 
 IN_2023_S = 1_700_000_000
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from millstream.files.stores import open_store
 from millstream.runtime.checkpoint.chain import StateChain
-from millstream.runtime.checkpoint.compaction import CompactionOrder
-from millstream.runtime.checkpoint.main_classes import register_main_classes
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
-from millstream.runtime.checkpoint.storage import open_store
+from millstream.runtime.program.main_classes import register_main_classes
+from millstream.runtime.protocol.orders import CompactionOrder
 from millstream.runtime.slot.compactor import InlineCompactor, ProcessCompactor
 from millstream.state.snapshots import KeyedStatePatch
 
@@ -124,8 +124,8 @@ def test_the_process_ends_with_whoever_started_it():
     program = (
         "import time\n"
         "from millstream.runtime.slot.compactor import ProcessCompactor\n"
-        "from millstream.runtime.checkpoint.compaction import CompactionOrder\n"
-        "from millstream.runtime.checkpoint.storage import FileRef\n"
+        "from millstream.runtime.protocol.orders import CompactionOrder\n"
+        "from millstream.files.stores import FileRef\n"
         "import os\n"
         "os.mkfifo('fifo')\n"
         "compactor = ProcessCompactor()\n"

@@ -4,10 +4,10 @@ import pickle
 
 import pytest
 
-from millstream.common.errors import SourceError, StaleAttemptError
+from millstream.base.errors import SourceError, StaleAttemptError
+from millstream.runtime.protocol.blocks import Block
+from millstream.runtime.protocol.report import EpochHeader, LogLine, SlotReport
 from millstream.runtime.slot.core import SlotCore, pack_bundle, unpack_bundle
-from millstream.runtime.task.blocks import Block
-from millstream.runtime.task.report import EpochHeader, LogLine, SlotReport
 
 LAST = 1
 

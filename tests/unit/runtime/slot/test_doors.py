@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from millstream.common.clock import SystemClock
+from millstream.base.clock import SystemClock
 from millstream.runtime.connect.asker import connect
 from millstream.runtime.slot.doors import Doors, name_slot
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from millstream.common.configuration import Configuration
-from millstream.common.errors import ConfigurationError, JobDefinitionError
-from millstream.common.private_files import NotPrivateError
+from millstream.base.errors import ConfigurationError, JobDefinitionError
+from millstream.config.configuration import Configuration
+from millstream.files.private_files import NotPrivateError
+from millstream.runtime.program.dependencies import Dependencies, collect_dependencies
+from millstream.runtime.protocol.deployment import load_dependencies
 from millstream.runtime.slot.workspace import PYTHON_VARIABLE, Workspace, open_workspace
-from millstream.runtime.task.dependencies import Dependencies, collect_dependencies
-from millstream.runtime.task.deployment import load_dependencies
 
 
 def collect(**settings):

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from millstream.common.clock import ManualClock
-from millstream.common.errors import ConfigurationError
+from millstream.base.clock import ManualClock
+from millstream.base.errors import ConfigurationError
 from millstream.runtime.spark.master import SparkMasterError, check_master_answers
 
 

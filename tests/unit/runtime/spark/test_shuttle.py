@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from millstream.common.errors import SlotLostError
+from millstream.base.errors import SlotLostError
 from millstream.runtime.slot.core import LevelOutput
 from millstream.runtime.slot.wire import Answer, SlotAddress
 from millstream.runtime.spark import shuttle

@@ -7,8 +7,8 @@ from multiprocessing import Pipe
 
 import pytest
 
-from millstream.common.configuration import Configuration
-from millstream.common.errors import ConfigurationError, SlotLostError
+from millstream.base.errors import ConfigurationError, SlotLostError
+from millstream.config.configuration import Configuration
 from millstream.runtime.slot.place import find_place
 from millstream.runtime.slot.wire import SlotAddress, SlotSilentError
 from millstream.runtime.spark.executor import SparkExecutor

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from millstream.common.errors import ConfigurationError, InterpreterError, SlotLostError
+from millstream.base.errors import ConfigurationError, InterpreterError, SlotLostError
 from millstream.runtime.slot.process import SlotBoot
 from millstream.runtime.spark.master import check_hadoop_is_configured
 from millstream.runtime.spark.shuttle import start_slot
@@ -23,7 +23,7 @@ MISSING_MODULE = """\
   File "worker.py", line 4197, in invoke_udf
     func, profiler, deserializer, serializer = read_command(pickleSer, init_info.udf_info)
                                                ^^^^^^^^^^^^
-  File "millstream/common/pickling.py", line 9, in <module>
+  File "millstream/base/pickling.py", line 9, in <module>
     import cloudpickle
 ModuleNotFoundError: No module named 'cloudpickle'
  SQLSTATE: 38000"""

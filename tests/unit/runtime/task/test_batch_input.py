@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.common.time import MAX_TIMESTAMP
+from millstream.base.time import MAX_TIMESTAMP
 from millstream.graph.stream_graph import StreamEdge
 from millstream.operators.partitioners import Broadcast, Forward, KeyGroups
 from millstream.operators.reduce import ReduceSpec

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.common.batch import ACTIVE, IDLE, Batch, Marks, Watermark
-from millstream.common.time import MAX_TIMESTAMP
+from millstream.base.time import MAX_TIMESTAMP
 from millstream.operators.budget import EpochLimits, WorkBudget
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
+from millstream.spi.batch import ACTIVE, IDLE, Batch, Marks, Watermark
 
 A, B = ChannelId(0, 0), ChannelId(0, 1)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from millstream.base.errors import JobExecutionError, UserFunctionError
 from millstream.common import Configuration, Types, WatermarkStrategy
-from millstream.common.errors import JobExecutionError, UserFunctionError
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.datagen import DataGeneratorSource

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from millstream.common.interrupts import JobInterrupted
+from millstream.base.interrupts import JobInterrupted
 from millstream.runtime.task.interrupting import ThreadInterrupter
 
 PROGRAM = """

@@ -1,0 +1,1 @@
+"""Options: their names, values, defaults, and where they come from."""

@@ -1,0 +1,283 @@
+"""Where a file sink's files are: a local directory, or whatever pyarrow has a file system for.
+
+Two kinds, with different promises::
+
+                       local                             pyarrow (s3, gs, hdfs, abfs, …)
+    staged file        grows on the disk                 is whole when its stream is closed, not before
+    publish            one rename in the directory       `move`: a rename (hdfs), or a copy and a delete (objects)
+    seen by readers    at the rename, whole              at the rename, or when the copy is complete, whole
+    open over
+    checkpoints        yes                               no: files are finished at every checkpoint
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import posixpath
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, BinaryIO, cast
+
+from millstream.base.errors import SinkError
+from millstream.base.ids import new_id
+from millstream.files.durable import make_directories, sync_directory
+from millstream.files.paths import arrow_fs, local_path
+
+__all__ = ["OutputFiles", "open_output", "resolve_uri"]
+
+_COPY_BYTES = 1 << 20
+
+
+def open_output(base_path: str) -> OutputFiles:
+    """Return the files below a path or URI.
+
+    Raises:
+        SinkError: If there is no file system for the URI.
+        ConfigurationError: If pyarrow is needed and not installed.
+    """
+    local = local_path(base_path)
+    return _ArrowOutput(base_path) if local is None else _LocalOutput(os.path.abspath(local))
+
+
+class OutputFiles(ABC):
+    """The files below a sink's base path; paths given and taken are as `base` is. Picklable.
+
+    Different files may be synced, closed and published by several threads at once.
+
+    Attributes:
+        base: The base path, without a slash at its end.
+        appends: Whether a staged file is durable up to what was synced, while it grows.
+    """
+
+    base: str
+    appends: bool
+
+    @abstractmethod
+    def make_directory(self, path: str) -> list[str]:
+        """Make a directory with its parents; return those that were not there, outermost first.
+
+        Their names are durable when the directories above them have been synced.
+        """
+
+    @abstractmethod
+    def create(self, path: str) -> BinaryIO:
+        """Begin a file.
+
+        Raises:
+            FileExistsError: If there is one.
+        """
+
+    @abstractmethod
+    def sync(self, file: BinaryIO) -> None:
+        """Make what was written durable; nothing where `appends` is false."""
+
+    @abstractmethod
+    def open(self, path: str) -> BinaryIO:
+        """Open a file to be read.
+
+        Raises:
+            FileNotFoundError: If there is none.
+        """
+
+    @abstractmethod
+    def size(self, path: str) -> int | None:
+        """Return a file's size in bytes, None if there is none."""
+
+    @abstractmethod
+    def publish(self, staged: str, final: str) -> None:
+        """Give a file its final name.
+
+        Raises:
+            FileNotFoundError: If it is not there.
+        """
+
+    @abstractmethod
+    def sync_directory(self, path: str) -> None:
+        """Make the names in a directory durable."""
+
+    @abstractmethod
+    def remove(self, path: str) -> None:
+        """Remove a file; nothing happens if there is none."""
+
+    @abstractmethod
+    def remove_directory(self, path: str) -> None:
+        """Remove a directory if it is there and empty."""
+
+    @abstractmethod
+    def hidden_files(self) -> Iterator[str]:
+        """Yield the files below the base path whose names begin with a dot; none if there is no directory."""
+
+    def join(self, *parts: str) -> str:
+        """Return a path below the base path."""
+        return posixpath.join(self.base, *(part for part in parts if part))
+
+    def checksum(self, path: str, length: int) -> int | None:
+        """Return the CRC of a file's first `length` bytes; None if there are fewer, or no file."""
+        try:
+            with self.open(path) as file:
+                crc, left = 0, length
+                while left and (data := file.read(min(left, _COPY_BYTES))):
+                    crc, left = zlib.crc32(data, crc), left - len(data)
+        except FileNotFoundError:
+            return None
+        return None if left else crc
+
+    def copy_prefix(self, path: str, length: int, target: BinaryIO) -> int:
+        """Append a file's first `length` bytes to another; return their CRC."""
+        crc, left = 0, length
+        with self.open(path) as file:
+            while left and (data := file.read(min(left, _COPY_BYTES))):
+                target.write(data)
+                crc, left = zlib.crc32(data, crc), left - len(data)
+        return crc
+
+    def check_writable(self) -> None:
+        """Write and remove a hidden file; the directory is made if it is not there.
+
+        Raises:
+            SinkError: If that fails.
+        """
+        probe = self.join(f".probe-{new_id()}")
+        try:
+            for made in self.make_directory(self.base):
+                self.sync_directory(posixpath.dirname(made))
+            self.create(probe).close()
+            self.remove(probe)
+        except OSError as error:
+            raise SinkError(
+                f"directory {self.base!r} cannot be written",
+                detail=str(error),
+                hint="Give a directory that this user may write to, or make it.",
+            ) from error
+
+
+class _LocalOutput(OutputFiles):
+    """A directory that every host sees under the same path."""
+
+    appends = True
+
+    def __init__(self, base: str) -> None:
+        self.base = base
+
+    def make_directory(self, path: str) -> list[str]:
+        return make_directories(path, sync=False)
+
+    def create(self, path: str) -> BinaryIO:
+        return open(path, "xb", buffering=1 << 18)
+
+    def sync(self, file: BinaryIO) -> None:
+        file.flush()
+        os.fsync(file.fileno())
+
+    def open(self, path: str) -> BinaryIO:
+        return open(path, "rb", buffering=_COPY_BYTES)
+
+    def size(self, path: str) -> int | None:
+        try:
+            return os.path.getsize(path)
+        except FileNotFoundError:
+            return None
+
+    def publish(self, staged: str, final: str) -> None:
+        os.rename(staged, final)
+
+    def sync_directory(self, path: str) -> None:
+        sync_directory(path)
+
+    def remove(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def remove_directory(self, path: str) -> None:
+        with contextlib.suppress(OSError):  # it holds other files, or is gone
+            os.rmdir(path)
+
+    def hidden_files(self) -> Iterator[str]:
+        for directory, _, names in os.walk(self.base):
+            for name in names:
+                if name.startswith("."):
+                    yield os.path.join(directory, name)
+
+
+class _ArrowOutput(OutputFiles):
+    """A directory or prefix of a remote file system, by its URI."""
+
+    appends = False
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._opened: tuple[Any, str] | None = None
+        self.base = uri.rstrip("/")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_uri": self._uri, "_opened": None, "base": self.base}
+
+    def _resolve(self, path: str) -> tuple[Any, str]:
+        """Return the file system, and a path as it wants it."""
+        if self._opened is None:
+            try:
+                self._opened = resolve_uri(self._uri)
+            except (OSError, ValueError) as error:
+                raise SinkError(
+                    f"file sink cannot write to {self._uri!r}",
+                    detail=str(error),
+                    hint="Give a directory, or a URI that pyarrow.fs.FileSystem.from_uri understands.",
+                ) from error
+        file_system, root = self._opened
+        return file_system, posixpath.join(root, path[len(self.base) :].lstrip("/")).rstrip("/")
+
+    def make_directory(self, path: str) -> list[str]:
+        file_system, place = self._resolve(path)
+        file_system.create_dir(place, recursive=True)
+        return []
+
+    def create(self, path: str) -> BinaryIO:
+        if self.size(path) is not None:
+            raise FileExistsError(path)
+        file_system, place = self._resolve(path)
+        return cast(BinaryIO, file_system.open_output_stream(place))
+
+    def sync(self, file: BinaryIO) -> None:
+        """Nothing: the file is there when it is closed."""
+
+    def open(self, path: str) -> BinaryIO:
+        file_system, place = self._resolve(path)
+        return cast(BinaryIO, file_system.open_input_file(place))
+
+    def size(self, path: str) -> int | None:
+        file_system, place = self._resolve(path)
+        info = file_system.get_file_info(place)
+        return info.size if info.is_file else None
+
+    def publish(self, staged: str, final: str) -> None:
+        if self.size(staged) is None:
+            raise FileNotFoundError(staged)
+        file_system, source = self._resolve(staged)
+        file_system.move(source, self._resolve(final)[1])
+
+    def sync_directory(self, path: str) -> None:
+        """Nothing: names are durable at once."""
+
+    def remove(self, path: str) -> None:
+        if self.size(path) is not None:
+            file_system, place = self._resolve(path)
+            with contextlib.suppress(FileNotFoundError):
+                file_system.delete_file(place)
+
+    def remove_directory(self, path: str) -> None:
+        """Nothing: in an object store there is none, and an empty one does no harm elsewhere."""
+
+    def hidden_files(self) -> Iterator[str]:
+        file_system, root = self._resolve(self.base)
+        selector = arrow_fs().FileSelector(root, allow_not_found=True, recursive=True)
+        for info in file_system.get_file_info(selector):
+            if info.is_file and info.base_name.startswith("."):
+                yield self.join(info.path[len(root) :].lstrip("/"))
+
+
+def resolve_uri(uri: str) -> tuple[Any, str]:
+    """Return pyarrow's file system for a URI, and the path within it."""
+    file_system, path = arrow_fs().FileSystem.from_uri(uri)
+    return file_system, path

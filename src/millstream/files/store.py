@@ -1,0 +1,241 @@
+"""What a store of checkpoints promises, wherever it is; `storage.open_store` opens one."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from millstream.base.crash_points import around
+from millstream.base.errors import CheckpointDamagedError, CheckpointStorageError
+from millstream.files.private_files import NotPrivateError
+
+__all__ = ["STAGED", "FileRef", "FileStore", "StoredFile", "checksum"]
+
+STAGED = ".staged"
+"""How names of files end that are not finished yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """A file of a store.
+
+    Attributes:
+        path: Relative to the store.
+        size: In bytes.
+        checksum: BLAKE2b of the contents, 32 hexadecimal digits.
+    """
+
+    path: str
+    size: int
+    checksum: str
+
+    def check(self, data: bytes, where: str) -> bytes:
+        """Return `data`, read from `where`.
+
+        Raises:
+            CheckpointDamagedError: If it is not what was written.
+        """
+        if len(data) != self.size:
+            raise CheckpointDamagedError(
+                f'file "{where}" has {len(data)} bytes, {self.size} were written',
+                detail="It was cut, or replaced by another.",
+            )
+        if checksum(data) != self.checksum:
+            raise CheckpointDamagedError(
+                f'file "{where}" was altered: its checksum is another than when written'
+            )
+        return data
+
+
+def checksum(data: bytes) -> str:
+    """Return the checksum of a file's contents."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+class FileStore(ABC):
+    """A directory, local or remote; every method may be called from any process.
+
+    Attributes:
+        location: How users name it.
+    """
+
+    location: str
+
+    def write(self, path: str, data: bytes) -> FileRef:
+        """Write a file; it is durable and visible as a whole when this returns.
+
+        Raises:
+            CheckpointStorageError: If it cannot be written.
+        """
+        try:
+            around("storage.write", self.describe(path), lambda: self._put(path, data))
+        except OSError as error:
+            raise self._failed("written", path, error) from error
+        return FileRef(path, len(data), checksum(data))
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a small file unless there is one; of all who do so at once, one at most succeeds.
+
+        Returns:
+            Whether this call wrote it. If not, there is one, or others tried at the same time.
+
+        Raises:
+            CheckpointStorageError: If it cannot be written; it may be there all the same.
+        """
+        try:
+            return around("storage.write", self.describe(path), lambda: self._put_new(path, data))
+        except OSError as error:
+            raise self._failed("written", path, error) from error
+
+    def read(self, ref: FileRef) -> bytes:
+        """Read a file and check it.
+
+        Raises:
+            CheckpointDamagedError: If it is missing or not what was written.
+        """
+        where = self.describe(ref.path)
+        try:
+            data = around("storage.read", where, lambda: self._get(ref.path))
+        except FileNotFoundError:
+            raise CheckpointDamagedError(f'file "{where}" is missing') from None
+        except OSError as error:
+            raise self._failed("read", ref.path, error) from error
+        return ref.check(data, where)
+
+    def read_part(self, ref: FileRef, offset: int, length: int) -> bytes:
+        """Read some bytes of a file; whoever reads a part checks it by a checksum of its own.
+
+        Raises:
+            CheckpointDamagedError: If the file is missing, or too short.
+        """
+        where = self.describe(ref.path)
+        try:
+            data = around("storage.read", where, lambda: self._get_part(ref.path, offset, length))
+        except FileNotFoundError:
+            raise CheckpointDamagedError(f'file "{where}" is missing') from None
+        except OSError as error:
+            raise self._failed("read", ref.path, error) from error
+        if len(data) != length:
+            raise CheckpointDamagedError(
+                f'file "{where}" ends before byte {offset + length}, {ref.size} bytes were written',
+                detail="It was cut, or replaced by another.",
+            )
+        return data
+
+    def read_if_there(self, path: str) -> bytes | None:
+        """Read a file that nothing tells the checksum of; None if there is none."""
+        try:
+            return self._get(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._failed("read", path, error) from error
+
+    def confirm(self, ref: FileRef, writer: str) -> None:
+        """Check that a file is here that was written elsewhere; what hosts reach by a network is, for all of them.
+
+        Args:
+            ref: The file.
+            writer: Who wrote it, for messages.
+
+        Raises:
+            CheckpointStorageError: If it is not here.
+        """
+
+    def describe(self, path: str) -> str:
+        """Return a file's place as users name it."""
+        return f"{self.location.rstrip('/')}/{path}"
+
+    def _failed(self, what: str, path: str, error: OSError) -> CheckpointStorageError:
+        if isinstance(error, NotPrivateError):
+            return CheckpointStorageError(error.message, detail=error.detail, hint=error.hint)
+        return CheckpointStorageError(
+            f'file "{self.describe(path)}" cannot be {what}: {error.strerror or error}',
+            hint="Check that the directory of checkpoints exists, can be written by every host, and has space.",
+        )
+
+    @abstractmethod
+    def _put(self, path: str, data: bytes) -> None: ...
+
+    @abstractmethod
+    def _put_new(self, path: str, data: bytes) -> bool: ...
+
+    @abstractmethod
+    def _get(self, path: str) -> bytes: ...
+
+    @abstractmethod
+    def _get_part(self, path: str, offset: int, length: int) -> bytes:
+        """Return some bytes of a file; fewer, or none, where it ends before."""
+
+    def names(self, directory: str) -> list[str]:
+        """Return the names in a directory, sorted; empty if there is none.
+
+        Raises:
+            CheckpointStorageError: If they cannot be read.
+        """
+        return [name for name in self._listed(directory) if not name.endswith(STAGED)]
+
+    def leftovers(self, directory: str) -> list[str]:
+        """Return the names of files in a directory whose writer has not finished them, or was killed before.
+
+        Raises:
+            CheckpointStorageError: If they cannot be read.
+        """
+        return [name for name in self._listed(directory) if name.endswith(STAGED)]
+
+    def _listed(self, directory: str) -> list[str]:
+        try:
+            return sorted(self._names(directory))
+        except OSError as error:
+            raise self._failed("listed", directory, error) from error
+
+    @abstractmethod
+    def _names(self, directory: str) -> list[str]: ...
+
+    def delete(self, path: str, *, may_return: bool = False) -> None:
+        """Remove a file or directory with all in it; nothing happens if there is none.
+
+        Args:
+            path: The file or directory.
+            may_return: Whether it does no harm if power fails and it is there again: that is cheaper.
+
+        Raises:
+            CheckpointStorageError: If it cannot be removed.
+        """
+        try:
+            around("storage.delete", self.describe(path), lambda: self._remove(path))
+            if not may_return:
+                self._settle(path)
+        except FileNotFoundError:
+            return  # somebody else removed it meanwhile
+        except OSError as error:
+            raise self._failed("removed", path, error) from error
+
+    @abstractmethod
+    def _remove(self, path: str) -> None: ...
+
+    def _settle(self, path: str) -> None:
+        """Make a removal durable; nothing where it is so at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file of which parts are read.
+
+    Attributes:
+        store: Where it is.
+        ref: The file.
+    """
+
+    store: FileStore
+    ref: FileRef
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+        return self.ref.size
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Read some bytes; see `FileStore.read_part`."""
+        return self.store.read_part(self.ref, offset, length)

@@ -1,0 +1,273 @@
+"""Checkpoints in S3, and in other file systems of pyarrow.
+
+An object is visible when its upload has ended, and replaces what was there at once: that is all that a store needs.
+Directories exist by name only. None are made; pyarrow leaves an empty object "directory/" above what it removes, which
+listings do not show and which goes with the directory.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from importlib import metadata
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from millstream.base.errors import CheckpointStorageError, ConfigurationError
+from millstream.base.ids import new_id
+from millstream.files.file_systems import Location, S3Settings
+from millstream.files.store import FileStore
+
+__all__ = ["ArrowStore", "S3Store"]
+
+_ONE_REQUEST_BYTES: Final = 4 << 20
+_BID: Final = ".bid"
+
+
+class ArrowStore(FileStore):
+    """A store that pyarrow has a file system for.
+
+    Args:
+        location: URI, as pyarrow takes it.
+
+    Raises:
+        ConfigurationError: If pyarrow is not installed.
+    """
+
+    def __init__(self, location: str) -> None:
+        _check_pyarrow("parquet", 15)
+        self.location = location
+
+    def _open(self) -> tuple[Any, str]:
+        """Return the file system, and this directory within it.
+
+        Raises:
+            CheckpointStorageError: If there is no such file system.
+        """
+        try:
+            file_system, root = _from_uri(self.location)
+        except (ValueError, OSError) as error:
+            raise CheckpointStorageError(
+                f'the location "{self.location}" cannot be used: {error}',
+                hint="Give a directory, s3://bucket/path, hdfs://host:port/path, or another URI that "
+                "pyarrow.fs.FileSystem.from_uri understands.",
+            ) from error
+        return file_system, root
+
+    def _place(self, path: str) -> tuple[Any, str]:
+        file_system, root = self._open()
+        return file_system, f"{root}/{path}".rstrip("/")
+
+    def _make_room(self, file_system: Any, target: str) -> None:
+        """Have the directory of a file be there, where that matters."""
+        if file_system.type_name in ("local", "hdfs"):
+            file_system.create_dir(target.rpartition("/")[0], recursive=True)
+
+    def _put(self, path: str, data: bytes) -> None:
+        file_system, target = self._place(path)
+        self._make_room(file_system, target)
+        _write(file_system, target, data)
+
+    def _put_new(self, path: str, data: bytes) -> bool:
+        """Write a file if nobody else bids for it: pyarrow has no write that fails where there is an object.
+
+        Everybody puts a bid of its own beside the place first, and looks then who else is there. Of two, one at least
+        sees the other's bid or the file, and leaves it; it may be both.
+        """
+        directory, _, name = path.rpartition("/")
+        bid = f"{name}.{new_id()[:12]}{_BID}"
+        self._put(f"{directory}/{bid}", data)
+        try:
+            found = self._names(directory)
+            if any(other == name or (_is_bid_for(name, other) and other != bid) for other in found):
+                return False
+            self._put(path, data)
+            return True
+        finally:
+            self._remove(f"{directory}/{bid}")
+
+    def _get(self, path: str) -> bytes:
+        file_system, target = self._place(path)
+        with file_system.open_input_file(target) as file:
+            return bytes(file.read())
+
+    def _get_part(self, path: str, offset: int, length: int) -> bytes:
+        file_system, target = self._place(path)
+        with file_system.open_input_file(target) as file:
+            return bytes(file.read_at(length, offset)) if offset < file.size() else b""
+
+    def _names(self, directory: str) -> list[str]:
+        from pyarrow import fs
+
+        file_system, target = self._place(directory)
+        found = file_system.get_file_info(fs.FileSelector(target, allow_not_found=True))
+        return sorted(info.base_name for info in found)
+
+    def _remove(self, path: str) -> None:
+        from pyarrow import fs
+
+        file_system, target = self._place(path)
+        kind = file_system.get_file_info(target).type
+        if kind is fs.FileType.Directory:
+            file_system.delete_dir(target)
+        elif kind is fs.FileType.File:
+            file_system.delete_file(target)
+
+
+class S3Store(ArrowStore):
+    """A store in a bucket of S3.
+
+    Args:
+        place: Bucket and path.
+        settings: How to reach it.
+
+    Raises:
+        ConfigurationError: If pyarrow is not installed.
+    """
+
+    def __init__(self, place: Location, settings: S3Settings) -> None:
+        _check_pyarrow("s3", 21)
+        self.location = str(place)
+        self._bucket = place.authority
+        self._root = f"{place.authority}{place.path}"
+        self._settings = settings
+
+    def _open(self) -> tuple[Any, str]:
+        try:
+            return _s3_file_system(self._settings, self._bucket), self._root
+        except OSError as error:
+            raise self._failed("opened", "", error) from error
+
+    def _put(self, path: str, data: bytes) -> None:
+        # A large file is announced first: pyarrow, once it has failed to do so later, might send an empty one.
+        in_one = len(data) <= _ONE_REQUEST_BYTES
+        file_system = _s3_file_system(self._settings, self._bucket, in_one=in_one)
+        _write(file_system, f"{self._root}/{path}", data)
+
+    def _get(self, path: str) -> bytes:
+        try:
+            return super()._get(path)
+        except FileNotFoundError:
+            self._check_bucket(path)
+            raise
+
+    def _get_part(self, path: str, offset: int, length: int) -> bytes:
+        try:
+            return super()._get_part(path, offset, length)
+        except FileNotFoundError:
+            self._check_bucket(path)
+            raise
+
+    def _names(self, directory: str) -> list[str]:
+        names = super()._names(directory)
+        if not names:
+            self._check_bucket(directory)
+        return names
+
+    def _check_bucket(self, path: str) -> None:
+        """Tell a bucket that is not there from an object that is not."""
+        from pyarrow import fs
+
+        file_system, _ = self._open()
+        try:
+            found = file_system.get_file_info(self._bucket).type
+        except OSError:
+            return  # who may read objects need not be allowed to ask for the bucket
+        if found is fs.FileType.NotFound:
+            raise self._failed("read", path, OSError("AWS Error NO_SUCH_BUCKET"))
+
+    def _failed(self, what: str, path: str, error: OSError) -> CheckpointStorageError:
+        text = self._settings.scrub(str(error)).partition("\n")[0]
+        reason, hint = self._explain(text)
+        return CheckpointStorageError(
+            f'file "{self.describe(path)}" cannot be {what}: {reason}', detail=text, hint=hint
+        )
+
+    def _explain(self, text: str) -> tuple[str, str]:
+        """Return in words what S3 answered, and what to do."""
+        server = self._settings.endpoint or "Amazon's servers"
+        if "NO_SUCH_BUCKET" in text:
+            return f'there is no bucket "{self._bucket}"', (
+                "Create it, or correct its name; s3.endpoint (AWS_ENDPOINT_URL) tells where it is looked for."
+            )
+        if re.search(
+            r"SIGNATURE|ACCESS_KEY_ID|ACCESS_DENIED|TOKEN|UNAUTHORIZED|HTTP status 40[13]|FORBIDDEN", text
+        ):
+            return f"{server} refused the credentials", (
+                "Check s3.access-key and s3.secret-key (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), and that they may "
+                "get, put, list and delete objects there."
+            )
+        if re.search(r"NETWORK_CONNECTION|curlCode|ENDPOINT_RESOLUTION", text):
+            return f"{server} did not answer", (
+                "Check s3.endpoint (AWS_ENDPOINT_URL) and that every host of the job reaches it."
+            )
+        if re.search(r"REDIRECT|AUTHORIZATION_HEADER_MALFORMED|HTTP status 301|region", text):
+            return "the bucket is in another region", "Set s3.region (AWS_REGION)."
+        return f"{server} reported an error", "See what it says, and the options that begin with s3."
+
+
+def _is_bid_for(name: str, other: str) -> bool:
+    return other.startswith(f"{name}.") and other.endswith(_BID)
+
+
+def _check_pyarrow(extra: str, least: int) -> None:
+    try:
+        found = metadata.version("pyarrow")
+    except metadata.PackageNotFoundError:
+        found = ""
+    if not found or int(found.partition(".")[0]) < least:
+        raise ConfigurationError(
+            "storage that is not a local directory needs the package pyarrow, "
+            + (f"version {least} or newer; {found} is installed" if found else "which is not installed"),
+            hint=f'Install the extra, where the driver runs and for the slots: pip install "millstream[{extra}]".',
+        )
+
+
+@lru_cache(maxsize=32)
+def _from_uri(uri: str) -> Any:
+    from pyarrow import fs  # slow to import, and optional
+
+    return fs.FileSystem.from_uri(uri)
+
+
+def _write(file_system: Any, target: str, data: bytes) -> None:
+    """Write a file; what fails publishes nothing."""
+    stream = file_system.open_output_stream(target)
+    try:
+        stream.write(data)
+        stream.close()
+    finally:
+        # What could not be closed is closed once more when it goes: that is to be now, not when the error is forgotten.
+        del stream
+
+
+@lru_cache(maxsize=32)
+def _s3_file_system(settings: S3Settings, bucket: str, *, in_one: bool = True) -> Any:
+    """Return the file system; kept, with its connections, for all stores of this process.
+
+    Args:
+        settings: How to reach it.
+        bucket: Whose region is looked up if it is not known.
+        in_one: Whether what is written is sent with one request, not with three.
+    """
+    from pyarrow import fs  # slow to import, and optional
+
+    endpoint, scheme, region = settings.endpoint, "https", settings.region
+    if endpoint is not None and "://" in endpoint:
+        parts = urlsplit(endpoint)
+        endpoint, scheme = f"{parts.netloc}{parts.path.rstrip('/')}", parts.scheme
+    if region is None:
+        region = "us-east-1" if endpoint is not None else fs.resolve_s3_region(bucket)
+    return fs.S3FileSystem(
+        access_key=settings.access_key,
+        secret_key=settings.secret_key,
+        session_token=settings.session_token,
+        region=region,
+        scheme=scheme,
+        endpoint_override=endpoint,
+        force_virtual_addressing=endpoint is not None and settings.path_style is False,
+        connect_timeout=(settings.connection_timeout_ms or 0) / 1000,
+        request_timeout=(settings.socket_timeout_ms or 0) / 1000,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=(settings.max_retries or 0) + 1),
+        allow_delayed_open=in_one,
+    )

@@ -1,0 +1,1 @@
+"""How a running job is seen and steered from outside."""

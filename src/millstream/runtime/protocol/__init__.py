@@ -1,0 +1,1 @@
+"""What driver, executors and slots tell each other."""

@@ -1,0 +1,111 @@
+"""Blocks: the elements that one subtask sends to another in one epoch, encoded.
+
+A block between subtasks of the same slot stays a list of elements and is never encoded. Of a batch of Rows with
+the same names, the names are encoded once, and the values as tuples.
+"""
+
+from __future__ import annotations
+
+import pickle
+from array import array
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+
+from millstream.base.errors import NotSerializableError, shorten
+from millstream.spi.batch import IDLE, Batch, Element, Marks, StreamStatus, Watermark
+from millstream.types.row import rows_of, unpack_rows
+
+__all__ = ["Block", "decode_elements", "encode_elements"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What one channel carries in one epoch.
+
+    Attributes:
+        edge_id: The job edge.
+        sender: Subtask index of the sender.
+        target: Subtask index of the receiver, which is its slot as well.
+        payload: Encoded elements, or the elements themselves within a slot.
+    """
+
+    edge_id: int
+    sender: int
+    target: int
+    payload: bytes | list[Element]
+
+    def elements(self) -> list[Element]:
+        """Return the elements, decoded."""
+        return self.payload if isinstance(self.payload, list) else decode_elements(self.payload)
+
+
+def encode_elements(elements: list[Element]) -> bytes:
+    """Encode elements with pickle protocol 5; cloudpickle where a class lives in the main module.
+
+    Raises:
+        NotSerializableError: If a record cannot be pickled; names it.
+    """
+    plain = [_plain(element) for element in elements]
+    try:
+        return pickle.dumps(plain, protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        pass
+    try:
+        return bytes(cloudpickle.dumps(plain, protocol=5))
+    except Exception as error:
+        raise _not_serializable(elements, error) from error
+
+
+def decode_elements(payload: bytes) -> list[Element]:
+    """Decode what `encode_elements` gave."""
+    return [_element(item) for item in pickle.loads(payload)]
+
+
+def _plain(element: Element) -> Any:
+    if isinstance(element, Batch):
+        stamps = None if element.timestamps is None else _column(element.timestamps)
+        marks = None if element.marks is None else tuple(map(_column, element.marks))
+        rows = unpack_rows(element.values)
+        return (element.values, stamps, marks) if rows is None else (rows, stamps, marks, True)
+    if isinstance(element, Watermark):
+        return element.timestamp_ms
+    return element is IDLE
+
+
+def _column(numbers: list[int]) -> bytes:
+    return array("q", numbers).tobytes()
+
+
+def _numbers(column: bytes) -> list[int]:
+    numbers = array("q")
+    numbers.frombytes(column)
+    return numbers.tolist()
+
+
+def _element(item: Any) -> Element:
+    if type(item) is tuple:
+        values, stamps, marks = item[:3]
+        return Batch(
+            rows_of(*values) if len(item) == 4 else values,
+            None if stamps is None else _numbers(stamps),
+            None if marks is None else Marks(*map(_numbers, marks)),
+        )
+    if type(item) is bool:
+        return StreamStatus.IDLE if item else StreamStatus.ACTIVE
+    return Watermark(item)
+
+
+def _not_serializable(elements: list[Element], error: BaseException) -> NotSerializableError:
+    for element in elements:
+        for value in element.values if isinstance(element, Batch) else ():
+            try:
+                cloudpickle.dumps(value)
+            except Exception as cause:  # noqa: BLE001 - any object may refuse to be pickled in any way
+                return NotSerializableError(
+                    f"record {shorten(value)} of type {type(value).__name__} cannot be pickled: {cause}",
+                    detail="Records between operators that are not chained travel to other processes.",
+                    hint="Emit plain data: numbers, strings, tuples, Rows, dataclasses.",
+                )
+    return NotSerializableError(f"a batch cannot be pickled: {error}")

@@ -1,0 +1,90 @@
+"""What the job master asks of an executor: deploy an attempt, run an epoch, end the attempt."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+
+from millstream.base.errors import NotSupportedError
+from millstream.runtime.protocol.deployment import Deployment
+from millstream.runtime.protocol.questions import SlotQuestion
+from millstream.runtime.protocol.report import EpochHeader, SlotReport
+
+__all__ = ["Executor"]
+
+
+class Executor(ABC):
+    """Runs the slots of one attempt; the job master's thread calls it."""
+
+    _is_cancelled: Callable[[], bool] = staticmethod(lambda: False)
+
+    def watch_cancel(self, is_cancelled: Callable[[], bool]) -> None:
+        """Be told how to see that the job is being cancelled; called before `deploy`.
+
+        A function may never return, so `run_epoch` must not wait for it then.
+        """
+        self._is_cancelled = is_cancelled
+
+    @abstractmethod
+    def deploy(self, deployment: Deployment) -> None:
+        """Start the slots, build and open the operators.
+
+        Raises:
+            NotSerializableError: If the job cannot be pickled.
+            MillstreamError: What a user's `open` raised.
+            SlotLostError: If a slot does not start.
+        """
+
+    @abstractmethod
+    def run_epoch(self, headers: Mapping[int, EpochHeader]) -> Sequence[SlotReport]:
+        """Run one epoch on all slots.
+
+        Args:
+            headers: By slot; equal but for the sources' work.
+
+        Raises:
+            MillstreamError: What a subtask raised.
+            SlotLostError: If a slot is gone or does not answer.
+        """
+
+    @abstractmethod
+    def finish(self, completed_checkpoint: int | None = None) -> None:
+        """End the attempt well: close the operators, end the slots.
+
+        Args:
+            completed_checkpoint: A checkpoint, or the savepoint that the job ends behind, to tell functions of before.
+
+        Raises:
+            MillstreamError: What a user's `close` raised.
+        """
+
+    @abstractmethod
+    def abort(self) -> None:
+        """End a failed attempt: remove what was staged, close what can be closed, end the slots."""
+
+    def abandon(self) -> bool:
+        """End an attempt whose epoch does not end, as the process ends; from another thread than the job master's.
+
+        Returns:
+            Whether the attempt has been aborted: else the job master's thread will do that now, or ends with the
+            process.
+        """
+        return False
+
+    @abstractmethod
+    def keep_alive(self) -> None:
+        """Renew the slots' lease; called at least every third of it while no epoch runs."""
+
+    def query(self, slot: int, question: SlotQuestion) -> bytes:
+        """Return what a key has in a state of a slot, pickled; called between two epochs.
+
+        Raises:
+            StateAccessError: If there is no such state.
+            SlotLostError: If the slot is gone or does not answer.
+            NotSupportedError: If the executor has no way to ask.
+        """
+        raise NotSupportedError(f"state cannot be queried with a {type(self).__name__}")
+
+    @abstractmethod
+    def release(self) -> None:
+        """Give back what the executor itself holds (a Spark session it made); called once, last."""

@@ -1,0 +1,130 @@
+"""Where a job listens for other processes."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import uuid
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from millstream.base.errors import JobExecutionError
+from millstream.files.private_files import NotPrivateError
+from millstream.runtime.control import channel as control_channel
+from millstream.runtime.control.channel import ControlChannel, ControlledJob, find_jobs
+from millstream.runtime.control.status_files import status_directory
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Stands in for /tmp."""
+    with tempfile.TemporaryDirectory(prefix="ms", dir="/tmp") as directory:
+        monkeypatch.setattr(control_channel, "_SHORT_DIRECTORY", Path(directory))
+        yield Path(directory)
+
+
+@pytest.mark.parametrize(("name", "is_long"), [("t", False), ("t" * 120, True)])
+def test_job_answers_however_long_the_path_of_the_temporary_directory_is(short, monkeypatch, name, is_long):
+    temporary = short / name
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    channel = ControlChannel(
+        ControlledJob(
+            job_id=uuid.uuid4().hex,
+            name="orders",
+            started_ms=0,
+            status=lambda: {"status": "RUNNING"},
+            savepoint=lambda directory, stop, drain: Future(),
+            cancel=lambda: None,
+        )
+    )
+    channel.start()
+    try:
+        (job,) = find_jobs()
+        assert Path(job.address).is_relative_to(temporary) is not is_long
+        assert Path(job.address).parent.stat().st_mode & 0o077 == 0
+        assert job.ask("status") == {"status": "RUNNING"}
+        with pytest.raises(JobExecutionError, match="does not answer"):
+            replace(job, secret=b"a guess").ask("cancel")
+    finally:
+        channel.close()
+    assert find_jobs() == []
+    assert [path for path in short.rglob("*") if path.is_socket()] == []
+
+
+@pytest.fixture
+def job(public):
+    """A job that runs, and its channel."""
+    cancelled = []
+    channel = ControlChannel(
+        ControlledJob(
+            job_id=uuid.uuid4().hex,
+            name="orders",
+            started_ms=0,
+            status=lambda: {"cancelled": len(cancelled)},
+            savepoint=lambda directory, stop, drain: Future(),
+            cancel=lambda: cancelled.append(1),
+        )
+    )
+    channel.start()
+    (job,) = find_jobs()
+    yield job
+    channel.close()
+
+
+def test_connections_that_say_nothing_keep_nobody_from_steering_a_job(job):
+    with ExitStack() as stack:
+        for _ in range(100):
+            stack.enter_context(socket.socket(socket.AF_UNIX)).connect(job.address)
+        assert job.ask("status") == {"cancelled": 0}
+
+
+def test_another_user_neither_finds_nor_reaches_a_job(job, nobody, public):
+    directory = status_directory()
+    with pytest.raises(PermissionError):
+        nobody.do(lambda: list(directory.iterdir()))
+    with pytest.raises(JobExecutionError, match="PermissionError"):
+        nobody.do(lambda: job.ask("cancel"))
+    assert job.ask("status") == {"cancelled": 0}
+
+
+def test_jobs_of_another_users_making_are_not_believed(public, nobody):
+    directory = status_directory()
+    nobody.do(lambda: directory.mkdir(parents=True, mode=0o700))
+    with pytest.raises(NotPrivateError):
+        find_jobs()
+
+
+def driver(job_id, *, started_ms):
+    """Begin the channel of one driver of a job."""
+    channel = ControlChannel(
+        ControlledJob(
+            job_id=job_id,
+            name="orders",
+            started_ms=started_ms,
+            status=lambda: {"since": started_ms},
+            savepoint=lambda directory, stop, drain: Future(),
+            cancel=lambda: None,
+        )
+    )
+    channel.start()
+    return channel
+
+
+def test_a_driver_is_steered_that_goes_on_with_a_job_before_the_one_before_it_has_ended(public):
+    job_id = uuid.uuid4().hex
+    former, latter = driver(job_id, started_ms=1), driver(job_id, started_ms=2)
+    try:
+        (job,) = find_jobs()
+        assert job.ask("status") == {"since": 2}
+        former.close()
+        (job,) = find_jobs()
+        assert job.ask("status") == {"since": 2}
+    finally:
+        latter.close()
+    assert find_jobs() == []
+    assert [path.name for path in status_directory().iterdir()] == []
