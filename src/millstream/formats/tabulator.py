@@ -44,6 +44,20 @@ class Tabulator:
         # zip(*rows) makes an iterator for each row, which costs about twice as much.
         return [tuple(map(itemgetter(place), rows)) for place in range(width)]
 
+    def fields(self, element: Any) -> Sequence[Any]:
+        """Return the values of one record.
+
+        Raises:
+            TypeMismatchError: If it is no row of as many fields.
+        """
+        values = self._values(element)
+        if len(values) != len(self._names):
+            raise TypeMismatchError(
+                f"record {shorten(element)} has {len(values)} fields, not {len(self._names)}",
+                detail=f"Fields: {', '.join(self._names)}.",
+            )
+        return values
+
     def _rows(self, elements: Sequence[Any]) -> Sequence[Sequence[Any]]:
         kinds = set(map(type, elements))
         if kinds == {tuple}:

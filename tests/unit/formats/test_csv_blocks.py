@@ -11,12 +11,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from millstream.base.errors import MalformedRecordError
+from millstream.formats import block_records
 from millstream.formats.csv import reader as csv_reader
 from millstream.formats.csv.columns import CsvBlocks
 from millstream.formats.csv.reader import CsvReaderFormat
 from millstream.formats.csv.rows import CsvRecords
 from millstream.formats.csv.schema import CsvSchema
 from millstream.table import DataTypes
+from millstream.types.arrow_values import records_of
 from millstream.types.row import Row
 
 TYPES = {
@@ -151,13 +153,17 @@ def format_of(kinds, chosen=()):
     return CsvReaderFormat.for_schema(builder.build())
 
 
-def outcome(fmt, data, pieces, *, fresh):
-    """Return all rows, and the error that ended it."""
+def outcome(fmt, data, pieces, *, fresh, columns=0):
+    """Return all rows, and the error that ended it; `columns`: each so manieth time columns are asked for."""
     opened, rows = fmt.open(io.BufferedReader(io.BytesIO(data)), "x.csv", None), []
     turn = 0
     try:
         while not opened.exhausted:
-            rows += opened.read(pieces[turn % len(pieces)])
+            count = pieces[turn % len(pieces)]
+            if columns and turn % columns == 0:
+                rows += records_of(opened.read_columns(count))
+            else:
+                rows += opened.read(count)
             if fresh:
                 opened = fmt.open(io.BufferedReader(io.BytesIO(data)), "x.csv", opened.position)
             turn += 1
@@ -168,13 +174,15 @@ def outcome(fmt, data, pieces, *, fresh):
 
 def compare(monkeypatch, fmt, data, block_bytes, pieces):
     with monkeypatch.context() as patch:
-        patch.setattr(csv_reader, "_SMALLEST_BLOCK_BYTES", 1 << 60)
+        patch.setattr(block_records, "_SMALLEST_BLOCK_BYTES", 1 << 60)
         expected = outcome(fmt, data, [1], fresh=False)
     with monkeypatch.context() as patch:
-        patch.setattr(csv_reader, "_SMALLEST_BLOCK_BYTES", 1)
+        patch.setattr(block_records, "_SMALLEST_BLOCK_BYTES", 1)
         patch.setattr(csv_reader, "_BLOCK_BYTES", block_bytes)
         assert outcome(fmt, data, [1], fresh=False) == expected
         assert outcome(fmt, data, [1], fresh=True) == expected
+        assert outcome(fmt, data, [1], fresh=False, columns=1) == expected
+        assert outcome(fmt, data, [1], fresh=False, columns=2) == expected
         rows, error = outcome(fmt, data, pieces, fresh=True)
         assert error == expected[1]
         assert rows == expected[0][: len(rows)]  # those before a malformed one may not be read with it
@@ -225,27 +233,32 @@ def test_every_form_of_a_value_reads_as_record_by_record(monkeypatch, kind):
                     compare(monkeypatch, format_of(kinds, null), f"{line}\n".encode(), 4096, [1])
 
 
+def parsed(kinds, block, chosen=()):
+    decoded = blocks_of(kinds, chosen).decode(block)
+    return None if decoded is None else decoded.values
+
+
 def blocks_of(kinds, chosen=()):
     schema = format_of(kinds, chosen)._schema
     return CsvBlocks(schema, schema.columns)
 
 
 def test_blocks_are_used_where_they_can_be():
-    assert blocks_of("sid").parse(b'"a ""b"",",1,.5\r\n\r\nc,,\r\n') == [
+    assert parsed("sid", b'"a ""b"",",1,.5\r\n\r\nc,,\r\n') == [
         ['a "b",', "c"],
         [1, None],
         [0.5, None],
     ]
-    assert blocks_of("ms").parse(b"1.005,a\n") == [[Decimal("1.01")], ["a"]]
-    assert blocks_of("i").parse(b"+1\n") == [[1]]
-    assert blocks_of("is", [("set_null_value", ("NA",))]).parse(b"NA,NA\n1,\n") == [[None, 1], [None, ""]]
+    assert parsed("ms", b"1.005,a\n") == [[Decimal("1.01")], ["a"]]
+    assert parsed("i", b"+1\n") == [[1]]
+    assert parsed("is", b"NA,NA\n1,\n", [("set_null_value", ("NA",))]) == [[None, 1], [None, ""]]
 
 
 @pytest.mark.parametrize(
     "block", [b'a"b\n', b'"a"b\n', b'"a\n', b"a\rb\n", b"a,b\n", b"\xff\n", b"\xef\xbb\xbfa\n"]
 )
 def test_blocks_that_the_csv_module_reads_otherwise_are_refused(block):
-    assert blocks_of("s").parse(block) is None
+    assert parsed("s", block) is None
 
 
 def test_value_longer_than_the_csv_modules_limit_is_an_error_in_a_block_too(monkeypatch):

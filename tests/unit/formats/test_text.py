@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from millstream.base.errors import ConfigurationError, MalformedRecordError, NotSupportedError
 from millstream.formats.text.lines import StreamFormat
+from millstream.types.arrow_values import records_of
 
 
 def records(data, charset="UTF-8", position=None):
@@ -26,7 +27,7 @@ def test_lines_in_any_pieces_by_new_readers_are_all_lines(lines, size, last_newl
     read, position, done = [], None, False
     while not done:
         opened = records(data, position=position)
-        read += opened.read(size)
+        read += opened.read(size) if len(read) % 2 else records_of(opened.read_columns(size))
         position, done = opened.position, opened.exhausted
     assert read == expected
 

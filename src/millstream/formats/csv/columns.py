@@ -27,9 +27,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from millstream.formats.arrow_values import values_of
+from millstream.formats.block import BlockLayout, ColumnBlock
 from millstream.formats.csv.schema import CsvColumn, CsvSchema
+from millstream.spi.formats import BlockDecoder
 from millstream.types import datatypes as types
+from millstream.types.arrow_values import check_range, values_of
 
 __all__ = ["CsvBlocks"]
 
@@ -49,21 +51,31 @@ _NATIVE: dict[type[types.DataType], tuple[str, ...]] = {
 }
 
 
-class CsvBlocks:
-    r"""Parses the blocks of one file.
+class CsvBlocks(BlockDecoder):
+    r"""Decodes the blocks of one file.
 
     Args:
         schema: Its punctuation.
         columns: Its columns, in the order of the file.
+        layout: Of what comes out; by default the columns.
+        order: Places in the file of the columns that come out; None as they are.
 
     >>> schema = CsvSchema.builder().add_string_column("name").add_number_column("age").build()
-    >>> CsvBlocks(schema, schema.columns).parse(b'ann,1\n"bo,b",\n')
-    [['ann', 'bo,b'], [1, None]]
+    >>> CsvBlocks(schema, schema.columns).decode(b'ann,1\n"bo,b",\n').rows(0, 2)
+    [Row(name='ann', age=1), Row(name='bo,b', age=None)]
     """
 
-    def __init__(self, schema: CsvSchema, columns: Sequence[CsvColumn]) -> None:
+    def __init__(
+        self,
+        schema: CsvSchema,
+        columns: Sequence[CsvColumn],
+        layout: BlockLayout | None = None,
+        order: Sequence[int] | None = None,
+    ) -> None:
         self._schema = schema
         self._columns = columns
+        self._layout = layout or BlockLayout(schema.row_type)
+        self._order = order
         self._tries_native = any(type(column.data_type) in _NATIVE for column in columns)
         quote = schema.quote_char
         self._quote = None if quote is None else quote.encode()
@@ -74,7 +86,7 @@ class CsvBlocks:
 
         Args:
             data: From the beginning of a record on. If quotes stand where they have no meaning the result may be wrong;
-                then `parse` refuses the block.
+                then `decode` refuses the block.
         """
         end = data.rfind(b"\n") + 1
         quote = self._quote
@@ -83,12 +95,27 @@ class CsvBlocks:
             end = data.rfind(b"\n", 0, data.rfind(quote, 0, end)) + 1
         return end
 
-    def parse(self, block: bytes) -> list[list[Any]] | None:
-        """Return the values of whole records by column, without empty lines; None if they have to be read one by one.
+    def decode(self, block: bytes) -> ColumnBlock | None:
+        """Return whole records, without empty lines; None if they have to be read one by one.
 
         Args:
             block: Whole records, the last one's line end may be missing.
         """
+        columns = self._decode(block)
+        if columns is None:
+            return None
+        if self._order is not None:
+            columns = [columns[place] for place in self._order]
+        return ColumnBlock(self._layout, columns)
+
+    def join(self, messages: Sequence[bytes]) -> bytes | None:
+        """Return messages of one line each as a block; None if one of them is empty or holds a line break."""
+        block = b"\n".join(messages)
+        if not all(messages) or block.count(b"\n") != len(messages) - 1 or b"\r" in block:
+            return None
+        return block
+
+    def _decode(self, block: bytes) -> list[Any] | None:
         if not self._is_plain(block):
             return None
         if self._tries_native:
@@ -115,7 +142,7 @@ class CsvBlocks:
             or _is_well_quoted(block, self._schema.column_separator, quote)
         )
 
-    def _columns_of(self, block: bytes, *, native: bool) -> list[list[Any]] | None:
+    def _columns_of(self, block: bytes, *, native: bool) -> list[Any] | None:
         import pyarrow as pa  # optional: the extra `parquet`
 
         kinds = self._arrow_types(block) if native else [None] * len(self._columns)
@@ -125,13 +152,18 @@ class CsvBlocks:
             if any(_longest(array) > csv.field_size_limit() for array in arrays):
                 return None
             return [
-                parse_texts(column, values_of(array), self._schema.null_value)
-                if kind is None
-                else values_of(array)
+                self._parsed(column, array) if kind is None else _checked(array)
                 for column, kind, array in zip(self._columns, kinds, arrays, strict=True)
             ]
         except (pa.ArrowInvalid, ValueError, OverflowError):
             return None
+
+    def _parsed(self, column: CsvColumn, texts: Any) -> Any:
+        """Return a column of an array of texts."""
+        null, kind = self._schema.null_value, column.data_type
+        if not isinstance(kind, types.VarCharType) or kind.length < types.VarCharType.MAX_LENGTH:
+            return parse_texts(column, values_of(texts), null)
+        return texts if null is None else _without(texts, null)
 
     def _table(self, block: bytes, kinds: Sequence[Any]) -> Any:
         import pyarrow as pa  # optional: the extra `parquet`
@@ -193,6 +225,20 @@ def parse_texts(column: CsvColumn, texts: Sequence[str], null: str | None) -> li
 def _may_be_hexadecimal(block: bytes) -> bool:
     # A single byte is found ten times as fast as two.
     return (b"x" in block and b"0x" in block) or (b"X" in block and b"0X" in block)
+
+
+def _without(texts: Any, null: str) -> Any:
+    """Return an array with null in place of one text."""
+    import pyarrow as pa  # optional: whoever has an array has it
+    import pyarrow.compute as pc
+
+    return pc.if_else(pc.equal(texts, null), pa.scalar(None, texts.type), texts)
+
+
+def _checked(array: Any) -> Any:
+    """Return an array whose values are Python's; raise ValueError if they are not."""
+    check_range(array)
+    return array
 
 
 def _joined(column: Any) -> Any:

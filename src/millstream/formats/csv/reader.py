@@ -2,30 +2,27 @@
 
 Files are read in blocks: `columns.py` makes columns of a whole block at once with pyarrow, where it is installed and
 its result is certain to be that of Python's csv module; else the block's records are read one by one
-(`rows.py`), which also finds what is wrong with which line. A reader may stop in the middle of a block: the
-position is then the block's beginning and the number of rows taken of it.
+(`rows.py`), which also finds what is wrong with which line.
 """
 
 from __future__ import annotations
 
-import sys
 from importlib.util import find_spec
 from typing import Any, BinaryIO
 
 from millstream.base.errors import ConfigurationError, MalformedRecordError, shorten
+from millstream.formats.block import BlockLayout
+from millstream.formats.block_records import BlockRecords
 from millstream.formats.csv.columns import CsvBlocks
 from millstream.formats.csv.rows import CsvRecords
 from millstream.formats.csv.schema import CsvColumn, CsvSchema
 from millstream.formats.text.lines import StreamFormat
 from millstream.spi.formats import FileRecords
-from millstream.types.datatypes import DataTypes
-from millstream.types.row import rows_of
+from millstream.types.datatypes import DataTypes, RowField, RowType
 
 __all__ = ["CsvReaderFormat"]
 
 _BLOCK_BYTES = 256 << 10
-_SMALLEST_BLOCK_BYTES = 8 << 10
-"""So few bytes are read sooner record by record than pyarrow is set up for them."""
 
 
 class CsvReaderFormat(StreamFormat):
@@ -68,120 +65,57 @@ class CsvReaderFormat(StreamFormat):
         Raises:
             MalformedRecordError: If the header does not fit the schema.
         """
-        return _CsvRows(file, path, self._schema, position, columns_from_header=self._columns_from_header)
+        return _open_rows(file, path, self._schema, position, columns_from_header=self._columns_from_header)
 
 
-class _CsvRows(FileRecords):
-    """The rows of one open file."""
+def _open_rows(
+    file: BinaryIO,
+    path: str,
+    schema: CsvSchema,
+    position: tuple[int, ...] | None,
+    *,
+    columns_from_header: bool,
+) -> FileRecords:
+    records = CsvRecords(file, path, schema)
+    order = None
+    if schema.use_header and (position is None or columns_from_header or schema.reorder_columns):
+        order = _read_header(records, path, schema, columns_from_header=columns_from_header)
+    columns = schema.columns or records.columns
+    layout = BlockLayout(RowType([RowField(column.name, column.data_type) for column in columns]))
+    records.order = order
+    decoder = CsvBlocks(schema, records.columns, layout, order) if find_spec("pyarrow") else None
+    rows = BlockRecords(records, layout, decoder, _BLOCK_BYTES)
+    if position is not None:
+        rows.seek(position)
+    elif schema.skip_first_data_row:
+        records.read(1)
+    return rows
 
-    def __init__(
-        self,
-        file: BinaryIO,
-        path: str,
-        schema: CsvSchema,
-        position: tuple[int, ...] | None,
-        *,
-        columns_from_header: bool,
-    ) -> None:
-        self._path = path
-        self._schema = schema
-        self._records = CsvRecords(file, path, schema)
-        self._order: list[int] | None = None
-        if schema.use_header and (position is None or columns_from_header or schema.reorder_columns):
-            self._read_header(columns_from_header)
-        if position is not None:
-            byte, line, *taken = position  # two numbers where no block was begun
-            self._records.seek((byte, line))
-            self._records.skip(sum(taken))
-        elif schema.skip_first_data_row:
-            self._records.read(1)
-        columns = self._records.columns
-        self._fields = tuple(column.name for column in schema.columns or columns)
-        self._blocks = CsvBlocks(schema, columns) if find_spec("pyarrow") else None
-        self._block_bytes = _BLOCK_BYTES
-        self._row_by_row_until = 0  # byte up to which a block was refused
-        self._row_by_row_lines = sys.maxsize  # in that block
-        self._block: list[list[Any]] = []  # columns of the block being read
-        self._taken = 0
-        self._block_rows = 0
-        self._block_size = (0, 0)  # bytes and lines
 
-    def read(self, max_records: int) -> list[Any]:
-        if not self._block_rows and not self._next_block():
-            return self._rows(self._records.read_columns(min(max_records, self._row_by_row_lines)))
-        first, last = self._taken, min(self._taken + max_records, self._block_rows)
-        whole = first == 0 and last == self._block_rows
-        columns = self._block if whole else [column[first:last] for column in self._block]
-        if last == self._block_rows:
-            self._end_block()
-        else:
-            self._taken = last
-        return self._rows(columns)
-
-    @property
-    def position(self) -> tuple[int, ...]:
-        return (*self._records.position, self._taken) if self._taken else self._records.position
-
-    @property
-    def exhausted(self) -> bool:
-        return not self._block_rows and self._records.exhausted
-
-    def close(self) -> None:
-        self._records.close()
-
-    def _next_block(self) -> bool:
-        """Parse the next block; return whether there is one, else records are to be read one by one.
-
-        A block that is refused is tried again in smaller pieces: what is odd is in one of them.
-        """
-        start = self._records.position[0]
-        if self._blocks is None or start < self._row_by_row_until:
-            return False
-        while True:
-            data, ends = self._records.peek(self._block_bytes)
-            piece = data[: self._block_bytes]
-            ends = ends and len(piece) == len(data)
-            size = len(piece) if ends else self._blocks.whole_records(piece)
-            columns = self._blocks.parse(piece[:size]) if size >= _SMALLEST_BLOCK_BYTES else None
-            if columns is not None:
-                self._block_bytes = min(self._block_bytes * 2, _BLOCK_BYTES)
-                self._block, self._block_rows = columns, len(columns[0])
-                self._block_size = (size, piece.count(b"\n", 0, size))
-                return True
-            if self._block_bytes // 4 < _SMALLEST_BLOCK_BYTES:
-                self._row_by_row_until = start + len(piece)
-                self._row_by_row_lines = piece.count(b"\n") + 1
-                return False
-            self._block_bytes //= 4
-
-    def _end_block(self) -> None:
-        self._records.take(*self._block_size)
-        self._block, self._block_rows, self._taken = [], 0, 0
-
-    def _rows(self, columns: list[list[Any]]) -> list[Any]:
-        if self._order is not None and columns:
-            columns = [columns[index] for index in self._order]
-        return rows_of(self._fields, zip(*columns, strict=True))
-
-    def _read_header(self, columns_from_header: bool) -> None:
-        header = next(iter(self._records.read(1)), None)
-        if header is None:  # an empty file
-            return
-        columns = list(self._schema.columns)
-        expected = [column.name for column in columns]
-        if columns_from_header:
-            columns = [CsvColumn(name, DataTypes.STRING()) for name in header]
-            problem = len(set(header)) < len(header)
-        elif self._schema.reorder_columns:
-            problem = sorted(header) != sorted(expected)
-            if not problem:
-                columns = [columns[expected.index(name)] for name in header]
-                self._order = [header.index(name) for name in expected]
-        else:
-            problem = self._schema.strict_headers and header != expected
-        if problem:
-            raise MalformedRecordError(
-                f"file {self._path!r}, line 1: header names the columns {shorten(header, 400)}",
-                detail=f"Expected {shorten(expected, 400)}." if expected else "Each name may occur once.",
-            )
-        self._records.columns = columns
+def _read_header(
+    records: CsvRecords, path: str, schema: CsvSchema, *, columns_from_header: bool
+) -> list[int] | None:
+    """Find the file's columns by its first line; return the schema's places in it, if they are to be reordered."""
+    header = next(iter(records.read(1)), None)
+    if header is None:  # an empty file
+        return None
+    columns = list(schema.columns)
+    expected = [column.name for column in columns]
+    order = None
+    if columns_from_header:
+        columns = [CsvColumn(name, DataTypes.STRING()) for name in header]
+        problem = len(set(header)) < len(header)
+    elif schema.reorder_columns:
+        problem = sorted(header) != sorted(expected)
+        if not problem:
+            columns = [columns[expected.index(name)] for name in header]
+            order = [header.index(name) for name in expected]
+    else:
+        problem = schema.strict_headers and header != expected
+    if problem:
+        raise MalformedRecordError(
+            f"file {path!r}, line 1: header names the columns {shorten(header, 400)}",
+            detail=f"Expected {shorten(expected, 400)}." if expected else "Each name may occur once.",
+        )
+    records.columns = columns
+    return order

@@ -8,18 +8,16 @@ column; only if that fails is the batch read again row by row to name the line a
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, BinaryIO
 
 from millstream.base.errors import MalformedRecordError, shorten
 from millstream.formats.csv.columns import parse_texts
 from millstream.formats.csv.schema import CsvColumn, CsvSchema
+from millstream.formats.line_file import LineFile
 
 __all__ = ["CsvRecords"]
-
-_BOM = b"\xef\xbb\xbf"
 
 
 class _Uncommented:
@@ -65,37 +63,22 @@ def _records(file_lines: Iterator[bytes], schema: CsvSchema) -> Any:
     return csv.reader(map(bytes.decode, file_lines), **schema.dialect())
 
 
-class CsvRecords:
+class CsvRecords(LineFile):
     """Reads an open file's records, from any position at which one begins.
 
     Attributes:
         columns: The columns in the order of the file; rows have to have as many values.
-        position: (byte, number of lines before it) behind what was read.
+        order: In which order `read_columns` gives them: places in the file; None as they are.
     """
 
-    position: tuple[int, int]
     _start_line: int
     _reader: Any
 
     def __init__(self, file: BinaryIO, path: str, schema: CsvSchema) -> None:
-        self._file = file
-        self._path = path
         self._schema = schema
         self.columns: Sequence[CsvColumn] = schema.columns
-        self.seek((0, 0))
-
-    def seek(self, position: tuple[int, int]) -> None:
-        """Go on at a position; a byte order mark at the beginning is left out."""
-        self._file.seek(position[0])
-        if position[0] == 0 and self._file.peek(3)[:3] == _BOM:  # type: ignore[attr-defined]
-            self._file.seek(3)
-        self._ahead = io.BytesIO()  # read from the file, not yet taken
-        self._begin((self._file.tell(), position[1]))
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether nothing follows."""
-        return not self._untaken and not self._file.peek(1)  # type: ignore[attr-defined]
+        self.order: Sequence[int] | None = None
+        super().__init__(file, path)
 
     def read(self, max_records: int) -> list[list[str]]:
         """Return the next records as they are; empty lines are empty lists.
@@ -109,7 +92,7 @@ class CsvRecords:
         except (csv.Error, UnicodeDecodeError):
             self._explain(start, max_records)
             raise
-        self.position = (self._file.tell() - self._untaken, self._start_line + self._reader.line_num)
+        self.position = (self._reached, self._start_line + self._reader.line_num)
         return rows
 
     def read_columns(self, max_records: int) -> list[list[Any]]:
@@ -128,47 +111,23 @@ class CsvRecords:
             # strict: a row of another length fails here
             texts = list(zip(*rows, strict=True))
             null = self._schema.null_value
-            return [
+            columns = [
                 parse_texts(column, values, null) for column, values in zip(self.columns, texts, strict=True)
             ]
         except ValueError:
             self._explain(start, max_records)
             raise
+        return columns if self.order is None else [columns[place] for place in self.order]
 
     def skip(self, count: int) -> None:
         """Leave out so many records; empty lines are none."""
         while count and not self.exhausted:
             count -= sum(map(bool, self.read(count)))
 
-    def peek(self, size: int) -> tuple[bytes, bool]:
-        """Return some `size` bytes from the position on, without taking them, and whether the file ends with them."""
-        ahead = self._ahead.read()
-        if len(ahead) < size:
-            ahead += self._file.read(size - len(ahead))
-        ends = not self._file.peek(1)  # type: ignore[attr-defined]
-        if not ends and not ahead.endswith(b"\n"):
-            ahead += self._file.readline()  # the csv module takes whole lines
-        self._ahead = io.BytesIO(ahead)
-        self._begin(self.position)
-        return ahead, ends
-
-    def take(self, count: int, lines: int) -> None:
-        """Take bytes and lines that `peek` returned; a record begins behind them."""
-        self._ahead.seek(count, io.SEEK_CUR)
-        self._begin((self.position[0] + count, self.position[1] + lines))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    @property
-    def _untaken(self) -> int:
-        return self._ahead.getbuffer().nbytes - self._ahead.tell()
-
     def _begin(self, position: tuple[int, int]) -> None:
-        self.position = position
+        super()._begin(position)
         self._start_line = position[1]
-        self._reader = _records(chain(self._ahead, self._file), self._schema)
+        self._reader = _records(self._lines(), self._schema)
 
     # ---- what was wrong: the slow way, once ----
 

@@ -7,11 +7,11 @@ from itertools import accumulate
 from typing import Any, BinaryIO
 
 from millstream.base.errors import ConfigurationError, SourceError, shorten
-from millstream.formats.arrow_types import arrow_type, load_arrow, load_parquet
-from millstream.formats.arrow_values import values_of
+from millstream.formats.block import BlockLayout, ColumnBlock
 from millstream.spi.formats import BulkFormat, FileRecords
 from millstream.types import datatypes as types
-from millstream.types.row import rows_of
+from millstream.types.arrow_types import Form, load_arrow, load_parquet
+from millstream.types.arrow_values import values_of
 
 __all__ = ["ParquetColumnarRowInputFormat"]
 
@@ -56,7 +56,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         except (pa.ArrowInvalid, OSError) as error:
             raise SourceError(f"file {path!r} is no Parquet file", detail=str(error)) from error
         names = self._file_columns(parquet, path)
-        return _ParquetRows(
+        return _ParquetRecords(
             parquet, file, path, names, self._row_type, self._batch_size, self._utc, position or 0
         )
 
@@ -75,7 +75,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         return [by_name[key] for key in keys]
 
 
-class _ParquetRows(FileRecords):
+class _ParquetRecords(FileRecords):
     def __init__(
         self,
         parquet: Any,
@@ -91,8 +91,7 @@ class _ParquetRows(FileRecords):
         self._file = file
         self._path = path
         self._names = names
-        self._fields = tuple(row_type.field_names())
-        self._arrow_types = [arrow_type(field.data_type) for field in row_type]
+        self._layout = BlockLayout(row_type, Form.READ)
         self._utc = utc
         self._position = position
         self._total = parquet.metadata.num_rows
@@ -106,20 +105,18 @@ class _ParquetRows(FileRecords):
             row_groups=list(range(first, len(groups))),
             columns=names,
         )
-        self._columns: list[list[Any]] = []  # decoded; the first rows of them were given
-        self._given = self._decoded = 0
+        self._block = ColumnBlock(self._layout, [[] for _ in names])  # the first records of it were given
+        self._given = 0
 
     def read(self, max_records: int) -> list[Any]:
         rows: list[Any] = []
-        while len(rows) < max_records and (self._given < self._decoded or self._decode()):
-            first, last = self._given, min(self._given + max_records - len(rows), self._decoded)
-            columns = self._columns
-            if last - first < self._decoded:
-                columns = [column[first:last] for column in columns]
-            rows += rows_of(self._fields, zip(*columns, strict=True))
-            self._given = last
-        self._position += len(rows)
+        while len(rows) < max_records and (more := self._take(max_records - len(rows))):
+            rows += self._block.rows(*more)
         return rows
+
+    def read_columns(self, max_records: int) -> Any:
+        first, last = self._take(max_records) or (0, 0)
+        return self._block.batch(first, last)
 
     @property
     def position(self) -> int:
@@ -132,6 +129,16 @@ class _ParquetRows(FileRecords):
     def close(self) -> None:
         self._parquet.close()
         self._file.close()
+
+    def _take(self, max_records: int) -> tuple[int, int] | None:
+        """Take the next records of a block; return their first and last number, None at the end."""
+        while self._given == len(self._block):  # what is skipped may be a block
+            if not self._decode():
+                return None
+        first = self._given
+        self._given = last = min(first + max_records, len(self._block))
+        self._position += last - first
+        return first, last
 
     def _decode(self) -> bool:
         """Decode the next batch; return whether there is one."""
@@ -146,30 +153,25 @@ class _ParquetRows(FileRecords):
             skipped = min(self._skip, batch.num_rows)
             batch = batch.slice(skipped)
             self._skip -= skipped
-        self._columns = [
-            self._values(batch.column(batch.schema.get_field_index(name)), name, arrow_type)
-            for name, arrow_type in zip(self._names, self._arrow_types, strict=True)
+        columns = [
+            self._column(batch.column(batch.schema.get_field_index(name)), name, field.type)
+            for name, field in zip(self._names, self._layout.columns.schema, strict=True)
         ]
-        self._given, self._decoded = 0, batch.num_rows
+        self._block, self._given = ColumnBlock(self._layout, columns), 0
         return True
 
-    def _values(self, column: Any, name: str, arrow_type: Any) -> list[Any]:
+    def _column(self, column: Any, name: str, kind: Any) -> Any:
+        """Return a column of the file in its declared type: an array, or a list of values."""
         pa = load_arrow("Parquet files")
         zoned = pa.types.is_timestamp(column.type) and (column.type.tz is not None or name in self._int96)
         try:
             if zoned:
-                in_utc = values_of(
-                    column.cast(pa.timestamp("us", column.type.tz), safe=False).view(pa.timestamp("us"))
-                )
-                return in_utc if self._utc else [value and _local(value) for value in in_utc]
-            safe = not pa.types.is_timestamp(column.type)  # nanoseconds are cut
-            values = values_of(column.cast(arrow_type, safe=safe))
-            if pa.types.is_map(arrow_type):
-                return [None if value is None else dict(value) for value in values]
-            return values
+                in_utc = column.cast(pa.timestamp("us", column.type.tz), safe=False).view(pa.timestamp("us"))
+                return in_utc if self._utc else [value and _local(value) for value in values_of(in_utc)]
+            return column.cast(kind, safe=not pa.types.is_timestamp(column.type))  # nanoseconds are cut
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SourceError(
-                f"file {self._path!r}, column {name!r}: type {column.type} does not fit {arrow_type}",
+                f"file {self._path!r}, column {name!r}: type {column.type} does not fit {kind}",
                 detail=str(error),
                 hint="Declare the file's type in the row type.",
             ) from error

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
-from millstream.formats.arrow_types import load_arrow, load_parquet
 from millstream.formats.row_columns import RowColumns
 from millstream.spi.serialization import BulkWriter, BulkWriterFactory
 from millstream.types import datatypes as types
+from millstream.types.arrow_types import load_arrow, load_parquet
 
 __all__ = ["ParquetBulkWriters"]
 

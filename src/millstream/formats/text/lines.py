@@ -8,6 +8,8 @@ from typing import Any, BinaryIO
 from millstream.base.errors import MalformedRecordError, NotSupportedError, shorten
 from millstream.spi.formats import FileRecords, StreamFileFormat
 from millstream.spi.serialization import check_charset
+from millstream.types.arrow_types import load_arrow
+from millstream.types.arrow_values import bare_schema
 
 __all__ = ["StreamFormat", "TextLineFormat"]
 
@@ -50,6 +52,12 @@ class _TextLines(FileRecords):
         self._charset = charset
         self._position = position
         file.seek(position[0])
+
+    def read_columns(self, max_records: int) -> Any:
+        """Return the next lines as one column named `line`; a batch's records are the bare lines."""
+        pa = load_arrow("columns")
+        schema = bare_schema("line", pa.string())
+        return pa.record_batch([pa.array(self.read(max_records), pa.string())], schema=schema)
 
     def read(self, max_records: int) -> list[Any]:
         lines = list(islice(self._file, max_records))

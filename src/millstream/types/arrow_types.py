@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from millstream.base.errors import ConfigurationError
 from millstream.types import datatypes as types
 
-__all__ = ["arrow_type", "load_arrow", "load_parquet"]
+__all__ = ["Form", "arrow_type", "load_arrow", "load_parquet"]
 
 
 def load_arrow(what: str) -> Any:
@@ -41,28 +42,42 @@ def load_parquet() -> Any:
     return pyarrow.parquet
 
 
-def arrow_type(data_type: types.DataType) -> Any:
+class Form(Enum):
+    """Whose values columns hold."""
+
+    STORED = "what files store: moments in UTC"
+    READ = "what rows hold that were read: moments without zone"
+    PARSED = (
+        "what rows hold that were read from text: as READ, and numbers of type FLOAT as precise as the text"
+    )
+
+
+def arrow_type(data_type: types.DataType, form: Form = Form.STORED) -> Any:
     """Return the Arrow type of a SQL type.
 
     Raises:
         ConfigurationError: If there is none.
     """
     pa = load_arrow("columns")
+
+    def inner(part: types.DataType) -> Any:
+        return arrow_type(part, form)
+
     if isinstance(data_type, types.ArrayType):
-        return pa.list_(arrow_type(data_type.element_type))
+        return pa.list_(inner(data_type.element_type))
     if isinstance(data_type, types.RowType):
-        return pa.struct([pa.field(field.name, arrow_type(field.data_type)) for field in data_type])
+        return pa.struct([pa.field(field.name, inner(field.data_type)) for field in data_type])
     if isinstance(data_type, types.MapType):
-        return pa.map_(arrow_type(data_type.key_type), arrow_type(data_type.value_type))
+        return pa.map_(inner(data_type.key_type), inner(data_type.value_type))
     if isinstance(data_type, types.DecimalType):
         return pa.decimal128(data_type.precision, data_type.scale)
-    make = _ARROW_TYPES.get(type(data_type))
+    make = _ARROW_TYPES[form].get(type(data_type))
     if make is None:
         raise ConfigurationError(f"type {data_type} has no Arrow type")
     return getattr(pa, make[0])(*make[1:])
 
 
-_ARROW_TYPES: dict[type[types.DataType], tuple[str, ...]] = {
+_STORED: dict[type[types.DataType], tuple[str, ...]] = {
     types.VarCharType: ("string",),
     types.CharType: ("string",),
     types.VarBinaryType: ("binary",),
@@ -78,4 +93,11 @@ _ARROW_TYPES: dict[type[types.DataType], tuple[str, ...]] = {
     types.TimeType: ("time64", "us"),
     types.TimestampType: ("timestamp", "us"),
     types.LocalZonedTimestampType: ("timestamp", "us", "UTC"),
+}
+
+_READ = {**_STORED, types.LocalZonedTimestampType: ("timestamp", "us")}
+_ARROW_TYPES = {
+    Form.STORED: _STORED,
+    Form.READ: _READ,
+    Form.PARSED: {**_READ, types.FloatType: ("float64",)},
 }

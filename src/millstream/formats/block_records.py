@@ -1,0 +1,114 @@
+"""The records of one open file, decoded in blocks where that is certain to give the same as one by one.
+
+A reader may stop in the middle of a block: the position is then the block's beginning and the number of records taken
+of it. A block that is refused is tried again in smaller pieces: what is odd is in one of them, and only that is read
+record by record.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from millstream.formats.block import BlockLayout, ColumnBlock
+from millstream.formats.line_file import LineFile
+from millstream.spi.formats import Block, BlockDecoder, FileRecords
+
+__all__ = ["BlockRecords"]
+
+_SMALLEST_BLOCK_BYTES = 8 << 10
+"""So few bytes are read sooner record by record than pyarrow is set up for them."""
+
+
+class BlockRecords(FileRecords):
+    """Reads blocks ahead of a file of lines.
+
+    A position is (byte, number of lines before it), and the number of records behind that where a block was begun.
+
+    Args:
+        records: The file, at the first record.
+        layout: Names and types of the columns.
+        decoder: What decodes blocks; None to read all records one by one.
+        block_bytes: Size of a block.
+    """
+
+    def __init__(
+        self, records: LineFile, layout: BlockLayout, decoder: BlockDecoder | None, block_bytes: int
+    ) -> None:
+        self._records = records
+        self._layout = layout
+        self._decoder = decoder
+        self._most_bytes = self._block_bytes = block_bytes
+        self._one_by_one_until = 0  # byte up to which a block was refused
+        self._one_by_one_lines = sys.maxsize  # in that block
+        self._block: Block | None = None
+        self._taken = 0
+        self._block_size = (0, 0)  # bytes and lines
+
+    def seek(self, position: tuple[int, ...]) -> None:
+        """Go on at a position; called before the first record is read."""
+        byte, line, *taken = position
+        self._records.seek((byte, line))
+        self._records.skip(sum(taken))
+
+    def read(self, max_records: int) -> list[Any]:
+        """Return the next records as rows, those of one block at most."""
+        block, first, last = self._next(max_records)
+        return block.rows(first, last)
+
+    def read_columns(self, max_records: int) -> Any:
+        """Return the next records as a record batch, those of one block at most."""
+        block, first, last = self._next(max_records)
+        return block.batch(first, last)
+
+    @property
+    def position(self) -> tuple[int, ...]:
+        """Position behind the last record that was returned."""
+        return (*self._records.position, self._taken) if self._taken else self._records.position
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing follows."""
+        return self._block is None and self._records.exhausted
+
+    def close(self) -> None:
+        """Close the file."""
+        self._records.close()
+
+    def _next(self, max_records: int) -> tuple[Block, int, int]:
+        """Take the next records: of a block, from one number to another."""
+        if self._block is None and not self._next_block():
+            columns = self._records.read_columns(min(max_records, self._one_by_one_lines))
+            read = ColumnBlock(self._layout, columns or [[] for _ in self._layout.fields])
+            return read, 0, len(read)
+        block = self._block
+        assert block is not None, "there is a next block"
+        first, last = self._taken, min(self._taken + max_records, len(block))
+        self._taken = last
+        if last == len(block):
+            self._records.take(*self._block_size)
+            self._block, self._taken = None, 0
+        return block, first, last
+
+    def _next_block(self) -> bool:
+        """Decode the next block; return whether there is one, else records are to be read one by one."""
+        start = self._records.position[0]
+        decoder = self._decoder
+        if decoder is None or start < self._one_by_one_until:
+            return False
+        while True:
+            data, ends = self._records.peek(self._block_bytes)
+            piece = data[: self._block_bytes]
+            ends = ends and len(piece) == len(data)
+            size = len(piece) if ends else decoder.whole_records(piece)
+            block = decoder.decode(piece[:size]) if size >= _SMALLEST_BLOCK_BYTES else None
+            if block is not None:
+                self._block_bytes = min(self._block_bytes * 2, self._most_bytes)
+                self._block = block
+                self._block_size = (size, piece.count(b"\n", 0, size))
+                return True
+            if self._block_bytes // 4 < _SMALLEST_BLOCK_BYTES:
+                self._one_by_one_until = start + len(piece)
+                self._one_by_one_lines = piece.count(b"\n") + 1
+                return False
+            self._block_bytes //= 4

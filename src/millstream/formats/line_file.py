@@ -1,0 +1,89 @@
+"""An open file of lines: read from any position at which a record begins, with a look ahead for whole blocks."""
+
+from __future__ import annotations
+
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, BinaryIO
+
+__all__ = ["LineFile"]
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class LineFile(ABC):
+    """Reads an open file's records one by one, and lets blocks of them be looked at and taken.
+
+    Attributes:
+        position: (byte, number of lines before it) behind what was read.
+    """
+
+    position: tuple[int, int]
+
+    def __init__(self, file: BinaryIO, path: str) -> None:
+        self._file = file
+        self._path = path
+        self.seek((0, 0))
+
+    def seek(self, position: tuple[int, int]) -> None:
+        """Go on at a position; a byte order mark at the beginning is left out."""
+        self._file.seek(position[0])
+        if position[0] == 0 and self._file.peek(3)[:3] == _BOM:  # type: ignore[attr-defined]
+            self._file.seek(3)
+        self._ahead = io.BytesIO()  # read from the file, not yet taken
+        self._begin((self._file.tell(), position[1]))
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing follows."""
+        return not self._untaken and not self._file.peek(1)  # type: ignore[attr-defined]
+
+    @abstractmethod
+    def read_columns(self, max_records: int) -> list[list[Any]]:
+        """Return the values of the next records by column; no columns if there is no record.
+
+        Raises:
+            MalformedRecordError: If one of them does not parse or fit.
+        """
+
+    @abstractmethod
+    def skip(self, count: int) -> None:
+        """Leave out so many records."""
+
+    def peek(self, size: int) -> tuple[bytes, bool]:
+        """Return some `size` bytes from the position on, without taking them, and whether the file ends with them."""
+        ahead = self._ahead.read()
+        if len(ahead) < size:
+            ahead += self._file.read(size - len(ahead))
+        ends = not self._file.peek(1)  # type: ignore[attr-defined]
+        if not ends and not ahead.endswith(b"\n"):
+            ahead += self._file.readline()  # what reads record by record takes whole lines
+        self._ahead = io.BytesIO(ahead)
+        self._begin(self.position)
+        return ahead, ends
+
+    def take(self, count: int, lines: int) -> None:
+        """Take bytes and lines that `peek` returned; a record begins behind them."""
+        self._ahead.seek(count, io.SEEK_CUR)
+        self._begin((self.position[0] + count, self.position[1] + lines))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    @property
+    def _untaken(self) -> int:
+        return self._ahead.getbuffer().nbytes - self._ahead.tell()
+
+    @property
+    def _reached(self) -> int:
+        """The byte behind the lines that were taken."""
+        return self._file.tell() - self._untaken
+
+    def _lines(self) -> Iterator[bytes]:
+        return chain(self._ahead, self._file)
+
+    def _begin(self, position: tuple[int, int]) -> None:
+        self.position = position
