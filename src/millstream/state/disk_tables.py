@@ -12,10 +12,9 @@ from collections.abc import Collection, Iterator, MutableMapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from millstream.state.canonical_key import CanonicalKey
 from millstream.state.key_decoding import decode_key, encode_user_key, is_decodable
-from millstream.state.key_encoding import encode_exactly, encode_key
-from millstream.state.key_groups import key_group_of_bytes
+from millstream.state.key_encoding import encode_exactly
+from millstream.state.key_groups import key_group
 from millstream.state.kinds import NO_KEY, no_key_error
 
 if TYPE_CHECKING:
@@ -89,9 +88,7 @@ class DiskTable(ABC):
         prefix = self._prefixes.get(key)
         if prefix is None:
             encoded = encode_exactly(key)
-            # Keys that stand for themselves have the same bytes for their group.
-            of_group = encode_key(key) if type(key) is CanonicalKey else encoded
-            group = key_group_of_bytes(of_group, self.backend.max_parallelism).to_bytes(2, "big")
+            group = key_group(key, self.backend.max_parallelism).to_bytes(2, "big")
             tail = encoded + self._namespace_bytes
             if len(tail) > _LONGEST_PREFIX:
                 tail = _DIGESTED + blake2b(tail, digest_size=_DIGEST_BYTES).digest()

@@ -28,15 +28,15 @@ from millstream.common.windows import GlobalWindow, TimeWindow
 from millstream.state.canonical_key import CanonicalKey
 from millstream.types.row import Row, RowSchema
 
-__all__ = ["encode_exactly", "encode_key", "is_enum_or_type"]
+__all__ = ["EPOCH", "MICROSECOND", "encode_exactly", "encode_key", "is_enum_or_type", "time_in_microseconds"]
 
 Encoder = Callable[[Any], bytes]
 
 _END = b"\x00"
 _NAN_BITS = 0x7FF8 << 48
 _NOT_A_TIME = b"\x28"
-_EPOCH = datetime(1970, 1, 1)
-_MICROSECOND = timedelta(microseconds=1)
+EPOCH = datetime(1970, 1, 1)
+MICROSECOND = timedelta(microseconds=1)
 
 
 def encode_key(key: Any) -> bytes:
@@ -163,13 +163,18 @@ def _datetime(key: datetime) -> bytes:
         return _NOT_A_TIME
     aware = key.tzinfo is not None
     naive = key.astimezone(UTC).replace(tzinfo=None) if aware else key
-    return (b"\x43" if aware else b"\x42") + _int((naive - _EPOCH) // _MICROSECOND)
+    return (b"\x43" if aware else b"\x42") + _int((naive - EPOCH) // MICROSECOND)
+
+
+def time_in_microseconds(key: time_of_day) -> int:
+    """Return a time's microseconds since midnight, of one with a zone in UTC."""
+    offset = key.utcoffset()
+    micros = ((key.hour * 60 + key.minute) * 60 + key.second) * 1_000_000 + key.microsecond
+    return micros - (0 if offset is None else offset // MICROSECOND)
 
 
 def _time(key: time_of_day) -> bytes:
-    offset = key.utcoffset()
-    micros = ((key.hour * 60 + key.minute) * 60 + key.second) * 1_000_000 + key.microsecond
-    return b"\x41" + _int(micros - (0 if offset is None else offset // _MICROSECOND))
+    return b"\x41" + _int(time_in_microseconds(key))
 
 
 def _sequence(key: Any) -> bytes:
@@ -208,7 +213,7 @@ def _exact_datetime(key: datetime) -> bytes:
 
 
 def _exact_timedelta(key: timedelta) -> bytes:
-    return b"\x44" + _int(key // _MICROSECOND) + _nanoseconds(getattr(key, "nanoseconds", 0))
+    return b"\x44" + _int(key // MICROSECOND) + _nanoseconds(getattr(key, "nanoseconds", 0))
 
 
 def _nanoseconds(rest: int) -> bytes:

@@ -1,34 +1,19 @@
 """Which subtask owns a key: key -> key group -> subtask, as in Flink, with half-open ranges.
 
-The hash is made of the key's canonical bytes, so it is the same in every process, run and version.
+The hash (`key_hash.py`) is the same in every process, run and version, for single keys and for columns of them.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from millstream.state.key_encoding import encode_key
+from millstream.state.key_hash import key_group, key_groups_of_columns
 from millstream.state.keys import canonical_key, canonical_keys
 
-__all__ = ["KeyGroupMemo", "key_group", "key_group_of_bytes", "key_group_range", "subtask_of"]
+__all__ = ["KeyGroupMemo", "key_group", "key_group_range", "key_groups_of_columns", "subtask_of"]
 
 _MEMO_LIMIT = 1_000_000
-
-
-def key_group(key: Any, max_parallelism: int) -> int:
-    """Return the key's group, in `[0, max_parallelism)`.
-
-    >>> key_group("AA", 128) == key_group("A" + "A", 128)
-    True
-    """
-    return key_group_of_bytes(encode_key(key), max_parallelism)
-
-
-def key_group_of_bytes(encoded: bytes, max_parallelism: int) -> int:
-    """Return the group of a key that is encoded already, in `[0, max_parallelism)`."""
-    return ((zlib.crc32(encoded) * 0x9E3779B1 & 0xFFFFFFFF) >> 8) % max_parallelism
 
 
 def subtask_of(group: int, max_parallelism: int, parallelism: int) -> int:
