@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+import remote_files
 from recovery_programs import tumbling
 from recovery_support import SAME, difference, resume, run, run_to_savepoint
 from storage_programs import (
@@ -208,3 +209,9 @@ def test_a_savepoint_is_restored_at_another_parallelism_and_removed(server, root
     assert difference(first + resume(path, tumbling, parallelism=3), WANTED) == SAME
     discard(find_saved(path))
     assert raw_paths(server, root) == []
+
+
+def test_sinks_and_sources_reach_hdfs(server, root):
+    remote_files.write(f"{root}/out", {})
+    assert remote_files.read(f"{root}/out", {}) == remote_files.WANTED
+    assert not [path for path in raw_paths(server, root) if "inprogress" in path or "probe" in path]

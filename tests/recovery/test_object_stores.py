@@ -16,6 +16,7 @@ from collections import Counter
 from contextlib import suppress
 
 import pytest
+import remote_files
 from recovery_programs import tumbling
 from recovery_support import FAULTS, SAME, difference, multiset, resume, run, run_to_savepoint, running
 from recovery_support import new_environment as environment_with_faults
@@ -31,7 +32,12 @@ from storage_programs import (
 )
 from storage_servers import S3Server, secrets_in
 
-from millstream.base.errors import CheckpointDamagedError, CheckpointStorageError, JobExecutionError
+from millstream.base.errors import (
+    CheckpointDamagedError,
+    CheckpointStorageError,
+    JobExecutionError,
+    SourceError,
+)
 from millstream.common import Configuration
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from millstream.datastream.state import ValueStateDescriptor
@@ -486,3 +492,42 @@ def test_slots_of_spark_are_told_how_to_reach_s3(server, root, new_environment, 
     assert {key: max(count for other, count in found if other == key) for key in range(7)} == dict.fromkeys(
         range(7), 100
     )
+
+
+# Files that jobs read and write
+
+
+def without_aws(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in server.environment:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_sinks_and_sources_reach_s3_by_the_options_of_checkpoints(server, root, scheme, monkeypatch):
+    without_aws(server, monkeypatch)
+    location = root.replace("s3:", f"{scheme}:") + "/out"
+    remote_files.write(location, server.options)
+    assert remote_files.read(location, server.options) == remote_files.WANTED
+    assert not [key for key in keys_below(server, root) if "inprogress" in key or "probe" in key]
+
+
+def test_sinks_and_sources_take_credentials_from_the_location_and_keep_them_to_themselves(
+    server, root, monkeypatch, capfd
+):
+    without_aws(server, monkeypatch)
+    secret = server.secret_key.replace("/", "%2F").replace("+", "%2B")
+    location = f"{root}/out".replace("s3://", f"s3://{server.access_key}:{secret}@")
+    location += f"?scheme=http&endpoint_override=127.0.0.1:{server.port}"
+    remote_files.write(location, {"execution.checkpointing.dir": root, **server.options})
+    assert remote_files.read(location, {}) == remote_files.WANTED
+    with pytest.raises(SourceError) as failed:
+        remote_files.read(location.replace("/out", "/nothing"), {})
+    assert "nothing" in str(failed.value)
+    assert not secrets_in(str(failed.value) + "".join(capfd.readouterr()))
+
+
+@pytest.mark.spark
+def test_slots_of_spark_read_and_write_files_in_s3(server, root, monkeypatch):
+    without_aws(server, monkeypatch)
+    remote_files.write(f"{root}/out", server.options, "local[2]")
+    assert remote_files.read(f"{root}/out", server.options, "local[2]") == remote_files.WANTED

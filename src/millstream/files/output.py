@@ -23,9 +23,10 @@ from typing import Any, BinaryIO, cast
 from millstream.base.errors import SinkError
 from millstream.base.ids import new_id
 from millstream.files.durable import make_directories, sync_directory
-from millstream.files.paths import arrow_fs, local_path
+from millstream.files.paths import local_path
+from millstream.files.remote import arrow_fs, open_remote, without_parameters
 
-__all__ = ["OutputFiles", "open_output", "resolve_uri"]
+__all__ = ["OutputFiles", "open_output"]
 
 _COPY_BYTES = 1 << 20
 
@@ -209,7 +210,7 @@ class _ArrowOutput(OutputFiles):
     def __init__(self, uri: str) -> None:
         self._uri = uri
         self._opened: tuple[Any, str] | None = None
-        self.base = uri.rstrip("/")
+        self.base = without_parameters(uri)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_uri": self._uri, "_opened": None, "base": self.base}
@@ -218,10 +219,10 @@ class _ArrowOutput(OutputFiles):
         """Return the file system, and a path as it wants it."""
         if self._opened is None:
             try:
-                self._opened = resolve_uri(self._uri)
+                self._opened = open_remote(self._uri)
             except (OSError, ValueError) as error:
                 raise SinkError(
-                    f"file sink cannot write to {self._uri!r}",
+                    f"file sink cannot write to {self.base!r}",
                     detail=str(error),
                     hint="Give a directory, or a URI that pyarrow.fs.FileSystem.from_uri understands.",
                 ) from error
@@ -275,9 +276,3 @@ class _ArrowOutput(OutputFiles):
         for info in file_system.get_file_info(selector):
             if info.is_file and info.base_name.startswith("."):
                 yield self.join(info.path[len(root) :].lstrip("/"))
-
-
-def resolve_uri(uri: str) -> tuple[Any, str]:
-    """Return pyarrow's file system for a URI, and the path within it."""
-    file_system, path = arrow_fs().FileSystem.from_uri(uri)
-    return file_system, path

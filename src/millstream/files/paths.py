@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
-from millstream.base.errors import ConfigurationError, SourceError
+from millstream.base.errors import SourceError
+from millstream.files.remote import arrow_fs, open_remote, without_parameters
 
 __all__ = ["FoundFile", "list_files", "local_path", "open_file"]
 
@@ -96,7 +97,7 @@ def _list_directory(directory: str) -> list[FoundFile]:
 def _list_remote(uri: str) -> list[FoundFile]:
     fs = arrow_fs()
     try:
-        file_system, root = fs.FileSystem.from_uri(uri)
+        file_system, root = open_remote(uri)
         info = file_system.get_file_info(root)
         if info.type == fs.FileType.NotFound:
             raise _missing(uri, None)
@@ -107,11 +108,11 @@ def _list_remote(uri: str) -> list[FoundFile]:
         if isinstance(error, SourceError):
             raise
         raise _missing(uri, error) from error
-    prefix = uri[: uri.rstrip("/").rindex(root.rstrip("/"))] if root.rstrip("/") in uri else ""
+    place, root = without_parameters(uri), root.rstrip("/")
     return [
-        FoundFile(prefix + entry.path, entry.size or 0, entry.mtime_ns or 0)
+        FoundFile(place + entry.path[len(root) :], entry.size or 0, entry.mtime_ns or 0)
         for entry in entries
-        if entry.type == fs.FileType.File and not _hidden(entry.path[len(root.rstrip("/")) :])
+        if entry.type == fs.FileType.File and not _hidden(entry.path[len(root) :])
     ]
 
 
@@ -120,24 +121,14 @@ def _hidden(path: str) -> bool:
 
 
 def _open_remote(uri: str) -> BinaryIO:
-    file_system, path = arrow_fs().FileSystem.from_uri(uri)
+    file_system, path = open_remote(uri)
     return cast(BinaryIO, io.BufferedReader(file_system.open_input_file(path), _BUFFER_BYTES))
 
 
-def arrow_fs() -> Any:
-    try:
-        from pyarrow import fs  # optional: the extra `parquet`
-    except ImportError as error:
-        raise ConfigurationError(
-            "files that are not local need the package pyarrow, which is not installed",
-            hint='Install the extra: pip install "millstream[parquet]".',
-        ) from error
-    return fs
-
-
 def _missing(path: str, error: Exception | None) -> SourceError:
+    shown = without_parameters(path) if local_path(path) is None else path
     return SourceError(
-        f"no file or directory {path!r} can be read",
+        f"no file or directory {shown!r} can be read",
         detail=None if error is None else str(error),
         hint="Check the path; every machine that runs the job must see it under this name.",
     )

@@ -8,14 +8,12 @@ listings do not show and which goes with the directory.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from importlib import metadata
 from typing import Any, Final
-from urllib.parse import urlsplit
 
-from millstream.base.errors import CheckpointStorageError, ConfigurationError
+from millstream.base.errors import CheckpointStorageError
 from millstream.base.ids import new_id
 from millstream.files.file_systems import Location, S3Settings
+from millstream.files.remote import check_pyarrow, from_uri, s3
 from millstream.files.store import FileStore
 
 __all__ = ["ArrowStore", "S3Store"]
@@ -35,7 +33,7 @@ class ArrowStore(FileStore):
     """
 
     def __init__(self, location: str) -> None:
-        _check_pyarrow("parquet", 15)
+        check_pyarrow("parquet", 15)
         self.location = location
 
     def _open(self) -> tuple[Any, str]:
@@ -45,7 +43,7 @@ class ArrowStore(FileStore):
             CheckpointStorageError: If there is no such file system.
         """
         try:
-            file_system, root = _from_uri(self.location)
+            file_system, root = from_uri(self.location)
         except (ValueError, OSError) as error:
             raise CheckpointStorageError(
                 f'the location "{self.location}" cannot be used: {error}',
@@ -126,7 +124,7 @@ class S3Store(ArrowStore):
     """
 
     def __init__(self, place: Location, settings: S3Settings) -> None:
-        _check_pyarrow("s3", 21)
+        check_pyarrow("s3", 21)
         self.location = str(place)
         self._bucket = place.authority
         self._root = f"{place.authority}{place.path}"
@@ -134,14 +132,14 @@ class S3Store(ArrowStore):
 
     def _open(self) -> tuple[Any, str]:
         try:
-            return _s3_file_system(self._settings, self._bucket), self._root
+            return s3(self._settings, self._bucket), self._root
         except OSError as error:
             raise self._failed("opened", "", error) from error
 
     def _put(self, path: str, data: bytes) -> None:
         # A large file is announced first: pyarrow, once it has failed to do so later, might send an empty one.
         in_one = len(data) <= _ONE_REQUEST_BYTES
-        file_system = _s3_file_system(self._settings, self._bucket, in_one=in_one)
+        file_system = s3(self._settings, self._bucket, in_one=in_one)
         _write(file_system, f"{self._root}/{path}", data)
 
     def _get(self, path: str) -> bytes:
@@ -210,26 +208,6 @@ def _is_bid_for(name: str, other: str) -> bool:
     return other.startswith(f"{name}.") and other.endswith(_BID)
 
 
-def _check_pyarrow(extra: str, least: int) -> None:
-    try:
-        found = metadata.version("pyarrow")
-    except metadata.PackageNotFoundError:
-        found = ""
-    if not found or int(found.partition(".")[0]) < least:
-        raise ConfigurationError(
-            "storage that is not a local directory needs the package pyarrow, "
-            + (f"version {least} or newer; {found} is installed" if found else "which is not installed"),
-            hint=f'Install the extra, where the driver runs and for the slots: pip install "millstream[{extra}]".',
-        )
-
-
-@lru_cache(maxsize=32)
-def _from_uri(uri: str) -> Any:
-    from pyarrow import fs  # slow to import, and optional
-
-    return fs.FileSystem.from_uri(uri)
-
-
 def _write(file_system: Any, target: str, data: bytes) -> None:
     """Write a file; what fails publishes nothing."""
     stream = file_system.open_output_stream(target)
@@ -239,35 +217,3 @@ def _write(file_system: Any, target: str, data: bytes) -> None:
     finally:
         # What could not be closed is closed once more when it goes: that is to be now, not when the error is forgotten.
         del stream
-
-
-@lru_cache(maxsize=32)
-def _s3_file_system(settings: S3Settings, bucket: str, *, in_one: bool = True) -> Any:
-    """Return the file system; kept, with its connections, for all stores of this process.
-
-    Args:
-        settings: How to reach it.
-        bucket: Whose region is looked up if it is not known.
-        in_one: Whether what is written is sent with one request, not with three.
-    """
-    from pyarrow import fs  # slow to import, and optional
-
-    endpoint, scheme, region = settings.endpoint, "https", settings.region
-    if endpoint is not None and "://" in endpoint:
-        parts = urlsplit(endpoint)
-        endpoint, scheme = f"{parts.netloc}{parts.path.rstrip('/')}", parts.scheme
-    if region is None:
-        region = "us-east-1" if endpoint is not None else fs.resolve_s3_region(bucket)
-    return fs.S3FileSystem(
-        access_key=settings.access_key,
-        secret_key=settings.secret_key,
-        session_token=settings.session_token,
-        region=region,
-        scheme=scheme,
-        endpoint_override=endpoint,
-        force_virtual_addressing=endpoint is not None and settings.path_style is False,
-        connect_timeout=(settings.connection_timeout_ms or 0) / 1000,
-        request_timeout=(settings.socket_timeout_ms or 0) / 1000,
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=(settings.max_retries or 0) + 1),
-        allow_delayed_open=in_one,
-    )

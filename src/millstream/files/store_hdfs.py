@@ -6,7 +6,6 @@ leave none; HDFS itself can rename over a file in one step, and hdfs-native has 
 
 from __future__ import annotations
 
-import importlib.util
 import posixpath
 import re
 from collections.abc import Callable
@@ -20,18 +19,12 @@ from millstream.base.errors import CheckpointStorageError, ConfigurationError
 from millstream.base.ids import new_id
 from millstream.config.options_file_systems import HADOOP_PREFIX, HDFS_TIMEOUT
 from millstream.files.file_systems import FileSystemSettings, Location
+from millstream.files.remote import check_hdfs, hadoop_of
 from millstream.files.store import STAGED, FileStore
 
 __all__ = ["HdfsStore"]
 
 _CHUNK_BYTES: Final = 4 << 20
-_PATIENCE: Final = {
-    "dfs.client.failover.max.attempts": "3",
-    "dfs.client.failover.sleep.base.millis": "200",
-    "dfs.client.failover.sleep.max.millis": "2000",
-}
-"""Hadoop's own are made for hours of waiting; what fails here is tried again with the next checkpoint."""
-
 Result = TypeVar("Result")
 
 
@@ -47,11 +40,7 @@ class HdfsStore(FileStore):
     """
 
     def __init__(self, place: Location, settings: FileSystemSettings) -> None:
-        if importlib.util.find_spec("hdfs_native") is None:
-            raise ConfigurationError(
-                "storage in HDFS needs the package hdfs-native, which is not installed",
-                hint='Install the extra, where the driver runs and for the slots: pip install "millstream[hdfs]".',
-            )
+        check_hdfs()
         if "@" in place.authority:
             raise ConfigurationError(
                 f'location "{place}" names a user', hint="Set HADOOP_USER_NAME, or use Kerberos."
@@ -59,7 +48,7 @@ class HdfsStore(FileStore):
         self.location = str(place)
         self._server = f"{place.scheme}://{place.authority}" if place.authority else ""
         self._root = place.path or "/"
-        self._hadoop = tuple(sorted((_PATIENCE | dict(settings.hadoop)).items()))
+        self._hadoop = hadoop_of(settings)
         self._timeout_s = settings.hdfs_timeout_ms / 1000
 
     def _put(self, path: str, data: bytes) -> None:

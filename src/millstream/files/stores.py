@@ -4,9 +4,9 @@ A file is there completely or not at all: local files and those of HDFS are writ
 and renamed; object stores make an object visible when its upload ends. Each carries size and checksum in whatever
 refers to it (`FileRef`), so a file that is missing, cut or altered is recognised when it is read::
 
-    open_store ─► storage_local    a path, file://
-              ─► storage_arrow    s3://, s3a:// and whatever else pyarrow has a file system for
-              ─► storage_hdfs     hdfs://, viewfs://
+    open_store ─► store_local    a path, file://
+              ─► store_arrow    s3://, s3a:// and whatever else pyarrow has a file system for
+              ─► store_hdfs     hdfs://, viewfs://
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 
 from millstream.config.configuration import Configuration
 from millstream.files.file_systems import LOCATION_OPTIONS, current, parse_location
+from millstream.files.remote import HDFS_SCHEMES, S3_SCHEMES
 from millstream.files.store import FileRef, FileStore, StoredFile, checksum
 from millstream.files.store_arrow import ArrowStore, S3Store
 from millstream.files.store_hdfs import HdfsStore
@@ -26,7 +27,7 @@ __all__ = ["FileRef", "FileStore", "StoredFile", "check_locations", "checksum", 
 def open_store(location: str) -> FileStore:
     """Return the store at a path or URI; nothing is asked of a server yet.
 
-    How to reach servers is taken from `common.file_systems` at this moment: the store may be used from any thread.
+    How to reach servers is taken from `files.file_systems` at this moment: the store may be used from any thread.
 
     Args:
         location: A path, `file://`, `s3://`, `s3a://`, `hdfs://`, `viewfs://`, or whatever else pyarrow knows.
@@ -38,9 +39,9 @@ def open_store(location: str) -> FileStore:
     if not re.match(r"[a-zA-Z0-9+]+://", local):
         return LocalStore(local, current().trust)
     place = parse_location(location)
-    if place.scheme in ("s3", "s3a"):
+    if place.scheme in S3_SCHEMES:
         return S3Store(place, current().s3_for(place.authority))
-    if place.scheme in ("hdfs", "viewfs"):
+    if place.scheme in HDFS_SCHEMES:
         return HdfsStore(place, current())
     return ArrowStore(location.rstrip("/"))
 

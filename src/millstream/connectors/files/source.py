@@ -12,7 +12,8 @@ from millstream.connectors.files.providers import (
     FileSplitAssignerProvider,
     check_provider,
 )
-from millstream.files.paths import open_file
+from millstream.files.paths import local_path, open_file
+from millstream.files.remote import without_parameters
 from millstream.operators.weight import estimate_bytes
 from millstream.spi.formats import BulkFormat, FileFormat, FileRecords, StreamFileFormat
 from millstream.spi.source import (
@@ -80,6 +81,9 @@ class FileSource(Source):
 
     def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
         """Make the reader of one subtask."""
+        for path in self._paths:
+            if local_path(path) is None:
+                without_parameters(path)  # files are named without them
         return _FileReader(self._format)
 
 

@@ -29,7 +29,7 @@ def store(tmp_path, monkeypatch):
     (root / "bucket").mkdir()
     file_system = pyarrow.fs.SubTreeFileSystem(str(root), pyarrow.fs.LocalFileSystem())
     monkeypatch.setattr(
-        output, "resolve_uri", lambda uri: (file_system, uri.removeprefix("store://").rstrip("/"))
+        output, "open_remote", lambda uri: (file_system, uri.removeprefix("store://").rstrip("/"))
     )
     return root / "bucket" / "out"
 

@@ -1,0 +1,171 @@
+"""File systems of other machines, as pyarrow's: one way to open them for sources, sinks and checkpoints.
+
+How to reach them is said in one place (`file_systems`), whatever is kept there::
+
+    s3://  s3a://        pyarrow, with the options `s3.…`
+    hdfs://  viewfs://   hdfs-native, with Hadoop's configuration: no JVM
+    others               whatever pyarrow has a file system for
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import metadata
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import urlsplit
+
+from millstream.base.errors import ConfigurationError
+from millstream.files.file_systems import FileSystemSettings, S3Settings, current, parse_location
+
+__all__ = [
+    "HDFS_SCHEMES",
+    "S3_SCHEMES",
+    "arrow_fs",
+    "check_hdfs",
+    "check_pyarrow",
+    "from_uri",
+    "hadoop_of",
+    "open_remote",
+    "s3",
+    "without_parameters",
+]
+
+S3_SCHEMES = ("s3", "s3a")
+HDFS_SCHEMES = ("hdfs", "viewfs")
+
+
+def open_remote(location: str) -> tuple[Any, str]:
+    """Return pyarrow's file system for a URI, and the path within it; both are kept for the next who asks.
+
+    Raises:
+        ConfigurationError: If a package is not installed, or the URI cannot be understood.
+        OSError, ValueError: If there is no file system for the URI.
+    """
+    place = parse_location(location)
+    if place.scheme in S3_SCHEMES:
+        check_pyarrow("s3", 21)
+        return s3(current().s3_for(place.authority), place.authority), f"{place.authority}{place.path}"
+    if place.scheme in HDFS_SCHEMES:
+        check_hdfs()
+        return _hdfs(place.scheme, place.authority, hadoop_of(current())), place.path or "/"
+    file_system, path = from_uri(location)
+    return file_system, path
+
+
+def without_parameters(location: str) -> str:
+    """Return a URI as it may be shown and stored; what its parameters say is kept for its bucket in this process.
+
+    Raises:
+        ConfigurationError: If the URI cannot be understood.
+    """
+    place = parse_location(location)
+    return str(place) if place.scheme in S3_SCHEMES else location.rstrip("/")
+
+
+def arrow_fs() -> Any:
+    """Return `pyarrow.fs`.
+
+    Raises:
+        ConfigurationError: If pyarrow is not installed.
+    """
+    check_pyarrow("parquet", 15)
+    from pyarrow import fs  # slow to import, and optional
+
+    return fs
+
+
+def check_pyarrow(extra: str, least: int) -> None:
+    """Check that pyarrow is there.
+
+    Args:
+        extra: What to install if it is not.
+        least: Its first version that will do.
+
+    Raises:
+        ConfigurationError: If it is not there, or too old.
+    """
+    try:
+        found = metadata.version("pyarrow")
+    except metadata.PackageNotFoundError:
+        found = ""
+    if not found or int(found.partition(".")[0]) < least:
+        raise ConfigurationError(
+            "storage that is not a local directory needs the package pyarrow, "
+            + (f"version {least} or newer; {found} is installed" if found else "which is not installed"),
+            hint=f'Install the extra, where the driver runs and for the slots: pip install "millstream[{extra}]".',
+        )
+
+
+def check_hdfs() -> None:
+    """Check that the client for HDFS is there.
+
+    Raises:
+        ConfigurationError: If it is not.
+    """
+    if find_spec("hdfs_native") is None:
+        raise ConfigurationError(
+            "storage in HDFS needs the package hdfs-native, which is not installed",
+            hint='Install the extra, where the driver runs and for the slots: pip install "millstream[hdfs]".',
+        )
+
+
+@lru_cache(maxsize=32)
+def from_uri(uri: str) -> Any:
+    """Return what pyarrow makes of a URI: file system and path."""
+    return arrow_fs().FileSystem.from_uri(uri)
+
+
+@lru_cache(maxsize=32)
+def s3(settings: S3Settings, bucket: str, *, in_one: bool = True) -> Any:
+    """Return the file system; kept, with its connections, for all of this process.
+
+    Args:
+        settings: How to reach it.
+        bucket: Whose region is looked up if it is not known.
+        in_one: Whether what is written is sent with one request, not with three.
+    """
+    fs = arrow_fs()
+    endpoint, scheme, region = settings.endpoint, "https", settings.region
+    if endpoint is not None and "://" in endpoint:
+        parts = urlsplit(endpoint)
+        endpoint, scheme = f"{parts.netloc}{parts.path.rstrip('/')}", parts.scheme
+    if region is None:
+        region = "us-east-1" if endpoint is not None else fs.resolve_s3_region(bucket)
+    return fs.S3FileSystem(
+        access_key=settings.access_key,
+        secret_key=settings.secret_key,
+        session_token=settings.session_token,
+        region=region,
+        scheme=scheme,
+        endpoint_override=endpoint,
+        force_virtual_addressing=endpoint is not None and settings.path_style is False,
+        connect_timeout=(settings.connection_timeout_ms or 0) / 1000,
+        request_timeout=(settings.socket_timeout_ms or 0) / 1000,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=(settings.max_retries or 0) + 1),
+        allow_delayed_open=in_one,
+    )
+
+
+_PATIENCE = {
+    "dfs.client.failover.max.attempts": "3",
+    "dfs.client.failover.sleep.base.millis": "200",
+    "dfs.client.failover.sleep.max.millis": "2000",
+}
+"""Hadoop's own are made for hours of waiting; a job that fails is started again, a checkpoint comes again."""
+
+
+def hadoop_of(settings: FileSystemSettings) -> tuple[tuple[str, str], ...]:
+    """Return Hadoop's configuration for a client."""
+    return tuple(sorted((_PATIENCE | dict(settings.hadoop)).items()))
+
+
+@lru_cache(maxsize=8)
+def _hdfs(scheme: str, authority: str, hadoop: tuple[tuple[str, str], ...]) -> Any:
+    from hdfs_native import fsspec  # optional
+
+    kinds = {"hdfs": fsspec.HdfsFileSystem, "viewfs": fsspec.ViewfsFileSystem}
+    host, _, port = authority.partition(":")
+    file_system = kinds[scheme](host or None, int(port) if port else None, **dict(hadoop))
+    fs = arrow_fs()
+    return fs.PyFileSystem(fs.FSSpecHandler(file_system))
