@@ -9,9 +9,9 @@ How to reach them is said in one place (`file_systems`), whatever is kept there:
 
 from __future__ import annotations
 
+import importlib.util
 from functools import lru_cache
 from importlib import metadata
-from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -103,7 +103,7 @@ def check_hdfs() -> None:
     Raises:
         ConfigurationError: If it is not.
     """
-    if find_spec("hdfs_native") is None:
+    if importlib.util.find_spec("hdfs_native") is None:
         raise ConfigurationError(
             "storage in HDFS needs the package hdfs-native, which is not installed",
             hint='Install the extra, where the driver runs and for the slots: pip install "millstream[hdfs]".',
