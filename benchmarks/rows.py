@@ -128,7 +128,7 @@ def _measures(form: str) -> dict[str, Measure]:
     from millstream.operators.values import copy_of
     from millstream.runtime.program.main_classes import dump_with_main_classes, load_state
     from millstream.runtime.protocol.blocks import decode_elements, encode_elements
-    from millstream.spi.batch import Batch
+    from millstream.spi.batch import Rows
 
     plain, named = form == "tuple", form == "named"
     names = Person._fields
@@ -162,8 +162,8 @@ def _measures(form: str) -> dict[str, Measure]:
         "equal": _statement("r == s", **gets),
         "dumps": _batch(lambda rows: pickle.dumps(rows, 5), batch),
         "loads": _batch(pickle.loads, pickle.dumps(batch, 5)),
-        "encode": _batch(encode_elements, [Batch(batch)]),
-        "decode": _batch(decode_elements, encode_elements([Batch(batch)])),
+        "encode": _batch(encode_elements, [Rows(batch)]),
+        "decode": _batch(decode_elements, encode_elements([Rows(batch)])),
         "save": _batch(dump_with_main_classes, batch),
         "restore": _batch(load_state, dump_with_main_classes(batch)),
         "columns": _batch(_from_columns(form), lists),

@@ -24,6 +24,7 @@ from millstream.common.functions import KeyedProcessFunction
 from millstream.common.state import ValueStateDescriptor
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output
 from millstream.operators.process import KeyedProcessSpec
+from millstream.spi.batch import Rows
 from millstream.state.backends import KeyedStateSettings
 
 RESULTS = Path(__file__).parent / "results" / "state_on_disk.md"
@@ -32,7 +33,7 @@ PROCESSES = 2
 
 
 class Discard(Output):
-    def emit(self, values, timestamps):
+    def emit(self, *batch):
         pass
 
     emit_side = emit_watermark = emit_status = emit
@@ -113,7 +114,7 @@ def run(case: Case, index: int, directory: str, start, results) -> None:
         spent = 0.0
         for number, batch in enumerate(batches):
             began = time.perf_counter()
-            operator.process_batch(batch, None)
+            operator.process(Rows(batch))
             if number % 100 == 99:
                 operator.end_epoch(OperatorReport(), checkpoint=False)
                 state.end_epoch(checkpoint=False)

@@ -15,8 +15,8 @@ from millstream.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from millstream.operators.base import Output
 from millstream.runtime.task.outputs import ChainOutput
+from millstream.spi.batch import Watermark
 
 LATE = OutputTag("late")
 
@@ -92,6 +92,14 @@ def run(environment, records, parallelism):
         return sorted(results, key=repr)
 
 
+def emit_in_pieces(output, batch, emit=ChainOutput.emit):
+    for piece in batch.pieces():
+        if isinstance(piece, Watermark):
+            output.emit_watermark(piece.timestamp_ms)
+        else:
+            emit(output, piece)
+
+
 RECORDS = st.lists(
     st.tuples(st.sampled_from("abcd"), st.integers(0, 300), st.integers(0, 9)), min_size=1, max_size=60
 )
@@ -105,9 +113,9 @@ def test_results_are_the_same_as_of_batches_cut_at_each_watermark(
 ):
     records = sorted(records, key=lambda record: record[1] + 9 * record[2])
     outputs = []
-    for emit_marked in (ChainOutput.emit_marked, Output.emit_marked):
+    for emit in (ChainOutput.emit, emit_in_pieces):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ChainOutput, "emit_marked", emit_marked)
+            patch.setattr(ChainOutput, "emit", emit)
             options = {"millstream.epoch.fixed-records": epoch_records}
             environment = new_environment("local", parallelism, options)
             outputs.append(run(environment, records, min(readers, parallelism)))

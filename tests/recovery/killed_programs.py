@@ -32,6 +32,7 @@ from millstream.datastream.connectors.file_system import FileSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.functions import SourceFunction
 from millstream.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from millstream.spi.batch import Rows
 
 COUNT = 600
 
@@ -167,7 +168,7 @@ class FolderReader(SourceReader):
             while len(numbers) < split_range.max_records and (line := file.readline()) != "\n":
                 numbers.append(int(line))
             position, finished = file.tell(), line == "\n"
-        emit(numbers, None)
+        emit(Rows(numbers))
         return RangeEnd(split_range.split_id, position, finished, len(numbers))
 
 

@@ -21,6 +21,7 @@ from millstream.connectors.receive_log import ReceiveLog, check_log, read_log
 from millstream.files import output
 from millstream.files import store_local as storage_local
 from millstream.files.store_local import LocalStore
+from millstream.spi.batch import Rows
 from millstream.spi.serialization import Encoder
 from millstream.spi.sink import WriterContext
 from millstream.verify.compare import compare
@@ -160,7 +161,7 @@ def test_a_file_in_a_directory_that_another_subtask_made_and_did_not_sync_is_the
     sink.check()
     other, writer = (sink.build_writer(WriterContext("job", "sink", index, 2, 0)) for index in (0, 1))
     for each in (other, writer):
-        each.write(["a"], None, watermark_ms=0, now_ms=0)
+        each.write(Rows(["a"]), watermark_ms=0, now_ms=0)
     committables = writer.prepare_commit(now_ms=0, checkpoint=False, end_of_input=True)
     sink.build_committer().commit(committables)
     lose(disk)

@@ -18,6 +18,7 @@ from millstream.base.errors import NotSerializableError, SinkError, SourceError
 from millstream.base.pickling import dump_lasting
 from millstream.files.file_systems import current
 from millstream.files.private_files import create_own, open_own
+from millstream.spi.batch import Rows
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.spi.source import (
     Boundedness,
@@ -67,10 +68,9 @@ class _CacheWriter(SinkWriter):
         self._path = path
         self._file: BinaryIO | None = None
 
-    def write(
-        self, values: list[Any], timestamps: list[int] | None, *, watermark_ms: int, now_ms: int
-    ) -> None:
+    def write(self, batch: Rows, *, watermark_ms: int, now_ms: int) -> None:
         """Append a batch."""
+        values, timestamps = batch.values, batch.timestamps
         if self._file is None:
             self._file = create_own(self._path)
         self._file.write(_pickle((values, timestamps)))
@@ -186,7 +186,7 @@ class _CacheReader(SourceReader):
             while file.tell() < size and records < split_range.max_records:
                 values, timestamps = pickle.load(file)
                 records += len(values)
-                if not emit(values, timestamps):
+                if not emit(Rows(values, timestamps)):
                     break
             position = file.tell()
         return RangeEnd(split_range.split_id, position, position >= size, records)

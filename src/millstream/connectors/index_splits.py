@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from millstream.base.time import MAX_TIMESTAMP
+from millstream.spi.batch import Rows
 from millstream.spi.source import (
     EmitBatch,
     PlanRequest,
@@ -213,6 +214,6 @@ class IndexReader(SourceReader):
         position = start
         while position < stop:
             first, position = position, min(position + BATCH_RECORDS, stop)
-            if not emit(self._values(indices[first:position]), None):
+            if not emit(Rows(self._values(indices[first:position]))):
                 break
         return RangeEnd(split_range.split_id, position, position >= length(indices), position - start)

@@ -46,6 +46,7 @@ from millstream.operators.checkpointed import initialize_checkpointed
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.source_function import SourceEvents
 from millstream.operators.values import copy_of
+from millstream.spi.batch import Rows
 from millstream.spi.source import (
     Boundedness,
     EmitBatch,
@@ -333,7 +334,7 @@ class SourceFunctionReader(SourceReader):
         def flush() -> None:
             nonlocal values, stamps
             if values:
-                emit(values, stamps or None)
+                emit(Rows(values, stamps or None))
                 values, stamps = [], []
 
         for (kind, value, stamp), position in received:

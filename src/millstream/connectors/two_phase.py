@@ -34,6 +34,7 @@ from millstream.base.crash_points import reach
 from millstream.base.errors import MillstreamError, SinkError, shorten
 from millstream.base.interrupts import is_interruption
 from millstream.operators.user_code import attach_element
+from millstream.spi.batch import Rows
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
 __all__ = ["SinkContext", "TwoPhaseCommitSink"]
@@ -231,9 +232,8 @@ class _TransactionWriter(SinkWriter):
             if context.is_of_former(str(transaction), or_own=or_own):
                 self._sink.recover_and_abort(transaction)
 
-    def write(
-        self, values: list[Any], timestamps: list[int] | None, *, watermark_ms: int, now_ms: int
-    ) -> None:
+    def write(self, batch: Rows, *, watermark_ms: int, now_ms: int) -> None:
+        values, timestamps = batch.values, batch.timestamps
         if not values:
             return
         if self._transaction is _NONE:

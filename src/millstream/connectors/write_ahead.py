@@ -42,6 +42,7 @@ from millstream.base.pickling import dump_lasting
 from millstream.files.durable import make_directories, sync_directory, write_file
 from millstream.files.file_systems import current
 from millstream.files.private_files import create_own, open_own, private_directory, user_directory
+from millstream.spi.batch import Rows
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
 __all__ = ["CheckpointCommitter", "WriteAheadSink"]
@@ -212,9 +213,8 @@ class _WriteAheadWriter(SinkWriter):
             if name.endswith(".waiting") and self._context.is_of_former(name, or_own=or_own):
                 Path(self._directory, name).unlink(missing_ok=True)
 
-    def write(
-        self, values: list[Any], timestamps: list[int] | None, *, watermark_ms: int, now_ms: int
-    ) -> None:
+    def write(self, batch: Rows, *, watermark_ms: int, now_ms: int) -> None:
+        values = batch.values
         if not values:
             return
         data = _pickle(values)

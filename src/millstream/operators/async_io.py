@@ -34,7 +34,7 @@ from millstream.operators.async_loop import EventLoopThread
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import fit
-from millstream.spi.batch import StreamStatus
+from millstream.spi.batch import Rows, StreamStatus
 from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["AsyncWaitSpec"]
@@ -117,8 +117,9 @@ class AsyncWaitOperator(Operator):
             else:
                 self._queue.put_marker(item)
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Hand a batch to the event loop, and emit what is ready."""
+        values, timestamps = batch.values, batch.timestamps
         self._calls.check_failure()
         self._calls.submit(self._queue.put(values, timestamps))
         self._emit_ready()
@@ -226,7 +227,7 @@ class AsyncWaitOperator(Operator):
 
     def _emit(self, results: list[Any], stamps: list[int] | None) -> None:
         if results:
-            self.output.emit(fit(results, self._spec.output_type), stamps)
+            self.output.emit(Rows(fit(results, self._spec.output_type), stamps))
 
     def _emit_marker(self, marker: Marker) -> None:
         if isinstance(marker, StreamStatus):

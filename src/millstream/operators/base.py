@@ -3,7 +3,7 @@
 Declared half and running half: an `OperatorSpec` is what the graph holds and what travels to the slots; its
 `build()` makes the `Operator` that lives in a slot for the whole attempt. One thread calls an operator::
 
-    setup ─► open ─► { process_batch | process_watermark | process_marked | process_status | on_processing_time }*
+    setup ─► open ─► { process | process_watermark | process_marked | process_status | on_processing_time }*
                      end_epoch (once in each epoch, after its last element)
                      end_input (once, after the last element of all)          ─► close
 
@@ -22,8 +22,7 @@ from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.accumulators import Accumulators
 from millstream.metrics.groups import MetricGroup, MetricName, MetricValue
 from millstream.operators.budget import WorkBudget
-from millstream.operators.values import cut
-from millstream.spi.batch import Marks, StreamStatus
+from millstream.spi.batch import Rows, StreamStatus
 
 if TYPE_CHECKING:
     from millstream.operators.split_time import SplitTime
@@ -46,7 +45,7 @@ __all__ = [
 
 
 class Output(ABC):
-    """Where an operator hands its results; the lists given belong to the receiver.
+    """Where an operator hands its results; the batches given belong to the receiver.
 
     Attributes:
         records_out: Records handed on so far, to side outputs too.
@@ -55,23 +54,15 @@ class Output(ABC):
     records_out: int = 0
 
     @abstractmethod
-    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
-        """Hand on a batch; `timestamps` is parallel to `values`, or None. Empty batches are allowed."""
+    def emit(self, batch: Rows) -> None:
+        """Hand on a batch; empty ones are allowed.
 
-    def emit_marked(self, values: list[Any], timestamps: list[int] | None, marks: Marks) -> None:
-        """Hand on a batch with watermarks between its records; the last one must not be before any of them."""
-        start = 0
-        for position, watermark_ms in zip(*marks, strict=True):
-            if position > start:
-                self.emit(cut(values, start, position), timestamps and timestamps[start:position])
-                start = position
-            self.emit_watermark(watermark_ms)
-        if start < len(values):
-            self.emit(cut(values, start, len(values)), timestamps and timestamps[start:])
+        A watermark between its records counts as one that is handed on there.
+        """
 
     @abstractmethod
-    def emit_side(self, tag_id: str, values: list[Any], timestamps: list[int] | None) -> None:
-        """Hand a batch to a side output; dropped if nobody reads it."""
+    def emit_side(self, tag_id: str, batch: Rows) -> None:
+        """Hand a batch without watermarks between its records to a side output; dropped if nobody reads it."""
 
     @abstractmethod
     def emit_watermark(self, timestamp_ms: int) -> None:
@@ -214,7 +205,8 @@ class RestoreScope:
 OwnEntries = tuple[str, Any, Iterable[tuple[Any, Any]]]
 """Name, namespace, and entries by key."""
 
-BatchHandler = Callable[[list[Any], "list[int] | None"], None]
+BatchHandler = Callable[[Rows], None]
+"""Takes a batch, which is its own then."""
 
 Reach = Callable[[int], bool]
 """Has an operator's event time advance, and returns whether it has: `advance_watermark` or `reach_watermark`."""
@@ -244,12 +236,12 @@ class Operator(ABC):
         """Start: open the user's function; called once."""
 
     @abstractmethod
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
-        """Process a batch of the first input."""
+    def process(self, batch: Rows) -> None:
+        """Process a batch of the first input, without watermarks between its records."""
 
     def batch_handlers(self) -> list[BatchHandler]:
         """Return one handler for each input, in order; most operators have one input."""
-        return [self.process_batch]
+        return [self.process]
 
     def process_watermark(self, timestamp_ms: int) -> None:
         """Advance event time: fire what is due, then hand the watermark on."""
@@ -272,33 +264,31 @@ class Operator(ABC):
         self.process_watermark(timestamp_ms)
         return True
 
-    def process_marked(
-        self, values: list[Any], timestamps: list[int] | None, marks: Marks, reach: Reach
-    ) -> int | None:
+    def process_marked(self, batch: Rows, reach: Reach) -> int | None:
         """Process a batch of the only input that has watermarks between its records; here: by cutting it there.
 
         Operators that can tell which of the watermarks matter to them process it whole; what they hand on is the
         same.
 
         Args:
-            values: The records.
-            timestamps: Their timestamps, or None.
-            marks: The watermarks.
+            batch: The records, and the watermarks between them.
             reach: Advances this operator's event time.
 
         Returns:
             None if all is processed. Else the index of the watermark that is not there yet, and has to be reached
             before the records behind it, which were not touched, and the watermarks behind it are processed.
         """
-        start = 0
+        marks = batch.marks
+        assert marks is not None, "a batch without watermarks between its records"
+        whole, count, start = batch.unmarked(), len(batch), 0
         for index, (position, watermark_ms) in enumerate(zip(*marks, strict=True)):
             if position > start:
-                self.process_batch(cut(values, start, position), timestamps and timestamps[start:position])
+                self.process(whole.cut(start, position))
                 start = position
             if not reach(watermark_ms):
                 return index
-        if start < len(values):
-            self.process_batch(cut(values, start, len(values)), timestamps and timestamps[start:])
+        if start < count:
+            self.process(whole.cut(start, count))
         return None
 
     def process_status(self, status: StreamStatus) -> None:

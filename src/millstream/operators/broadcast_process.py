@@ -29,6 +29,7 @@ from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import KeyedContext, KeyedTimers, NoTimers, ProcessContext
+from millstream.spi.batch import Rows
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 from millstream.state.keys import original_key
 from millstream.types.typeinfo import TypeInformation
@@ -244,16 +245,18 @@ class BroadcastProcessOperator(Operator):
 
     def batch_handlers(self) -> list[BatchHandler]:
         """Return the handlers of the broadcast stream and the other one."""
-        return [self.process_broadcast_batch, self.process_batch]
+        return [self.process_broadcast, self.process]
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Call the function for each record that is not broadcast."""
+        values, timestamps = batch.values, batch.timestamps
         emission = Emission(self, self._output_type)
         produced = call_each(self._function.process_element, self._read_only, values, timestamps, emission)
         emit_produced(self, produced, self._output_type)
 
-    def process_broadcast_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process_broadcast(self, batch: Rows) -> None:
         """Call the function for each broadcast record."""
+        values, timestamps = batch.values, batch.timestamps
         process = self._function.process_broadcast_element
         emission = Emission(self, self._output_type)
         produced = call_each(process, self._writable, values, timestamps, emission)
@@ -279,14 +282,16 @@ class KeyedBroadcastProcessOperator(KeyedFunctionOperator):
 
     def batch_handlers(self) -> list[BatchHandler]:
         """Return the handlers of the broadcast stream and the keyed one."""
-        return [self.process_broadcast_batch, self.process_batch]
+        return [self.process_broadcast, self.process]
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Call the function for each record of the keyed stream under its key."""
+        values, timestamps = batch.values, batch.timestamps
         self._call_keyed(self._function.process_element, self._key_selector, values, timestamps)
 
-    def process_broadcast_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process_broadcast(self, batch: Rows) -> None:
         """Call the function for each broadcast record; there is no current key."""
+        values, timestamps = batch.values, batch.timestamps
         process = self._function.process_broadcast_element
         emission = Emission(self, self._output_type)
         produced = call_each(process, self._writable, values, timestamps, emission)

@@ -14,6 +14,7 @@ from millstream.operators.portions import LISTED, Pace, in_portions, is_brief
 from millstream.operators.timer_service import KeyedContext, ProcessContext
 from millstream.operators.user_code import attach_element, check_results, fit
 from millstream.operators.values import ATOMIC, protect_produced
+from millstream.spi.batch import Rows
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 from millstream.types.typeinfo import TypeInformation
 
@@ -231,7 +232,7 @@ def emit_produced(operator: Operator, produced: Produced, output_type: TypeInfor
     if tagged:
         results, timestamps = _emit_sides(operator, results, timestamps)
     if results:
-        operator.output.emit(fit(results, output_type), timestamps)
+        operator.output.emit(Rows(fit(results, output_type), timestamps))
 
 
 def emit_results(
@@ -261,6 +262,6 @@ def _emit_sides(
     for tag, (values, stamps) in sides.items():
         if tag.tag_id in operator.context.side_outputs:
             operator.output.emit_side(
-                tag.tag_id, fit(values, tag.type_info), None if timestamps is None else stamps
+                tag.tag_id, Rows(fit(values, tag.type_info), None if timestamps is None else stamps)
             )
     return main, None if timestamps is None else main_stamps

@@ -23,6 +23,7 @@ from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import NoTimers, ProcessContext
+from millstream.spi.batch import Rows
 from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["CoProcessSpec", "KeyedCoProcessSpec", "as_co_process"]
@@ -76,14 +77,16 @@ class CoProcessOperator(Operator):
 
     def batch_handlers(self) -> list[BatchHandler]:
         """Return the handlers of the first and the second stream."""
-        return [self.process_batch, self.process_second_batch]
+        return [self.process, self.process_second]
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Call the function for each record of the first stream."""
+        values, timestamps = batch.values, batch.timestamps
         self._call(self._function.process_element1, values, timestamps)
 
-    def process_second_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process_second(self, batch: Rows) -> None:
         """Call the function for each record of the second stream."""
+        values, timestamps = batch.values, batch.timestamps
         self._call(self._function.process_element2, values, timestamps)
 
     def _call(self, process: Process, values: list[Any], timestamps: list[int] | None) -> None:
@@ -106,14 +109,16 @@ class KeyedCoProcessOperator(KeyedFunctionOperator):
 
     def batch_handlers(self) -> list[BatchHandler]:
         """Return the handlers of the first and the second stream."""
-        return [self.process_batch, self.process_second_batch]
+        return [self.process, self.process_second]
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Call the function for each record of the first stream under its key."""
+        values, timestamps = batch.values, batch.timestamps
         self._call_keyed(self._function.process_element1, self._key_selector1, values, timestamps)
 
-    def process_second_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process_second(self, batch: Rows) -> None:
         """Call the function for each record of the second stream under its key."""
+        values, timestamps = batch.values, batch.timestamps
         self._call_keyed(self._function.process_element2, self._key_selector2, values, timestamps)
 
 

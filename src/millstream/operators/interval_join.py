@@ -43,6 +43,7 @@ from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
 from millstream.operators.values import all_immutable, copy_of, take_all
+from millstream.spi.batch import Rows
 from millstream.state.keyed import NO_KEY
 from millstream.state.snapshots import Entries, StateChanges
 from millstream.state.touched import TouchedKeys
@@ -214,22 +215,24 @@ class IntervalJoinOperator(Operator):
 
     def batch_handlers(self) -> list[BatchHandler]:
         """Return the handlers of the left and the right stream."""
-        return [self.process_batch, self.process_right_batch]
+        return [self.process, self.process_right]
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Join a batch of the left stream.
 
         Raises:
             JobDefinitionError: If records have no timestamps, which event time needs.
         """
+        values, timestamps = batch.values, batch.timestamps
         self._join(self._left, values, timestamps)
 
-    def process_right_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process_right(self, batch: Rows) -> None:
         """Join a batch of the right stream.
 
         Raises:
             JobDefinitionError: If records have no timestamps, which event time needs.
         """
+        values, timestamps = batch.values, batch.timestamps
         self._join(self._right, values, timestamps)
 
     def process_watermark(self, timestamp_ms: int) -> None:
@@ -361,7 +364,8 @@ class IntervalJoinOperator(Operator):
             self._late_dropped += len(late)
         else:
             self.output.emit_side(
-                side.late_tag_id, [values[place] for place in late], [timestamps[place] for place in late]
+                side.late_tag_id,
+                Rows([values[place] for place in late], [timestamps[place] for place in late]),
             )
         on_time = [place for place, stamp in enumerate(timestamps) if stamp >= watermark_ms]
         return [values[place] for place in on_time], [timestamps[place] for place in on_time]

@@ -19,7 +19,7 @@ from typing import Any
 
 from millstream.base.time import MAX_TIMESTAMP
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope
-from millstream.spi.batch import Batch
+from millstream.spi.batch import Rows
 
 __all__ = [
     "FEEDBACK_DROPPED",
@@ -61,13 +61,13 @@ class IterationHead(Operator):
     """Emits its input and what comes back."""
 
     def __init__(self) -> None:
-        self._returned: deque[Batch] = deque()
+        self._returned: deque[Rows] = deque()
         self._held = False
         self._waiting = 0
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Emit the input."""
-        self.output.emit(values, timestamps)
+        self.output.emit(batch)
 
     def process_watermark(self, timestamp_ms: int) -> None:
         """Hand a watermark on, except the final one."""
@@ -76,7 +76,7 @@ class IterationHead(Operator):
         else:
             super().process_watermark(timestamp_ms)
 
-    def accept(self, batches: list[Batch]) -> bool:
+    def accept(self, batches: list[Rows]) -> bool:
         """Take what comes back, for the next epoch; return whether there is anything."""
         self._returned.extend(batches)
         return bool(self._returned)
@@ -85,13 +85,14 @@ class IterationHead(Operator):
         """Emit what came back, as an epoch begins and as far as it goes; in the last epoch the final watermark too."""
         returned, take = self._returned, self.context.budget.take
         while returned:
-            values, timestamps, _ = returned.popleft()
-            granted = take(len(values), "returned")
-            if granted < len(values):
-                returned.appendleft(Batch(values[granted:], timestamps and timestamps[granted:]))
+            batch = returned.popleft()
+            count = len(batch)
+            granted = take(count, "returned")
+            if granted < count:
+                returned.appendleft(batch.cut(granted, count))
             if not granted:
                 break
-            self.output.emit(values[:granted], timestamps and timestamps[:granted])
+            self.output.emit(batch.cut(0, granted))
         self._waiting = sum(len(batch.values) for batch in returned)
         if self.context.time.final and self._held:
             self._held = False
@@ -114,7 +115,7 @@ class IterationHead(Operator):
         """Take over what came back."""
         returned, held = snapshot
         if scope.adopts:
-            self._returned.extend(Batch(values, timestamps) for values, timestamps in returned)
+            self._returned.extend(Rows(values, timestamps) for values, timestamps in returned)
         self._held = self._held or held
 
 
@@ -122,14 +123,14 @@ class IterationTail(Operator):
     """Keeps records until the epoch ends."""
 
     def __init__(self) -> None:
-        self._kept: list[Batch] = []
+        self._kept: list[Rows] = []
         self._dropped = 0
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Keep a batch."""
-        self._kept.append(Batch(values, timestamps))
+        self._kept.append(batch)
 
-    def take(self) -> list[Batch]:
+    def take(self) -> list[Rows]:
         """Return what is to go back, once."""
         kept, self._kept = self._kept, []
         return kept

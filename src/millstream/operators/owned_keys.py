@@ -10,6 +10,7 @@ from millstream.base.errors import StateAccessError, shorten
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.keys import key_list
 from millstream.operators.user_code import attach_element
+from millstream.spi.batch import Rows
 from millstream.state.key_groups import KeyGroupMemo
 
 __all__ = ["OwnedKeysSpec"]
@@ -40,12 +41,13 @@ class OwnedKeysOperator(Operator):
         """Prepare the memo of key -> subtask."""
         self._memo = KeyGroupMemo(self.context.max_parallelism, self.context.parallelism)
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Check a batch and hand it on.
 
         Raises:
             StateAccessError: If a key belongs to another subtask.
         """
+        values = batch.values
         own = self.context.subtask_index
         targets = key_list(self._key_selector, values, self._memo.subtasks)
         if targets.count(own) != len(targets):
@@ -58,4 +60,4 @@ class OwnedKeysOperator(Operator):
             )
             attach_element(error, values[place])
             raise error
-        self.output.emit(values, timestamps)
+        self.output.emit(batch)

@@ -17,6 +17,7 @@ from millstream.common.functions import Partitioner
 from millstream.operators.keys import key_list
 from millstream.operators.plain_functions import is_plain
 from millstream.operators.values import claim
+from millstream.spi.batch import Rows
 from millstream.state.key_groups import KeyGroupMemo
 from millstream.types.typeinfo import TypeInformation
 
@@ -33,15 +34,15 @@ __all__ = [
     "Shuffle",
 ]
 
-Parts = list[tuple[int, list[Any], "list[int] | None"]]
-"""Target subtask, values, timestamps: only targets that get something."""
+Parts = list[tuple[int, Rows]]
+"""Target subtask and its part: only targets that get something."""
 
 
 class ChannelSelector(ABC):
     """Cuts batches by target; one thread calls it."""
 
     @abstractmethod
-    def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
+    def split(self, batch: Rows) -> Parts:
         """Return the batch's parts, order kept within each."""
 
 
@@ -67,8 +68,8 @@ class _One(ChannelSelector):
     def __init__(self, target: int) -> None:
         self._target = target
 
-    def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
-        return [(self._target, values, timestamps)]
+    def split(self, batch: Rows) -> Parts:
+        return [(self._target, batch)]
 
 
 class _RoundRobin(ChannelSelector):
@@ -78,13 +79,14 @@ class _RoundRobin(ChannelSelector):
         self._targets = targets
         self._next = first % len(targets)
 
-    def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
+    def split(self, batch: Rows) -> Parts:
+        values, timestamps = batch.values, batch.timestamps
         count = len(self._targets)
         parts: Parts = []
         for offset in range(min(count, len(values))):
             target = self._targets[(self._next + offset) % count]
             stamps = None if timestamps is None else timestamps[offset::count]
-            parts.append((target, values[offset::count], stamps))
+            parts.append((target, Rows(values[offset::count], stamps)))
         self._next = (self._next + len(values)) % count
         return parts
 
@@ -95,13 +97,13 @@ def _deal(values: list[Any], timestamps: list[int] | None, targets: list[int], r
         append = [part.append for part in cut]
         for value, target in zip(values, targets, strict=True):
             append[target](value)
-        return [(target, part, None) for target, part in enumerate(cut) if part]
+        return [(target, Rows(part)) for target, part in enumerate(cut) if part]
     stamped: list[tuple[list[Any], list[int]]] = [([], []) for _ in range(receivers)]
     for value, stamp, target in zip(values, timestamps, targets, strict=True):
         part, stamps = stamped[target]
         part.append(value)
         stamps.append(stamp)
-    return [(target, part, stamps) for target, (part, stamps) in enumerate(stamped) if part]
+    return [(target, Rows(part, stamps)) for target, (part, stamps) in enumerate(stamped) if part]
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,8 @@ class _Random(ChannelSelector):
         self._receivers = receivers
         self._random = random
 
-    def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
+    def split(self, batch: Rows) -> Parts:
+        values, timestamps = batch.values, batch.timestamps
         targets = self._random.choices(range(self._receivers), k=len(values))
         return _deal(values, timestamps, targets, self._receivers)
 
@@ -198,9 +201,10 @@ class _All(ChannelSelector):
     def __init__(self, receivers: int) -> None:
         self._receivers = receivers
 
-    def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
+    def split(self, batch: Rows) -> Parts:
+        values, timestamps = batch.values, batch.timestamps
         return [
-            (target, list(values), None if timestamps is None else list(timestamps))
+            (target, Rows(list(values), None if timestamps is None else list(timestamps)))
             for target in range(self._receivers)
         ]
 
@@ -240,7 +244,8 @@ class _Keyed(ChannelSelector):
         self._memo = memo
         self._receivers = receivers
 
-    def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
+    def split(self, batch: Rows) -> Parts:
+        values, timestamps = batch.values, batch.timestamps
         targets = key_list(self._key_selector, values, self._memo.subtasks)
         if not self._plain:
             claim(values)
@@ -282,7 +287,8 @@ class _Custom(ChannelSelector):
         self._key_selector = key_selector
         self._receivers = receivers
 
-    def split(self, values: list[Any], timestamps: list[int] | None) -> Parts:
+    def split(self, batch: Rows) -> Parts:
+        values, timestamps = batch.values, batch.timestamps
         targets = [self._choose(self._key_selector(value), self._receivers) for value in values]
         claim(values)
         for target, value in zip(targets, values, strict=True):

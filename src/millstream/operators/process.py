@@ -13,6 +13,7 @@ from millstream.operators.functions_adapter import open_function
 from millstream.operators.keyed_function import KeyedFunctionOperator
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import NoTimers, ProcessContext
+from millstream.spi.batch import Rows
 from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["KeyedProcessSpec", "ProcessSpec"]
@@ -56,8 +57,9 @@ class ProcessOperator(Operator):
         self._context = ProcessContext(NoTimers(self))
         open_function(self._function, OperatorRuntimeContext(self.context))
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Call the function for each record."""
+        values, timestamps = batch.values, batch.timestamps
         emission = Emission(self, self._output_type)
         produced = call_each(self._function.process_element, self._context, values, timestamps, emission)
         emit_produced(self, produced, self._output_type)
@@ -79,6 +81,7 @@ class KeyedProcessOperator(KeyedFunctionOperator):
         super().__init__(function, output_type)
         self._key_selector = key_selector
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Call the function for each record under its key."""
+        values, timestamps = batch.values, batch.timestamps
         self._call_keyed(self._function.process_element, self._key_selector, values, timestamps)

@@ -22,6 +22,7 @@ from millstream.operators.plain_functions import changes_nothing
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element, fit
 from millstream.operators.values import ATOMIC, all_immutable, copies, copy_of
+from millstream.spi.batch import Rows
 from millstream.state.keyed import NO_KEY
 from millstream.types.row import Row, replace_field
 from millstream.types.typeinfo import TypeInformation
@@ -77,11 +78,12 @@ class ReduceOperator(Operator):
         self._has_state = isinstance(self._function, ReduceFunction) and not ours
         self._changes_nothing = ours or changes_nothing(self._reduce)
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Reduce a batch, record by record."""
+        values, timestamps = batch.values, batch.timestamps
         results = self._reduce_batch(values)
         if not self.context.batch:
-            self.output.emit(fit(results, self._output_type), timestamps)
+            self.output.emit(Rows(fit(results, self._output_type), timestamps))
         elif timestamps is not None:
             self._stamps.update(zip(keys_of(self._key_selector, values), timestamps, strict=True))
 
@@ -152,11 +154,11 @@ class ReduceOperator(Operator):
         stamps = self._stamps
         unstamped = (result for key, result in self._table.items() if key not in stamps)
         while results := list(islice(unstamped, _BATCH_RECORDS)):
-            self.output.emit(fit(copies(results), self._output_type), None)
+            self.output.emit(Rows(fit(copies(results), self._output_type)))
         stamped = ((result, stamps[key]) for key, result in self._table.items() if key in stamps)
         while pairs := list(islice(stamped, _BATCH_RECORDS)):
             values, timestamps = map(list, zip(*pairs, strict=True))
-            self.output.emit(fit(copies(values), self._output_type), timestamps)
+            self.output.emit(Rows(fit(copies(values), self._output_type), timestamps))
 
     def close(self) -> None:
         """Close the function."""

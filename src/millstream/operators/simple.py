@@ -25,7 +25,7 @@ from millstream.operators.portions import LISTED, in_portions, is_brief
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import apply_to_each, attach_element, check_results, fit
 from millstream.operators.values import ATOMIC, all_immutable, protect, protect_produced
-from millstream.spi.batch import Marks
+from millstream.spi.batch import Marks, Rows
 from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["FilterSpec", "FlatMapSpec", "IdentitySpec", "MapSpec"]
@@ -125,18 +125,16 @@ class MapOperator(_UserFunctionOperator):
         self._apply: _Apply = apply_to_each if is_plain(self._map) else map_protected
         self._output_type = output_type
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Map a batch."""
-        results = self._apply(self._map, values)
-        self.output.emit(fit(results, self._output_type), timestamps)
+        results = self._apply(self._map, batch.values)
+        self.output.emit(Rows(fit(results, self._output_type), batch.timestamps))
 
-    def process_marked(
-        self, values: list[Any], timestamps: list[int] | None, marks: Marks, reach: Reach
-    ) -> int | None:
+    def process_marked(self, batch: Rows, reach: Reach) -> int | None:
         """Map a batch; the watermarks stay where they are."""
-        results = self._apply(self._map, values)
-        self.output.emit_marked(fit(results, self._output_type), timestamps, marks)
-        self.watermark_ms = marks.watermarks[-1]
+        results = self._apply(self._map, batch.values)
+        self.output.emit(Rows(fit(results, self._output_type), batch.timestamps, batch.marks))
+        self.watermark_ms = batch.last_mark_ms
         return None
 
 
@@ -148,21 +146,22 @@ class FilterOperator(_UserFunctionOperator):
         self._filter = as_filter(function)
         self._plain = is_plain(self._filter)
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Keep those records of a batch that the function wants."""
+        values, timestamps = batch.values, batch.timestamps
         kept = self._wanted(values)
         stamps = None if timestamps is None else list(compress(timestamps, kept))
-        self.output.emit(list(compress(values, kept)), stamps)
+        self.output.emit(Rows(list(compress(values, kept)), stamps))
 
-    def process_marked(
-        self, values: list[Any], timestamps: list[int] | None, marks: Marks, reach: Reach
-    ) -> int | None:
+    def process_marked(self, batch: Rows, reach: Reach) -> int | None:
         """Keep some records of a batch; each watermark stays between those that are left."""
+        values, timestamps, marks = batch.values, batch.timestamps, batch.marks
+        assert marks is not None
         kept = self._wanted(values)
         stamps = None if timestamps is None else list(compress(timestamps, kept))
         before = list(accumulate(map(bool, kept), initial=0))
         moved = Marks([before[position] for position in marks.positions], marks.watermarks)
-        self.output.emit_marked(list(compress(values, kept)), stamps, moved)
+        self.output.emit(Rows(list(compress(values, kept)), stamps, moved))
         self.watermark_ms = marks.watermarks[-1]
         return None
 
@@ -185,8 +184,9 @@ class FlatMapOperator(_UserFunctionOperator):
         self.stamp = MIN_TIMESTAMP  # of the record that the function has
         self._output_type = output_type
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Turn a batch into the results of all its records."""
+        values, timestamps = batch.values, batch.timestamps
         flat_map, gives_atoms = self._flat_map, self._gives_atoms
         results: list[Any] = []
         append = results.append
@@ -222,7 +222,7 @@ class FlatMapOperator(_UserFunctionOperator):
             attach_element(error, value)
             check_results("flat_map", produced, value)
             raise
-        self.output.emit(fit(results, self._output_type), stamps)
+        self.output.emit(Rows(fit(results, self._output_type), stamps))
 
 
 @dataclass(frozen=True)
@@ -237,14 +237,13 @@ class IdentitySpec(OperatorSpec):
 class IdentityOperator(Operator):
     """Hands its input on."""
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Hand a batch on."""
-        self.output.emit(values, timestamps)
+        self.output.emit(batch)
 
-    def process_marked(
-        self, values: list[Any], timestamps: list[int] | None, marks: Marks, reach: Reach
-    ) -> int | None:
+    def process_marked(self, batch: Rows, reach: Reach) -> int | None:
         """Hand a batch on."""
-        self.output.emit_marked(values, timestamps, marks)
-        self.watermark_ms = marks.watermarks[-1]
+        watermark_ms = batch.last_mark_ms
+        self.output.emit(batch)
+        self.watermark_ms = watermark_ms
         return None

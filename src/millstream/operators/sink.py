@@ -23,6 +23,7 @@ from millstream.operators.functions_adapter import open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
 from millstream.operators.weight import estimate_bytes
+from millstream.spi.batch import Rows
 from millstream.spi.sink import Sink, WriterContext
 from millstream.types.typeinfo import TypeInformation
 
@@ -136,11 +137,9 @@ class SinkOperator(Operator):
             context.operator_state.on_complete(self._writer.checkpoint_completed)
         self._writer.open()
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Stage a batch."""
-        self._writer.write(
-            values, timestamps, watermark_ms=self.watermark_ms, now_ms=self.context.time.now_ms
-        )
+        self._writer.write(batch, watermark_ms=self.watermark_ms, now_ms=self.context.time.now_ms)
 
     def process_watermark(self, timestamp_ms: int) -> None:
         """Take note of it; there is nobody behind a sink."""
@@ -208,8 +207,9 @@ class PrintOperator(Operator):
             parts.append(str(self.context.subtask_index + 1))
         self._prefix = ":".join(parts) + "> " if parts else ""
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Format a batch."""
+        values = batch.values
         prefix, declared = self._prefix, self._spec.value_type
         texts = values if declared is None else map(declared.to_printed, values)
         lines = [f"{prefix}{text}" for text in texts]
@@ -235,8 +235,9 @@ class CollectOperator(Operator):
         super().setup(context, output)
         context.budget.scales.append(lambda: self._gathered_bytes)
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Gather a batch."""
+        values = batch.values
         self._gathered_bytes += estimate_bytes(values)
         self._collected.extend(values)
 
@@ -288,8 +289,9 @@ class SinkFunctionOperator(Operator):
         open_function(self._function, OperatorRuntimeContext(self.context))
         self._takes_context = _takes_context(self._function)
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Invoke the function for each record."""
+        values, timestamps = batch.values, batch.timestamps
         if self._takes_context:
             self._process_with_context(values, timestamps)
             return

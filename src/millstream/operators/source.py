@@ -22,9 +22,9 @@ from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope, connector_name
 from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import fit
-from millstream.operators.values import claim, cut
+from millstream.operators.values import claim
 from millstream.operators.watermarks import SplitWatermarks
-from millstream.spi.batch import ACTIVE, IDLE, StreamStatus
+from millstream.spi.batch import ACTIVE, IDLE, Rows, StreamStatus
 from millstream.spi.source import RangeEnd, Source, SplitRange
 from millstream.types.typeinfo import TypeInformation
 
@@ -55,8 +55,7 @@ class _Held(NamedTuple):
 
     split_id: str
     sequential: bool
-    values: list[Any]
-    timestamps: list[int] | None
+    batch: Rows
 
 
 class _EndRange(NamedTuple):
@@ -107,7 +106,7 @@ class SourceOperator(Operator):
         self._reader = self._spec.source.build_reader(context.subtask_index, context.parallelism)
         self._reader.open()
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Never called: a source has no input."""
         raise AssertionError("a source operator was given a batch")
 
@@ -155,7 +154,7 @@ class SourceOperator(Operator):
     @property
     def held(self) -> int:
         """Records that were read and are still to be emitted."""
-        return sum(len(item.values) for item in self._agenda if isinstance(item, _Held))
+        return sum(len(item.batch) for item in self._agenda if isinstance(item, _Held))
 
     @property
     def has_ended(self) -> bool:
@@ -235,17 +234,12 @@ class SourceOperator(Operator):
         self._agenda.append(_EndRange(end.split_id, end.finished))
         self._work_off()
 
-    def _take(self, split_range: SplitRange, values: list[Any], timestamps: list[int] | None) -> bool:
+    def _take(self, split_range: SplitRange, batch: Rows) -> bool:
         """Take a batch from the reader; return whether it may go on."""
-        if values:
-            self._agenda.append(
-                _Held(
-                    split_range.split_id,
-                    split_range.sequential,
-                    fit(values if self._reader.gives_away else claim(values), self._spec.output_type),
-                    timestamps,
-                )
-            )
+        if batch.values:
+            values = batch.values if self._reader.gives_away else claim(batch.values)
+            batch.values = fit(values, self._spec.output_type)
+            self._agenda.append(_Held(split_range.split_id, split_range.sequential, batch))
             if len(self._agenda) == 1:
                 self._work_off()
         return not self._agenda
@@ -273,25 +267,22 @@ class SourceOperator(Operator):
     def _emit_some(self, item: _Held) -> _Held | None:
         """Emit as many of the records as the budget allows; return those that are left, if any."""
         split = self._split(item.split_id, sequential=item.sequential)
-        values, timestamps = item.values, item.timestamps
-        count, start = len(values), 0
+        batch = item.batch
+        count, start = len(batch), 0
         while start < count:
             granted = self.context.budget.take(count - start)
-            if granted == count:
-                self._emit(split, values, timestamps)
-                return None
             stop = start + granted
             if not granted:
-                return item._replace(values=values[start:], timestamps=timestamps and timestamps[start:])
-            self._emit(split, cut(values, start, stop), timestamps and timestamps[start:stop])
+                return item._replace(batch=batch.cut(start, count))
+            self._emit(split, batch.cut(start, stop))
             start = stop
         return None
 
-    def _emit(self, split: SplitWatermarks, values: list[Any], timestamps: list[int] | None) -> None:
+    def _emit(self, split: SplitWatermarks, batch: Rows) -> None:
         if self._status is IDLE:
             split.idle = False
             self._set_status(ACTIVE)
-        split.process(values, timestamps, self.output, self._take_watermark)
+        split.process(batch, self.output, self._take_watermark)
         if split.max_timestamp_ms > self._max_timestamp_ms:
             self._max_timestamp_ms = split.max_timestamp_ms
 

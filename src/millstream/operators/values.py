@@ -22,7 +22,7 @@ it: nobody else sees that, neither an upstream function's members and state nor 
 - What user code saw and did not return (filters, key selectors, timestamp assigners, readers of sources) is claimed:
   `claim`.
 - Where the pipeline itself gives a value to several (branches of a stream, overlapping windows), each gets its own:
-  `copy_of`, `copies`.
+  `copy_of`, `copies`, `copy_of_batch`.
 - What is put into state, or kept by a member, stays shared with it: only handing on protects.
 
 **How.** The class of a value says most (`value_kinds`). Whether it is ours alone is told by reference counts: a fresh
@@ -49,6 +49,7 @@ from millstream.common.output_tag import OutputTag
 from millstream.operators.tuple_shapes import all_of_shape, are_own_rows, row_shape_of, shape_of
 from millstream.operators.value_copies import copy_of
 from millstream.operators.value_kinds import ATOMIC, Kind, is_immutable, kind_of
+from millstream.spi.batch import Rows
 from millstream.types.row import Row, copy_rows
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "claim",
     "copies",
     "copy_of",
+    "copy_of_batch",
     "cut",
     "is_immutable",
     "protect",
@@ -186,6 +188,12 @@ def copies(values: list[Any]) -> list[Any]:
     if all_immutable(values):
         return values.copy()
     return [value if type(value) in ATOMIC else copy_of(value) for value in values]
+
+
+def copy_of_batch(batch: Rows) -> Rows:
+    """Return a batch whose lists and values share nothing that can be changed with the other's."""
+    timestamps = batch.timestamps
+    return Rows(copies(batch.values), None if timestamps is None else timestamps.copy(), batch.marks)
 
 
 def cut(values: list[Any], start: int, stop: int) -> list[Any]:

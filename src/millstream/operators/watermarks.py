@@ -6,7 +6,7 @@ emitted::
     records     a  b  c | d  e          | = a punctuated watermark
     emitted    [a  b  c | d  e] P       P = the periodic one, at the range's end
 
-Those between records are columns of their batch (`common.batch.Marks`): a generator that emits at each record costs a
+Those between records are columns of their batch (`spi.batch.Marks`): a generator that emits at each record costs a
 call for each, and what is behind it still sees whole batches.
 
 In batch mode timestamps are assigned and generators are ignored: the only watermark is the final one.
@@ -33,7 +33,7 @@ from millstream.operators.plain_functions import is_plain, overlooks
 from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import apply_to_each, attach_element
 from millstream.operators.values import all_immutable, claim
-from millstream.spi.batch import ACTIVE, IDLE, Marks, StreamStatus
+from millstream.spi.batch import ACTIVE, IDLE, Marks, Rows, StreamStatus
 
 __all__ = ["SplitWatermarks", "WatermarksSpec"]
 
@@ -114,8 +114,7 @@ class SplitWatermarks(WatermarkOutput):
 
     def process(
         self,
-        values: list[Any],
-        timestamps: list[int] | None,
+        batch: Rows,
         output: Output,
         advanced: Callable[[], int | None],
     ) -> None:
@@ -124,12 +123,12 @@ class SplitWatermarks(WatermarkOutput):
         Records without timestamps stay so, and their watermark does not advance.
 
         Args:
-            values: The records.
-            timestamps: What they had before, or None.
+            batch: The records, with the timestamps that they had before, or None.
             output: Gets the batch.
             advanced: Called after a record when `watermark_ms` has advanced; returns the watermark to hand on there,
                 or None.
         """
+        values, timestamps = batch.values, batch.timestamps
         if not values:
             return
         self._last_record_ms = self._silent_since_ms = self._time.now_ms
@@ -143,13 +142,11 @@ class SplitWatermarks(WatermarkOutput):
         if self._generator is None or isinstance(self._generator, _Bounded):
             if self._generator is not None:
                 self._generator.see(self.max_timestamp_ms)
-            output.emit(values, stamps)
+            batch.timestamps = stamps
+            output.emit(batch)
             return
         marks = self._ask(self._generator, values, stamps, advanced)
-        if marks.positions:
-            output.emit_marked(values, stamps, marks)
-        else:
-            output.emit(values, stamps)
+        output.emit(Rows(values, stamps, marks if marks.positions else None))
 
     def _ask(
         self,
@@ -318,11 +315,11 @@ class WatermarksOperator(Operator):
         if self._restored is None or snapshot[0] < self._restored[0]:
             self._restored = snapshot
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Stamp a batch."""
-        if values:
+        if batch.values:
             self._set_status(ACTIVE)
-        self._split.process(values, timestamps, self.output, self._take_watermark)
+        self._split.process(batch, self.output, self._take_watermark)
 
     def process_watermark(self, timestamp_ms: int) -> None:
         """Hand on the final watermark only."""

@@ -21,6 +21,7 @@ from millstream.operators.functions_adapter import close_function, open_function
 from millstream.operators.plain_functions import is_plain
 from millstream.operators.user_code import attach_element
 from millstream.operators.values import ATOMIC, all_immutable, claim, copy_of, protect, take_all
+from millstream.spi.batch import Rows
 
 __all__ = ["TAGGED_KEY", "TagSpec", "co_group_windows", "join_windows"]
 
@@ -53,8 +54,9 @@ class TagOperator(Operator):
         self._key_selector = key_selector
         self._plain = is_plain(key_selector)
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Tag a batch."""
+        values, timestamps = batch.values, batch.timestamps
         select = self._key_selector
         keys: list[Any] = []
         value = None
@@ -67,7 +69,7 @@ class TagOperator(Operator):
         value = None
         if not self._plain:
             claim(values)
-        self.output.emit(list(zip(keys, repeat(self._side), values, strict=False)), timestamps)
+        self.output.emit(Rows(list(zip(keys, repeat(self._side), values, strict=False)), timestamps))
 
 
 def _split(tagged: Iterable[tuple[Any, int, Any]]) -> tuple[list[Any], list[Any]]:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.base.ids import new_id
+from millstream.spi.batch import Rows
 from millstream.types.basic import TypeInformation
 
 __all__ = ["Committer", "Sink", "SinkWriter", "WriterContext"]
@@ -119,14 +120,11 @@ class SinkWriter(ABC):
         """
 
     @abstractmethod
-    def write(
-        self, values: list[Any], timestamps: list[int] | None, *, watermark_ms: int, now_ms: int
-    ) -> None:
+    def write(self, batch: Rows, *, watermark_ms: int, now_ms: int) -> None:
         """Stage a batch.
 
         Args:
-            values: The records.
-            timestamps: Their event times in epoch milliseconds, or None.
+            batch: The records, with their event times in epoch milliseconds or None; without watermarks between them.
             watermark_ms: The watermark before this batch.
             now_ms: The epoch's processing time.
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from millstream.spi.batch import Rows
+
 __all__ = [
     "Boundedness",
     "EmitBatch",
@@ -28,8 +30,8 @@ __all__ = [
     "SplitRange",
 ]
 
-EmitBatch = Callable[[list[Any], "list[int] | None"], bool]
-"""Takes values and their timestamps (epoch milliseconds) or None; the lists belong to the callee.
+EmitBatch = Callable[[Rows], bool]
+"""Takes a batch: values and their timestamps (epoch milliseconds) or None; it belongs to the callee.
 
 Returns whether the reader is to go on. If not, the epoch's time or space is used up: what was emitted is kept, and
 a reader does well to end the range there and tell where. One that goes on loses nothing but memory.

@@ -50,7 +50,7 @@ from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.local.executor import LocalExecutor
 from millstream.runtime.program.dependencies import collect_dependencies
 from millstream.runtime.protocol.deployment import Deployment
-from millstream.spi.batch import StreamStatus
+from millstream.spi.batch import Rows, StreamStatus, Watermark
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.keys import canonical_key
@@ -314,7 +314,7 @@ class _Watch:
             "restore_state": self.restore_state,
             "restore_entries": self.restore_entries,
             "batch_handlers": lambda: handlers,
-            "process_batch": handlers[0],
+            "process": handlers[0],
             "process_watermark": partial(self._watermark, operator.process_watermark),
             "advance_watermark": partial(Operator.advance_watermark, operator),
             "process_marked": partial(Operator.process_marked, operator),
@@ -389,11 +389,10 @@ class _Watch:
 
     # Calls
 
-    def _batch(
-        self, index: int, handler: BatchHandler, values: list[Any], timestamps: list[int] | None
-    ) -> None:
+    def _batch(self, index: int, handler: BatchHandler, batch: Rows) -> None:
+        timestamps = batch.timestamps
         selector = self._spec.selectors.get(index)
-        for place, value in enumerate(values):
+        for place, value in enumerate(batch.values):
             stamp = None if timestamps is None else timestamps[place]
             key = None if selector is None else canonical_key(selector(value))
             if selector is None or self._matches(key):
@@ -407,11 +406,11 @@ class _Watch:
         where = f" of input {index}" if len(self._spec.selectors) > 1 else ""
         at = "" if stamp is None else f" at {stamp}"
         _tell(["", f"{number}{where}{at}: {shorten(value, 2_000)}", *self._state_lines("before", key)])
-        values, timestamps = [value], None if stamp is None else [stamp]
+        alone = Rows([value], None if stamp is None else [stamp])
         if self._spec.debug and self._records == 1 and keyed:
             _tell([_how_to_debug(self._spec.inner)])
             breakpoint()
-        handler(values, timestamps)
+        handler(alone)
         _tell([*self._take(), *self._state_lines("after", key)])
         if keyed and self._records == self._spec.records:
             raise _Enough
@@ -435,7 +434,8 @@ class _Watch:
 
     # What is told
 
-    def _tell_output(self, tag: str | None, values: list[Any], timestamps: list[int] | None) -> None:
+    def _tell_output(self, tag: str | None, batch: Rows) -> None:
+        values, timestamps = batch.values, batch.timestamps
         self._outputs += len(values)
         to = "" if tag is None else f" (side output {tag})"
         for place, value in enumerate(values):
@@ -485,23 +485,25 @@ class _Watch:
 class _ToldOutput(Output):
     """Tells what is emitted; nobody reads it."""
 
-    def __init__(
-        self, inner: Output, tell: Callable[[str | None, list[Any], list[int] | None], None]
-    ) -> None:
+    def __init__(self, inner: Output, tell: Callable[[str | None, Rows], None]) -> None:
         self._inner = inner
         self._tell = tell
 
-    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def emit(self, batch: Rows) -> None:
         """Tell a batch."""
-        self.records_out += len(values)
-        self._tell(None, values, timestamps)
-        self._inner.emit(values, timestamps)
+        for piece in batch.pieces():
+            if isinstance(piece, Watermark):
+                self._inner.emit_watermark(piece.timestamp_ms)
+            else:
+                self.records_out += len(piece)
+                self._tell(None, piece)
+                self._inner.emit(piece)
 
-    def emit_side(self, tag_id: str, values: list[Any], timestamps: list[int] | None) -> None:
+    def emit_side(self, tag_id: str, batch: Rows) -> None:
         """Tell a batch of a side output."""
-        self.records_out += len(values)
-        self._tell(tag_id, values, timestamps)
-        self._inner.emit_side(tag_id, values, timestamps)
+        self.records_out += len(batch)
+        self._tell(tag_id, batch)
+        self._inner.emit_side(tag_id, batch)
 
     def emit_watermark(self, timestamp_ms: int) -> None:
         """Hand on a watermark."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from millstream.base.ids import new_id
 from millstream.common.functions import SinkFunction
+from millstream.spi.batch import Rows
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.verify.world import current_world
 
@@ -41,9 +42,8 @@ class _Writer(SinkWriter):
     def __init__(self) -> None:
         self._staged: list[str] = []
 
-    def write(
-        self, values: list[Any], timestamps: list[int] | None, *, watermark_ms: int, now_ms: int
-    ) -> None:
+    def write(self, batch: Rows, *, watermark_ms: int, now_ms: int) -> None:
+        values = batch.values
         self._staged += map(as_text, values)
 
     def prepare_commit(self, *, now_ms: int, checkpoint: bool, end_of_input: bool) -> list[Any]:

@@ -11,6 +11,7 @@ from millstream.base.crash_points import reach
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.watermark_strategy import BoundedOutOfOrderness, WatermarkStrategy
 from millstream.connectors.collection import CollectionSource
+from millstream.spi.batch import Rows
 from millstream.spi.source import (
     Boundedness,
     EmitBatch,
@@ -104,12 +105,13 @@ class _Reader(SourceReader):
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         reach("read", split_range.split_id)
 
-        def emit_in_two(values: list[Any], timestamps: list[int] | None) -> bool:
-            half = len(values) // 2
+        def emit_in_two(batch: Rows) -> bool:
+            count = len(batch)
+            half = count // 2
             if half:
-                emit(values[:half], timestamps and timestamps[:half])
+                emit(batch.cut(0, half))
             reach("user.function", split_range.split_id)
-            return emit(values[half:], timestamps and timestamps[half:])
+            return emit(batch.cut(half, count))
 
         return self._inner.read(split_range, emit_in_two)
 
@@ -150,12 +152,12 @@ def _read_all(source: Source) -> list[Any]:
     while True:
         plan = enumerator.plan(request)
         enumerator.advance(
-            [reader.read(each, lambda batch, _: _keep(values, batch)) for each in plan.ranges.get(0, ())]
+            [reader.read(each, lambda batch: _keep(values, batch)) for each in plan.ranges.get(0, ())]
         )
         if 0 in plan.finished:
             return values
 
 
-def _keep(values: list[Any], batch: list[Any]) -> bool:
-    values.extend(batch)
+def _keep(values: list[Any], batch: Rows) -> bool:
+    values.extend(batch.values)
     return True

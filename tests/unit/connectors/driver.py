@@ -31,7 +31,7 @@ class Driver:
             before = len(self.read[subtask])
             for split_range in ranges:
                 end = self.readers[subtask].read(
-                    split_range, lambda v, t, s=subtask: not self.read[s].extend(v)
+                    split_range, lambda batch, s=subtask: not self.read[s].extend(batch.values)
                 )
                 ends.append(end)
             emitted = len(self.read[subtask]) - before

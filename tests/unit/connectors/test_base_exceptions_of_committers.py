@@ -6,6 +6,7 @@ import pytest
 
 from millstream.base.errors import SinkError
 from millstream.datastream.connectors.base import TwoPhaseCommitSink, WriteAheadSink, WriterContext
+from millstream.spi.batch import Rows
 
 KINDS = [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit]
 
@@ -63,7 +64,7 @@ def test_values_that_are_not_sent_because_of_no_exception_are_kept(kind, tmp_pat
     sink = Waiting(kind, str(tmp_path))
     writer = sink.build_writer(WriterContext("job", "sink", 0, 1, 0, None, "operator"))
     writer.open()
-    writer.write([1], None, watermark_ms=0, now_ms=0)
+    writer.write(Rows([1]), watermark_ms=0, now_ms=0)
     staged = writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=False)
     committables = writer.number_committables(staged, 1)
     with pytest.raises(SinkError, match="Waiting") as raised:

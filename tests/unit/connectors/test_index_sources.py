@@ -57,7 +57,7 @@ def test_large_ranges_are_emitted_in_batches():
     from millstream.spi.source import PlanRequest
 
     (split_range,) = enumerator.plan(PlanRequest(1, 1_000_000, 0)).ranges[0]
-    source.build_reader(0, 1).read(split_range, lambda values, _: not sizes.append(len(values)))
+    source.build_reader(0, 1).read(split_range, lambda batch: not sizes.append(len(batch)))
     assert sizes == [50_000, 50_000, 20_000]
 
 

@@ -404,6 +404,6 @@ def test_records_that_nothing_has_processed_yet_are_in_the_checkpoint_or_missed(
         return
     later.open()
     found = []
-    later.read(SplitRange("0", None, None, max_records=100), lambda values, stamps: found.extend(values))
+    later.read(SplitRange("0", None, None, max_records=100), lambda batch: found.extend(batch.values))
     assert found == list(range(5))
     later.close()

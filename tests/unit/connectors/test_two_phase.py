@@ -14,6 +14,7 @@ from millstream.base.errors import JobExecutionError, SinkError
 from millstream.common import WatermarkStrategy
 from millstream.connectors.number_sequence import NumberSequenceSource
 from millstream.datastream.connectors.base import TwoPhaseCommitSink, WriterContext
+from millstream.spi.batch import Rows
 
 NUMBERS = 60
 
@@ -194,11 +195,11 @@ def test_writer_begins_with_the_first_record_and_behind_each_checkpoint():
     sink = Recorder()
     writer = sink.build_writer(WriterContext("job", "sink", 0, 1, 0))
     writer.open()
-    writer.write(["a", "b"], [5, 6], watermark_ms=0, now_ms=0)
+    writer.write(Rows(["a", "b"], [5, 6]), watermark_ms=0, now_ms=0)
     assert writer.prepare_commit(now_ms=0, checkpoint=False, end_of_input=False) == []
     assert writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=False) == [1]
     assert writer.snapshot() == (2,)
-    writer.write(["c"], None, watermark_ms=0, now_ms=0)
+    writer.write(Rows(["c"]), watermark_ms=0, now_ms=0)
     writer.abort()
     writer.close()
     assert sink.calls == ["begin 1", "invoke 1 a 5", "invoke 1 b 6", "begin 2", "invoke 2 c None", "abort 2"]
@@ -303,7 +304,7 @@ def test_a_job_that_fails_with_its_last_commit_does_not_clear_up():
 def test_behind_the_last_record_no_transaction_is_begun():
     sink = Recorder()
     writer = opened(sink, context())
-    writer.write(["a"], None, watermark_ms=0, now_ms=0)
+    writer.write(Rows(["a"]), watermark_ms=0, now_ms=0)
     assert writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=True) == [1]
     assert writer.snapshot() == ()
     writer.close()

@@ -14,6 +14,7 @@ from millstream.connectors.number_sequence import NumberSequenceSource
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.base import CheckpointCommitter, WriteAheadSink, WriterContext
 from millstream.files.private_files import NotPrivateError
+from millstream.spi.batch import Rows
 
 NUMBERS = 60
 
@@ -117,9 +118,9 @@ def test_nothing_is_sent_before_its_checkpoint_is_complete(restarting, faults, t
     sink = Idempotent(target, faults, directory=str(tmp_path / "w"))
     sink.check()
     writer = sink.build_writer(WriterContext("job", "sink", 3, 4, 0))
-    writer.write([1, 2], None, watermark_ms=0, now_ms=0)
+    writer.write(Rows([1, 2]), watermark_ms=0, now_ms=0)
     assert writer.prepare_commit(now_ms=0, checkpoint=False, end_of_input=False) == []
-    writer.write([3], None, watermark_ms=0, now_ms=0)
+    writer.write(Rows([3]), watermark_ms=0, now_ms=0)
     committables = writer.number_committables(
         writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=False), 17
     )
@@ -147,7 +148,7 @@ def test_damaged_file_is_not_sent(faults, target, tmp_path):
     sink = Idempotent(target, faults, directory=str(tmp_path / "w"))
     sink.check()
     writer = sink.build_writer(WriterContext("job", "sink", 0, 1, 0))
-    writer.write(["abc"], None, watermark_ms=0, now_ms=0)
+    writer.write(Rows(["abc"]), watermark_ms=0, now_ms=0)
     committables = writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=False)
     data = bytearray(Path(committables[0].path).read_bytes())
     data[-2] ^= 1
@@ -163,7 +164,7 @@ def test_what_a_killed_attempt_was_writing_is_removed(faults, target, tmp_path):
     for job, attempt in (("job", 0), ("other", 0)):
         writer = sink.build_writer(WriterContext(job, "sink", 1, 2, attempt))
         writer.open()
-        writer.write([1], None, watermark_ms=0, now_ms=0)
+        writer.write(Rows([1]), watermark_ms=0, now_ms=0)
         if job == "job":
             sink_of_next = sink.build_writer(WriterContext(job, "sink", 0, 2, 1))
     sink_of_next.open()
@@ -231,7 +232,7 @@ def prepared(sink, *, job="job", checkpoint_id=1, directory=None, values=(1, 2))
     context = WriterContext(job, "sink", 0, 1, 0, None, "operator", checkpoint_directory=directory)
     writer = sink.build_writer(context)
     writer.open()
-    writer.write(list(values), None, watermark_ms=0, now_ms=0)
+    writer.write(Rows(list(values)), watermark_ms=0, now_ms=0)
     committables = writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=False)
     return writer.number_committables(committables, checkpoint_id)
 

@@ -22,6 +22,7 @@ from millstream.datastream.functions import (
 )
 from millstream.datastream.state import MapStateDescriptor
 from millstream.datastream.window import CountEvictor, SlidingEventTimeWindows, TumblingEventTimeWindows
+from millstream.spi.batch import Rows
 from millstream.spi.source import Boundedness, RangeEnd, Source, SourceReader
 
 
@@ -86,7 +87,7 @@ class KeepingReader(SourceReader):
     def read(self, split_range, emit):
         for number in range(split_range.start, split_range.stop):
             self.row.append(number)
-            emit([self.row], None)
+            emit(Rows([self.row]))
         return RangeEnd(split_range.split_id, split_range.stop, True, split_range.stop - split_range.start)
 
 

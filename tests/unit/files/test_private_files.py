@@ -190,7 +190,7 @@ def test_cached_stream_of_another_user_is_not_read(public, nobody, trap):
     nobody.do(lambda: plant(str(public / "cache" / "00000"), trap))
     reader = CacheSource(str(public / "cache")).build_reader(0, 1)
     with pytest.raises(NotPrivateError, match="written by somebody else"):
-        reader.read(SplitRange("0", str(public / "cache" / "00000"), 0), lambda values, timestamps: None)
+        reader.read(SplitRange("0", str(public / "cache" / "00000"), 0), lambda batch: None)
 
 
 def test_job_files_are_not_laid_out_where_another_user_can_change_them(public, nobody):

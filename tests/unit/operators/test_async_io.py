@@ -23,7 +23,7 @@ from millstream.operators.async_io import AsyncWaitSpec
 from millstream.operators.async_loop import DaemonThreadPool, EventLoopThread
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
 from millstream.operators.user_code import attached_element
-from millstream.spi.batch import ACTIVE, IDLE
+from millstream.spi.batch import ACTIVE, IDLE, Rows
 from millstream.types.typeinfo import Types
 
 LONG_MS = 60_000
@@ -35,11 +35,12 @@ class Recorder(Output):
     def __init__(self):
         self.items = []
 
-    def emit(self, values, timestamps):
+    def emit(self, batch):
+        values, timestamps = batch.values, batch.timestamps
         assert values
         self.items += zip(values, timestamps or [None] * len(values), strict=True)
 
-    def emit_side(self, tag_id, values, timestamps):
+    def emit_side(self, tag_id, batch):
         raise AssertionError(tag_id)
 
     def emit_watermark(self, timestamp_ms):
@@ -82,9 +83,9 @@ class Running:
             if isinstance(item, W):
                 self.operator.process_watermark(item.at)
             elif isinstance(item, tuple):
-                self.operator.process_batch([item[0]], [item[1]])
+                self.operator.process(Rows([item[0]], [item[1]]))
             else:
-                self.operator.process_batch([item], None)
+                self.operator.process(Rows([item]))
         return self
 
     def end_epoch(self):
@@ -99,7 +100,7 @@ class W:
 
 def run(function, values, **options):
     with Running(function, **options) as running:
-        running.operator.process_batch(list(values), None)
+        running.operator.process(Rows(list(values)))
         running.end_epoch()
         return running.output.values
 
@@ -179,7 +180,7 @@ def test_each_result_has_the_timestamp_of_its_record():
         return [value] * value
 
     with Running(Call(repeat), ordered=True) as running:
-        running.operator.process_batch([2, 0, 1], [10, 20, 30])
+        running.operator.process(Rows([2, 0, 1], [10, 20, 30]))
         running.feed(1, (1, 40))
         assert running.end_epoch() == [(2, 10), (2, 10), (1, 30), (1, None), (1, 40)]
 
@@ -260,7 +261,7 @@ def test_the_end_of_an_epoch_waits_for_every_call():
 
     with Running(Call(call), ordered=True) as running:
         for _ in range(2):
-            running.operator.process_batch([1, 2, 0], None)
+            running.operator.process(Rows([1, 2, 0]))
             running.end_epoch()
             assert not running.operator._calls._running
     assert running.output.values == [1, 2, 0, 1, 2, 0]
@@ -277,12 +278,12 @@ def test_results_are_handed_on_while_other_calls_are_in_flight():
     with Running(Call(call)) as running:
         emit = running.output.emit
 
-        def emit_and_tell(values, timestamps):
-            emit(values, timestamps)
+        def emit_and_tell(batch):
+            emit(batch)
             seen_by_output.set()
 
         running.output.emit = emit_and_tell
-        running.operator.process_batch([0, 1], None)
+        running.operator.process(Rows([0, 1]))
         running.end_epoch()
         assert running.output.values == [0, 1]
 
@@ -319,7 +320,7 @@ def test_an_exception_fails_with_its_element_and_the_other_calls_are_cancelled(o
             raise
 
     with Running(Call(call), ordered=ordered) as running, pytest.raises(KeyError, match="one") as failure:
-        running.operator.process_batch([0, 1, 2], None)
+        running.operator.process(Rows([0, 1, 2]))
         running.end_epoch()
     assert attached_element(failure.value) == "1"
     assert sorted(cancelled) == [0, 2]
@@ -416,7 +417,7 @@ def test_a_call_that_never_ends_is_not_waited_for_when_the_job_is_cancelled(orde
 
     with Running(Call(call), ordered=ordered, timeout_ms=0) as running:
         running.operator.context.time.is_cancelled = began.is_set
-        running.operator.process_batch([0, 1], None)
+        running.operator.process(Rows([0, 1]))
         with pytest.raises(JobExecutionError, match="the job was cancelled"):
             running.end_epoch()
         assert running.output.values == [0]
@@ -813,9 +814,9 @@ class Batches(BatchAsyncFunction):
 def test_a_batch_is_one_call_and_the_rest_goes_as_the_epoch_ends(ordered):
     function = Batches()
     with Running(function, ordered=ordered, batch_size=4) as running:
-        running.operator.process_batch(list(range(6)), list(range(6)))
+        running.operator.process(Rows(list(range(6)), list(range(6))))
         running.feed(W(5))
-        running.operator.process_batch([6, 7, 8], [6, 7, 8])
+        running.operator.process(Rows([6, 7, 8], [6, 7, 8]))
         items = running.end_epoch()
         running.feed((9, 9), (10, 10))
         running.end_epoch()

@@ -9,6 +9,7 @@ from millstream.common.functions import TimeDomain
 from millstream.common.state import MapStateDescriptor, ValueStateDescriptor
 from millstream.operators.base import EpochTime, OperatorContext, Output
 from millstream.operators.broadcast_process import BroadcastProcessSpec, KeyedBroadcastProcessSpec
+from millstream.spi.batch import Rows
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend
 
@@ -21,10 +22,11 @@ class Recorder(Output):
     def __init__(self):
         self.records = []
 
-    def emit(self, values, timestamps):
+    def emit(self, batch):
+        values, timestamps = batch.values, batch.timestamps
         self.records += zip(values, timestamps or [None] * len(values), strict=True)
 
-    def emit_side(self, tag_id, values, timestamps):
+    def emit_side(self, tag_id, batch):
         raise AssertionError
 
     def emit_watermark(self, timestamp_ms):
@@ -77,12 +79,12 @@ class Filter(BroadcastProcessFunction):
 def test_records_see_the_rules_that_came_before_them():
     operator = start(BroadcastProcessSpec(Filter(), (LIMITS,)))
     rules, data = operator.batch_handlers()
-    data([("hot", 99)], [1])
-    rules([("hot", 50), ("dry", 5)], None)
-    data([("hot", 51), ("hot", 50), ("wet", 7)], [2, 3, 4])
-    rules([("hot", None)], [9])
+    data(Rows([("hot", 99)], [1]))
+    rules(Rows([("hot", 50), ("dry", 5)]))
+    data(Rows([("hot", 51), ("hot", 50), ("wet", 7)], [2, 3, 4]))
+    rules(Rows([("hot", None)], [9]))
     operator.process_watermark(8)
-    data([("hot", 99), ("dry", 6)], [10, 11])
+    data(Rows([("hot", 99), ("dry", 6)], [10, 11]))
     assert results(operator) == [
         ("limits", {"hot": 50}, MIN_TIMESTAMP),
         ("limits", {"hot": 50, "dry": 5}, MIN_TIMESTAMP),
@@ -126,9 +128,9 @@ def test_writing_broadcast_state_on_the_data_side_is_refused(write, keyed):
     else:
         operator = start(BroadcastProcessSpec(function, (LIMITS,)))
     rules, data = operator.batch_handlers()
-    rules(["kept"], None)
+    rules(Rows(["kept"]))
     with pytest.raises(StateAccessError, match='(?s)"limits" was written.*process_broadcast_element'):
-        data(["x"], None)
+        data(Rows(["x"]))
     assert operator.context.operator_state.snapshot().maps["limits"] == {"kept": "kept"}
 
 
@@ -160,8 +162,8 @@ def test_the_view_reads_as_pyflinks_does():
 
     operator = start(BroadcastProcessSpec(Reads(read), (LIMITS,)))
     rules, data = operator.batch_handlers()
-    rules([{"a": 1, "b": 2}], None)
-    data(["x"], None)
+    rules(Rows([{"a": 1, "b": 2}]))
+    data(Rows(["x"]))
     assert results(operator) == [
         (1, None, 2, True, False, ["a", "b"], ["a", "b"], [1, 2], [("a", 1), ("b", 2)], False)
     ]
@@ -177,7 +179,7 @@ class AsksForOther(BroadcastProcessFunction):
 def test_a_state_that_was_not_broadcast_is_refused_by_name_on_both_sides():
     for handler in start(BroadcastProcessSpec(AsksForOther(), (LIMITS,))).batch_handlers():
         with pytest.raises(StateAccessError, match='"other" was asked for') as raised:
-            handler(["x"], None)
+            handler(Rows(["x"]))
         assert '"limits"' in raised.value.detail
 
 
@@ -217,11 +219,11 @@ def start_counts():
 def test_a_broadcast_record_visits_the_state_of_all_keys():
     operator = start_counts()
     rules, data = operator.batch_handlers()
-    rules(["count"], None)
-    data([1, 2, 11, 21, 3], None)
-    rules(["count", "forget", "count"], None)
-    data([1], None)
-    rules(["count"], None)
+    rules(Rows(["count"]))
+    data(Rows([1, 2, 11, 21, 3]))
+    rules(Rows(["count", "forget", "count"]))
+    data(Rows([1]))
+    rules(Rows(["count"]))
     assert results(operator) == [
         ("count", []),
         ("count", [(1, 3), (2, 1), (3, 1)]),
@@ -234,8 +236,8 @@ def test_a_broadcast_record_visits_the_state_of_all_keys():
 def test_timers_of_the_keyed_side_see_broadcast_state_and_their_key():
     operator = start_counts()
     rules, data = operator.batch_handlers()
-    data([12], [0])
-    rules(["on"], [1])
+    data(Rows([12], [0]))
+    rules(Rows(["on"], [1]))
     operator.process_watermark(12)
     operator.context.time.now_ms = 2_000
     assert operator.next_processing_time() == 2_000
@@ -248,11 +250,11 @@ def test_timers_of_the_keyed_side_see_broadcast_state_and_their_key():
 
 def test_a_broadcast_record_has_neither_key_nor_timers():
     rules, data = start_counts().batch_handlers()
-    data([1], None)
+    data(Rows([1]))
     with pytest.raises(StateAccessError, match="no current key"):
-        rules(["touch"], None)
+        rules(Rows(["touch"]))
     with pytest.raises(StateAccessError, match="timer"):
-        rules(["timer"], None)
+        rules(Rows(["timer"]))
 
 
 def test_key_is_gone_after_a_visit_even_if_it_failed():
@@ -267,6 +269,6 @@ def test_key_is_gone_after_a_visit_even_if_it_failed():
 
     operator = start(KeyedBroadcastProcessSpec(Fails(), (LIMITS,), lambda value: value))
     rules, data = operator.batch_handlers()
-    data([1], None)
+    data(Rows([1]))
     with pytest.raises(StateAccessError, match="no current key"):
-        rules(["x"], None)
+        rules(Rows(["x"]))

@@ -15,6 +15,7 @@ from millstream.common.state import ValueStateDescriptor
 from millstream.operators.base import EpochTime, OperatorContext, Output
 from millstream.operators.co_process import CoProcessSpec, KeyedCoProcessSpec, as_co_process
 from millstream.operators.user_code import attached_element
+from millstream.spi.batch import Rows
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend
 
@@ -25,10 +26,12 @@ class Recorder(Output):
         self.sides = []
         self.watermarks = []
 
-    def emit(self, values, timestamps):
+    def emit(self, batch):
+        values, timestamps = batch.values, batch.timestamps
         self.records += zip(values, timestamps or [None] * len(values), strict=True)
 
-    def emit_side(self, tag_id, values, timestamps):
+    def emit_side(self, tag_id, batch):
+        values = batch.values
         self.sides += [(tag_id, value) for value in values]
 
     def emit_watermark(self, timestamp_ms):
@@ -78,8 +81,8 @@ class Remember(KeyedCoProcessFunction):
 def test_both_inputs_share_the_state_of_a_key():
     operator = start(keyed(Remember()))
     first, second = operator.batch_handlers()
-    first([("a", 1), ("b", 10), ("a", 2)], None)
-    second([("x", "a"), ("x", "b"), ("x", "c")], [7, 8, 9])
+    first(Rows([("a", 1), ("b", 10), ("a", 2)]))
+    second(Rows([("x", "a"), ("x", "b"), ("x", "c")], [7, 8, 9]))
     assert operator.output.records == [(("a", 3, 7), 7), (("b", 10, 8), 8), (("c", None, 9), 9)]
 
 
@@ -99,8 +102,8 @@ def test_timers_of_both_domains_fire_under_their_key_from_either_input():
     operator = start(keyed(Timers()))
     first, second = operator.batch_handlers()
     operator.process_watermark(3)
-    second([(1_500, "k")], None)
-    first([("b", 20), ("a", 10), ("c", 30)], [0, 0, 0])
+    second(Rows([(1_500, "k")]))
+    first(Rows([("b", 20), ("a", 10), ("c", 30)], [0, 0, 0]))
     assert operator.output.records == [(("at", 1_000, 3), None)]
     assert operator.next_processing_time() == 1_500
     operator.process_watermark(20)
@@ -130,8 +133,8 @@ def test_records_of_streams_without_keys_keep_their_timestamps_and_go_to_side_ou
     operator = start(CoProcessSpec(Sides()), sides=frozenset({"late"}))
     first, second = operator.batch_handlers()
     operator.process_watermark(4)
-    first([1], [5])
-    second([2, 3], [6, 7])
+    first(Rows([1], [5]))
+    second(Rows([2, 3], [6, 7]))
     assert operator.output.records == [((1, "first"), 5), ((2, 4), 6), ((3, 4), 7)]
     assert operator.output.sides == [("late", 1)]
 
@@ -150,9 +153,9 @@ class RegistersTimer(CoProcessFunction):
 def test_a_timer_without_keys_is_refused_and_with_keys_a_co_process_function_has_timers():
     operator = start(CoProcessSpec(RegistersTimer()))
     with pytest.raises(StateAccessError, match="not keyed"):
-        operator.process_batch([("a", 1)], None)
+        operator.process(Rows([("a", 1)]))
     with_keys = start(keyed(RegistersTimer()))
-    with_keys.process_batch([("a", 1)], None)
+    with_keys.process(Rows([("a", 1)]))
     with_keys.process_watermark(1)
     assert with_keys.output.records == [(("fired", 1), 1)]
 
@@ -161,7 +164,7 @@ def test_a_timer_without_keys_is_refused_and_with_keys_a_co_process_function_has
 def test_failing_record_of_the_second_input_is_named(spec):
     _, second = start(spec).batch_handlers()
     with pytest.raises(KeyError) as raised:
-        second([("bad", "key")], None)
+        second(Rows([("bad", "key")]))
     assert attached_element(raised.value) == "('bad', 'key')"
 
 
@@ -194,13 +197,13 @@ def test_co_map_drops_none_and_co_flat_map_takes_no_result_for_nothing():
     lengths = Lengths()
     operator = start(CoProcessSpec(as_co_process(lengths)))
     first, second = operator.batch_handlers()
-    first(["abc", "", "d"], None)
-    second(["x", None, 0], None)
+    first(Rows(["abc", "", "d"]))
+    second(Rows(["x", None, 0]))
     operator.close()
     assert [value for value, _ in operator.output.records] == [3, 1, "x", 0]
     assert lengths.life == ["co", "closed"]
     operator = start(CoProcessSpec(as_co_process(Words())))
     first, second = operator.batch_handlers()
-    second(["never seen"], [1])
-    first(["a b", "", "c"], [1, 2, 3])
+    second(Rows(["never seen"], [1]))
+    first(Rows(["a b", "", "c"], [1, 2, 3]))
     assert operator.output.records == [("a", 1), ("b", 1), ("c", 3)]

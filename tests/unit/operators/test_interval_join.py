@@ -13,6 +13,7 @@ from millstream.common.state import ValueStateDescriptor
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
 from millstream.operators.interval_join import LATE_RECORDS_DROPPED, IntervalJoinSpec
 from millstream.operators.user_code import attached_element
+from millstream.spi.batch import Rows
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend
 from millstream.state.snapshots import StateChanges
@@ -24,10 +25,12 @@ class Recorder(Output):
         self.sides = []
         self.watermarks = []
 
-    def emit(self, values, timestamps):
+    def emit(self, batch):
+        values, timestamps = batch.values, batch.timestamps
         self.records += zip(values, timestamps or [None] * len(values), strict=True)
 
-    def emit_side(self, tag_id, values, timestamps):
+    def emit_side(self, tag_id, batch):
+        values, timestamps = batch.values, batch.timestamps
         self.sides += [(tag_id, *pair) for pair in zip(values, timestamps, strict=True)]
 
     def emit_watermark(self, timestamp_ms):
@@ -70,11 +73,11 @@ def start(lower_ms, upper_ms, *, function=None, snapshots=(), tracking=False, **
 
 
 def left(operator, *records):
-    operator.batch_handlers()[0](list(records), [record[1] for record in records])
+    operator.batch_handlers()[0](Rows(list(records), [record[1] for record in records]))
 
 
 def right(operator, *records):
-    operator.batch_handlers()[1](list(records), [record[1] for record in records])
+    operator.batch_handlers()[1](Rows(list(records), [record[1] for record in records]))
 
 
 def pairs(operator):
@@ -212,8 +215,8 @@ def test_late_records_of_each_side_go_to_its_side_output_or_are_counted(side, se
 def test_records_without_timestamps_are_refused_in_event_time():
     operator = start(-5, 5)
     with pytest.raises(JobDefinitionError, match=r"no timestamp: \('k', 1\)"):
-        operator.batch_handlers()[1]([("k", 1)], None)
-    operator.batch_handlers()[0]([], None)
+        operator.batch_handlers()[1](Rows([("k", 1)]))
+    operator.batch_handlers()[0](Rows([]))
 
 
 def test_bounds_that_no_pair_fits_are_refused():
@@ -230,12 +233,12 @@ def test_processing_time_pairs_records_by_arrival():
     operator = start(-10, 20, event_time=False)
     first, second = operator.batch_handlers()
     operator.process_watermark(MAX_TIMESTAMP)  # of no meaning here
-    first([("k", "l1000")], [7])
+    first(Rows([("k", "l1000")], [7]))
     at(operator, 1_020)
-    second([("k", "r1020")], None)
+    second(Rows([("k", "r1020")]))
     at(operator, 1_021)
-    second([("k", "r1021")], None)
-    first([("k", "l1021")], None)
+    second(Rows([("k", "r1021")]))
+    first(Rows([("k", "l1021")]))
     assert operator.output.records == [
         ((("k", "l1000"), ("k", "r1020"), 1_000, 1_020, 1_020), None),
         ((("k", "l1021"), ("k", "r1020"), 1_021, 1_020, 1_021), None),

@@ -15,6 +15,7 @@ from millstream.operators.partitioners import (
     Rescale,
     Shuffle,
 )
+from millstream.spi.batch import Rows
 from millstream.state.key_groups import key_group, subtask_of
 
 ALL = [
@@ -34,9 +35,9 @@ def split(partitioning, values, *, sender=0, senders=1, receivers=3, batches=1):
     size = max(1, len(values) // batches)
     for start in range(0, len(values), size):
         part = values[start : start + size]
-        for target, got, stamps in selector.split(list(part), [value * 10 for value in part]):
-            assert stamps == [value * 10 for value in got]
-            dealt.setdefault(target, []).extend(got)
+        for target, got in selector.split(Rows(list(part), [value * 10 for value in part])):
+            assert got.timestamps == [value * 10 for value in got.values]
+            dealt.setdefault(target, []).extend(got.values)
     return dealt
 
 
@@ -73,13 +74,10 @@ def test_keys_go_to_the_owner_of_their_key_group(values):
 
 
 def test_broadcast_gives_each_target_lists_of_its_own():
-    parts = Broadcast().build(0, 1, 2, 128).split([1, 2], [10, 20])
-    assert [(target, values, stamps) for target, values, stamps in parts] == [
-        (0, [1, 2], [10, 20]),
-        (1, [1, 2], [10, 20]),
-    ]
-    parts[0][1].append("changed")
-    assert parts[1][1] == [1, 2]
+    parts = Broadcast().build(0, 1, 2, 128).split(Rows([1, 2], [10, 20]))
+    assert parts == [(0, Rows([1, 2], [10, 20])), (1, Rows([1, 2], [10, 20]))]
+    parts[0][1].values.append("changed")
+    assert parts[1][1].values == [1, 2]
 
 
 def test_shuffle_is_even_and_the_same_in_every_run():
@@ -90,4 +88,4 @@ def test_shuffle_is_even_and_the_same_in_every_run():
 
 def test_partition_out_of_range_is_an_error_that_names_it():
     with pytest.raises(ConfigurationError, match="partition 3 for 'x'"):
-        CustomPartitioning(lambda key, count: count, len).build(0, 1, 3, 128).split(["x"], None)
+        CustomPartitioning(lambda key, count: count, len).build(0, 1, 3, 128).split(Rows(["x"]))

@@ -7,6 +7,7 @@ from millstream.base.errors import TypeMismatchError
 from millstream.operators.base import EpochTime, OperatorContext, Output
 from millstream.operators.reduce import Aggregation, ReduceSpec, RollingAggregate
 from millstream.operators.user_code import attached_element
+from millstream.spi.batch import Rows
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.types.row import Row
 
@@ -16,11 +17,12 @@ class Recorder(Output):
         self.values = []
         self.timestamps = []
 
-    def emit(self, values, timestamps):
+    def emit(self, batch):
+        values, timestamps = batch.values, batch.timestamps
         self.values.extend(values)
         self.timestamps.append(timestamps)
 
-    def emit_side(self, tag_id, values, timestamps):
+    def emit_side(self, tag_id, batch):
         raise AssertionError(tag_id)
 
     def emit_watermark(self, timestamp_ms):
@@ -42,7 +44,7 @@ def reducing(function, key=lambda value: value[0]):
 def reduced(function, *batches, key=lambda value: value[0], timestamps=None):
     operator, output = reducing(function, key)
     for batch in batches:
-        operator.process_batch(list(batch), timestamps)
+        operator.process(Rows(list(batch), timestamps))
     operator.close()
     return output
 
@@ -70,7 +72,7 @@ def test_a_none_that_was_reduced_counts_as_state():
         OperatorContext("job", "op", "id", 0, 1, 128, 0, EpochTime(), HeapKeyedStateBackend()), output
     )
     operator.open()
-    operator.process_batch([1, 2, 3], None)
+    operator.process(Rows([1, 2, 3]))
     assert output.values == [1, None, None]
     assert seen == [(1, 2), (None, 3)]
 
@@ -109,11 +111,11 @@ def test_a_list_that_is_added_to_in_place_does_not_change_later():
 def test_whoever_changes_a_result_does_not_change_the_state(function, make):
     operator, output = reducing(function)
     for _ in range(3):
-        operator.process_batch([make("a", 1), make("a", 0)], None)
+        operator.process(Rows([make("a", 1), make("a", 0)]))
         for value in output.values:
             (value[2] if isinstance(value, tuple) else value)[1] = "changed"
         output.values.clear()
-    operator.process_batch([make("a", 1)], None)
+    operator.process(Rows([make("a", 1)]))
     assert output.values == [make("a", 1)]
 
 

@@ -6,7 +6,7 @@ from millstream.operators.base import EpochTime, OperatorContext, Output
 from millstream.operators.functions_adapter import as_key_selector, as_map, as_reduce
 from millstream.operators.simple import FilterSpec, FlatMapSpec, IdentitySpec, MapSpec
 from millstream.operators.user_code import attached_element
-from millstream.spi.batch import Marks
+from millstream.spi.batch import Marks, Rows
 from millstream.types.row import Row
 from millstream.types.typeinfo import Types
 
@@ -15,10 +15,11 @@ class Recorder(Output):
     def __init__(self):
         self.batches = []
 
-    def emit(self, values, timestamps):
+    def emit(self, batch):
+        values, timestamps = batch.values, batch.timestamps
         self.batches.append((values, timestamps))
 
-    def emit_side(self, tag_id, values, timestamps):
+    def emit_side(self, tag_id, batch):
         raise AssertionError(tag_id)
 
     def emit_watermark(self, timestamp_ms):
@@ -37,15 +38,15 @@ def started(spec):
 
 def outcome(spec, values, timestamps=None):
     operator, output = started(spec)
-    operator.process_batch(list(values), timestamps)
+    operator.process(Rows(list(values), timestamps))
     return output.batches
 
 
 class Whole(Recorder):
     """Takes batches with watermarks between their records."""
 
-    def emit_marked(self, values, timestamps, marks):
-        self.batches.append((values, timestamps, marks))
+    def emit(self, batch):
+        self.batches.append((batch.values, batch.timestamps, batch.marks))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def test_watermarks_between_records_stay_between_them(spec, expected):
     operator.setup(OperatorContext("job", "op", "id", 1, 2, 128, 0, EpochTime()), Whole())
     operator.open()
     marks = Marks([1, 3, 3], [2, 4, 6])
-    assert operator.process_marked([1, 2, 3, 4], [5, 6, 7, 8], marks, operator.reach_watermark) is None
+    assert operator.process_marked(Rows([1, 2, 3, 4], [5, 6, 7, 8], marks), operator.reach_watermark) is None
     assert operator.output.batches == [expected]
     assert operator.watermark_ms == 6
 
@@ -70,7 +71,7 @@ def test_watermarks_between_records_stay_between_them(spec, expected):
 def test_other_operators_get_pieces():
     operator, output = started(FlatMapSpec(lambda x: [x, x]))
     marks = Marks([1, 3, 3], [2, 4, 6])
-    operator.process_marked([1, 2, 3, 4], None, marks, operator.reach_watermark)
+    operator.process_marked(Rows([1, 2, 3, 4], None, marks), operator.reach_watermark)
     assert output.batches == [([1, 1], None), 2, ([2, 2, 3, 3], None), 4, 6, ([4, 4], None)]
 
 
@@ -145,8 +146,8 @@ class Counting(MapFunction):
 def test_a_function_is_opened_once_and_closed_once_and_keeps_its_members():
     function = Counting()
     operator, output = started(MapSpec(function))
-    operator.process_batch(["a"], None)
-    operator.process_batch(["b"], None)
+    operator.process(Rows(["a"]))
+    operator.process(Rows(["b"]))
     operator.close()
     assert function.calls == ["open 1", "a", "b", "close"]
     assert output.batches == [([2], None), ([3], None)]

@@ -17,6 +17,7 @@ from millstream.datastream import StreamExecutionEnvironment, functions
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, RestoreScope
 from millstream.operators.budget import EpochLimits
 from millstream.operators.sink import CollectSpec, PrintSpec, SinkOperator
+from millstream.spi.batch import Rows
 from millstream.spi.sink import Sink, SinkWriter
 from millstream.state.operator_state import OperatorStateBackend
 
@@ -82,7 +83,8 @@ class Recording(SinkWriter):
     def open(self):
         CALLS.append("open")
 
-    def write(self, values, timestamps, *, watermark_ms, now_ms):
+    def write(self, batch, *, watermark_ms, now_ms):
+        values = batch.values
         CALLS.append(("write", values))
 
     def prepare_commit(self, *, now_ms, checkpoint, end_of_input):
@@ -129,7 +131,7 @@ def test_writer_goes_through_its_life_in_order():
     for written_by in range(3):
         operator.restore_state(f"of {written_by}", RestoreScope(written_by, 1, 2, lambda key: True))
     operator.open()
-    operator.process_batch([1], None)
+    operator.process(Rows([1]))
     assert operator.next_processing_time() == 42
     report = OperatorReport()
     operator.end_epoch(report, checkpoint=True)
@@ -255,7 +257,7 @@ def test_what_is_gathered_for_the_driver_counts_as_what_is_sent(spec):
         context.budget.begin(EpochLimits(size_bytes=10_000_000))
         begun = 0
         while begun < 100 and context.budget.take(1):
-            operator.process_batch(["x" * 1_000_000], None)
+            operator.process(Rows(["x" * 1_000_000]))
             begun += 1
         assert begun <= 20, "it would have all of them in one report"
         operator.end_epoch(OperatorReport(), checkpoint=False)

@@ -7,7 +7,7 @@ from millstream.common import Duration, WatermarkStrategy
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
 from millstream.operators.budget import EpochLimits
 from millstream.operators.source import SourceOperator, SourceSpec
-from millstream.spi.batch import IDLE
+from millstream.spi.batch import IDLE, Rows, Watermark
 from millstream.spi.source import Boundedness, RangeEnd, Source, SourceReader, SplitRange
 
 
@@ -27,7 +27,7 @@ class Stamped(Source):
 class _Reader(SourceReader):
     def read(self, split_range, emit):
         stamps = split_range.split
-        emit(list(stamps), list(stamps))
+        emit(Rows(list(stamps), list(stamps)))
         return RangeEnd(split_range.split_id, len(stamps), split_range.stop == "end", len(stamps))
 
 
@@ -35,10 +35,14 @@ class Recorder(Output):
     def __init__(self):
         self.events = []
 
-    def emit(self, values, timestamps):
-        self.events += values
+    def emit(self, batch):
+        for piece in batch.pieces():
+            if isinstance(piece, Watermark):
+                self.emit_watermark(piece.timestamp_ms)
+            else:
+                self.events += piece.values
 
-    def emit_side(self, tag_id, values, timestamps):
+    def emit_side(self, tag_id, batch):
         raise AssertionError
 
     def emit_watermark(self, timestamp_ms):

@@ -10,7 +10,7 @@ from millstream.common import Duration, WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner, WatermarkGenerator
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output
 from millstream.operators.watermarks import WatermarksSpec
-from millstream.spi.batch import ACTIVE, IDLE
+from millstream.spi.batch import ACTIVE, IDLE, Rows, Watermark
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 
@@ -21,13 +21,18 @@ class Recorder(Output):
     def __init__(self):
         self.events = []
 
-    def emit(self, values, timestamps):
-        self.events += [
-            value if timestamps is None else (value, stamp)
-            for value, stamp in zip(values, timestamps or values, strict=True)
-        ]
+    def emit(self, batch):
+        for piece in batch.pieces():
+            if isinstance(piece, Watermark):
+                self.emit_watermark(piece.timestamp_ms)
+                continue
+            values, timestamps = piece.values, piece.timestamps
+            self.events += [
+                value if timestamps is None else (value, stamp)
+                for value, stamp in zip(values, timestamps or values, strict=True)
+            ]
 
-    def emit_side(self, tag_id, values, timestamps):
+    def emit_side(self, tag_id, batch):
         raise AssertionError("a watermark operator has no side outputs")
 
     def emit_watermark(self, timestamp_ms):
@@ -53,7 +58,7 @@ class Subject:
         if now_ms is not None:
             self.time.now_ms = now_ms
         if stamps:
-            self.operator.process_batch(list(stamps), list(stamps))
+            self.operator.process(Rows(list(stamps), list(stamps)))
         if then is not None:
             then(self.operator)
         self.report = OperatorReport()
@@ -108,7 +113,7 @@ def test_bounded_watermark_trails_the_largest_timestamp_by_the_bound_and_a_milli
 def test_periodic_generator_emits_once_at_the_end_of_the_epoch_however_many_batches_came():
     subject = Subject(MONOTONOUS)
     again = [7, 8]
-    assert subject.epoch(5, then=lambda operator: operator.process_batch(again, list(again))) == [
+    assert subject.epoch(5, then=lambda operator: operator.process(Rows(again, list(again)))) == [
         *stamped(5, 7, 8),
         "W7",
     ]
@@ -151,7 +156,7 @@ def test_factory_that_makes_no_generator_is_refused():
 def test_assigner_replaces_timestamps_and_is_told_those_that_were_there():
     subject = Subject(MONOTONOUS.with_timestamp_assigner(Doubled()))
     assert subject.epoch(4) == [(4, 9), "W8"]
-    assert subject.epoch(then=lambda operator: operator.process_batch([6], None)) == [(6, 12), "W11"]
+    assert subject.epoch(then=lambda operator: operator.process(Rows([6]))) == [(6, 12), "W11"]
 
 
 def test_timestamps_stay_without_an_assigner():
@@ -161,7 +166,7 @@ def test_timestamps_stay_without_an_assigner():
 def test_records_without_timestamps_pass_and_make_no_watermark():
     """As in Flink, where PyFlink's own examples give files such a strategy."""
     subject = Subject(MONOTONOUS)
-    assert subject.epoch(then=lambda operator: operator.process_batch(["a"], None)) == ["a"]
+    assert subject.epoch(then=lambda operator: operator.process(Rows(["a"]))) == ["a"]
     assert subject.report.splits[0].stamped is False
 
 

@@ -9,6 +9,7 @@ import pytest
 from millstream.common import Configuration, WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import StreamExecutionEnvironment
+from millstream.spi.batch import Rows
 from millstream.spi.source import (
     Boundedness,
     RangeEnd,
@@ -66,7 +67,7 @@ class _Enumerator(SplitEnumerator):
 class _Reader(SourceReader):
     def read(self, split_range, emit):
         records = split_range.split
-        emit(list(records), None)
+        emit(Rows(list(records)))
         return RangeEnd("all", split_range.start + len(records), False, len(records))
 
 

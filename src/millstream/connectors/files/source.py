@@ -15,6 +15,7 @@ from millstream.connectors.files.providers import (
 from millstream.files.paths import local_path, open_file
 from millstream.files.remote import without_parameters
 from millstream.operators.weight import estimate_bytes
+from millstream.spi.batch import Rows
 from millstream.spi.formats import BulkFormat, FileFormat, FileRecords, StreamFileFormat
 from millstream.spi.source import (
     Boundedness,
@@ -165,7 +166,7 @@ class _FileReader(SourceReader):
             self._budget -= len(values)
             if values:
                 self._size_batches(values)
-                if not emit(values, None):
+                if not emit(Rows(values)):
                     self._budget = 0
         end = RangeEnd(split_range.split_id, records.position, records.exhausted, count)
         if end.finished:

@@ -38,6 +38,7 @@ from millstream.connectors.files.rolling import OutputFileConfig, RollingPolicy
 from millstream.connectors.files.side_by_side import side_by_side
 from millstream.files.output import OutputFiles, open_output
 from millstream.operators.weight import estimate_bytes, weigh
+from millstream.spi.batch import Rows
 from millstream.spi.serialization import BulkWriterFactory, Encoder
 from millstream.spi.sink import SinkWriter, WriterContext
 
@@ -143,10 +144,9 @@ class FileWriter(SinkWriter):
             except OSError as error:
                 raise self._failed(error) from error
 
-    def write(
-        self, values: list[Any], timestamps: list[int] | None, *, watermark_ms: int, now_ms: int
-    ) -> None:
+    def write(self, batch: Rows, *, watermark_ms: int, now_ms: int) -> None:
         """Stage a batch."""
+        values, timestamps = batch.values, batch.timestamps
         if not values:
             return
         if self._is_bulk:

@@ -8,6 +8,7 @@ from typing import Any
 
 from millstream.connectors.two_phase import SinkContext, TwoPhaseCommitSink
 from millstream.connectors.write_ahead import CheckpointCommitter, WriteAheadSink
+from millstream.spi.batch import Rows
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.spi.source import (
     Boundedness,
@@ -29,6 +30,7 @@ __all__ = [
     "EmitBatch",
     "PlanRequest",
     "RangeEnd",
+    "Rows",
     "Sink",
     "SinkContext",
     "SinkWriter",

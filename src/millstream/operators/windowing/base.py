@@ -37,7 +37,7 @@ from millstream.operators.windowing.assigners import no_timestamp
 from millstream.operators.windowing.firing import Firing
 from millstream.operators.windowing.folds import Fold
 from millstream.operators.windowing.runs import Runs
-from millstream.spi.batch import Marks
+from millstream.spi.batch import Rows
 
 if TYPE_CHECKING:
     from millstream.types.typeinfo import TypeInformation
@@ -155,7 +155,7 @@ class WindowOperator(Operator):
             values, timestamps = self._late_values, self._late_timestamps
             self._late_values, self._late_timestamps = [], []
             assert self._late_tag_id is not None
-            self.output.emit_side(self._late_tag_id, values, timestamps)
+            self.output.emit_side(self._late_tag_id, Rows(values, timestamps))
         if self._results:
             values, timestamps = self._results, self._result_timestamps
             self._results, self._result_timestamps = [], []
@@ -174,12 +174,13 @@ class TimedWindowOperator(WindowOperator):
         """Return the time passed; windows are entries."""
         return self._passed_ms
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Add a batch to its windows; late records may fire at once.
 
         Raises:
             JobDefinitionError: If the records have no timestamps.
         """
+        values, timestamps = batch.values, batch.timestamps
         if not values:
             return
         if not self._event_time:
@@ -190,12 +191,12 @@ class TimedWindowOperator(WindowOperator):
         self._add_batch(values, timestamps)
         self._flush()
 
-    def process_marked(
-        self, values: list[Any], timestamps: list[int] | None, marks: Marks, reach: Reach
-    ) -> int | None:
+    def process_marked(self, batch: Rows, reach: Reach) -> int | None:
         """Add a batch that has watermarks between its records, cut only where one of them matters (`runs`)."""
+        values, timestamps, marks = batch.values, batch.timestamps, batch.marks
+        assert marks is not None
         if not self._event_time or timestamps is None:
-            return super().process_marked(values, timestamps, marks, reach)
+            return super().process_marked(batch, reach)
         runs = Runs(self, values, timestamps, marks, reach)
         positions, watermarks = marks
         start, last, before = 0, len(positions) - 1, self.watermark_ms
@@ -211,7 +212,7 @@ class TimedWindowOperator(WindowOperator):
                 return index
             before = watermark_ms
         if start < len(values):
-            self.process_batch(cut(values, start, len(values)), timestamps[start:])
+            self.process(Rows(cut(values, start, len(values)), timestamps[start:]))
         return None
 
     def first_due(self, timestamp: int) -> int:

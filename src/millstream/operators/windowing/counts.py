@@ -17,6 +17,7 @@ from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.user_code import attach_element
 from millstream.operators.values import ATOMIC, copy_of
 from millstream.operators.windowing.base import WindowOperator
+from millstream.spi.batch import Rows
 from millstream.state.snapshots import Entries, StateChanges
 from millstream.state.touched import TouchedKeys
 
@@ -60,8 +61,9 @@ class _CountingOperator(WindowOperator):
         """Take over counts and open windows."""
         self._open.update((key, entry) for _, key, entry in entries)
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Count a batch into windows."""
+        values, timestamps = batch.values, batch.timestamps
         if not values:
             return
         self._stamped = timestamps is not None

@@ -37,6 +37,7 @@ from millstream.operators.windowing.evictors import Evictor, TimestampedValue
 from millstream.operators.windowing.folds import Fold, ListFold
 from millstream.operators.windowing.merging import WindowSet, add_window
 from millstream.operators.windowing.trigger import Trigger, TriggerResult
+from millstream.spi.batch import Rows
 from millstream.state.keyed import NO_KEY
 from millstream.state.snapshots import Entries, StateChanges
 from millstream.state.timers import TimerQueue
@@ -137,8 +138,9 @@ class GeneralWindowOperator(WindowOperator):
 
     # Records
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Add a batch to its windows, record by record."""
+        values, timestamps = batch.values, batch.timestamps
         if not values:
             return
         staggered = getattr(self._assigner, "staggered", None)

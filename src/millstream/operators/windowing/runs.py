@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.base.time import MAX_TIMESTAMP
 from millstream.operators.base import Reach
 from millstream.operators.values import cut
-from millstream.spi.batch import Marks
+from millstream.spi.batch import Marks, Rows
 
 if TYPE_CHECKING:
     from millstream.operators.windowing.base import TimedWindowOperator
@@ -98,7 +98,7 @@ class Runs:
         if self._gathered:
             values, self._gathered = self._gathered, []
             stamps, self._stamps = self._stamps, []
-            self._operator.process_batch(values, stamps)
+            self._operator.process(Rows(values, stamps))
         self._tell(mark)
         self._told = mark + 1
         if not self._reach(self._watermarks[mark]):

@@ -21,7 +21,7 @@ from millstream.operators.base import OperatorReport, OwnEntries, Reach, Restore
 from millstream.operators.windowing.base import WindowOperator
 from millstream.operators.windowing.panes import PaneOperator
 from millstream.operators.windowing.slices import SLICES, SliceOperator
-from millstream.spi.batch import Marks
+from millstream.spi.batch import Rows
 from millstream.state.snapshots import Entries, StateChanges
 from millstream.types.row import Row
 
@@ -55,19 +55,17 @@ class SlidingReduceOperator(WindowOperator):
             self._chosen = self._build(SliceOperator)
         return self._chosen
 
-    def process_batch(self, values: list[Any], timestamps: list[int] | None) -> None:
+    def process(self, batch: Rows) -> None:
         """Hand a batch on, after the function's trial."""
         if self._sample is not None:
-            self._try(self._sample, values)
-        self.chosen.process_batch(values, timestamps)
+            self._try(self._sample, batch.values)
+        self.chosen.process(batch)
 
-    def process_marked(
-        self, values: list[Any], timestamps: list[int] | None, marks: Marks, reach: Reach
-    ) -> int | None:
+    def process_marked(self, batch: Rows, reach: Reach) -> int | None:
         """Hand a batch on with the watermarks between its records, once the trial is over."""
         if self._sample is not None:
-            return super().process_marked(values, timestamps, marks, reach)
-        return self.chosen.process_marked(values, timestamps, marks, reach)
+            return super().process_marked(batch, reach)
+        return self.chosen.process_marked(batch, reach)
 
     def process_watermark(self, timestamp_ms: int) -> None:
         """Hand a watermark on."""

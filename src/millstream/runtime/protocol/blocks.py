@@ -14,7 +14,7 @@ from typing import Any
 import cloudpickle
 
 from millstream.base.errors import NotSerializableError, shorten
-from millstream.spi.batch import IDLE, Batch, Element, Marks, StreamStatus, Watermark
+from millstream.spi.batch import IDLE, Element, Marks, Rows, StreamStatus, Watermark
 from millstream.types.row import rows_of, unpack_rows
 
 __all__ = ["Block", "decode_elements", "encode_elements"]
@@ -64,7 +64,7 @@ def decode_elements(payload: bytes) -> list[Element]:
 
 
 def _plain(element: Element) -> Any:
-    if isinstance(element, Batch):
+    if isinstance(element, Rows):
         stamps = None if element.timestamps is None else _column(element.timestamps)
         marks = None if element.marks is None else tuple(map(_column, element.marks))
         rows = unpack_rows(element.values)
@@ -87,7 +87,7 @@ def _numbers(column: bytes) -> list[int]:
 def _element(item: Any) -> Element:
     if type(item) is tuple:
         values, stamps, marks = item[:3]
-        return Batch(
+        return Rows(
             rows_of(*values) if len(item) == 4 else values,
             None if stamps is None else _numbers(stamps),
             None if marks is None else Marks(*map(_numbers, marks)),
@@ -99,7 +99,7 @@ def _element(item: Any) -> Element:
 
 def _not_serializable(elements: list[Element], error: BaseException) -> NotSerializableError:
     for element in elements:
-        for value in element.values if isinstance(element, Batch) else ():
+        for value in element.values if isinstance(element, Rows) else ():
             try:
                 cloudpickle.dumps(value)
             except Exception as cause:  # noqa: BLE001 - any object may refuse to be pickled in any way

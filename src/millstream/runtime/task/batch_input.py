@@ -26,7 +26,7 @@ from typing import IO, Any
 from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import BatchHandler
 from millstream.runtime.protocol.blocks import decode_elements, encode_elements
-from millstream.spi.batch import Batch
+from millstream.spi.batch import Rows
 
 __all__ = ["SortedInput"]
 
@@ -69,9 +69,10 @@ class SortedInput:
         ]
 
     def _keeping(self, index: int, handler: BatchHandler, *, always: bool) -> BatchHandler:
-        def keep(values: list[Any], timestamps: list[int] | None) -> None:
+        def keep(batch: Rows) -> None:
+            values, timestamps = batch.values, batch.timestamps
             if self._ended or (timestamps is None and not always):
-                handler(values, timestamps)
+                handler(batch)
                 return
             if timestamps is None:
                 self._entries.extend((MIN_TIMESTAMP, index, False, value) for value in values)
@@ -102,7 +103,7 @@ class SortedInput:
         self._runs.append(run)
         for part in _parts(self._sorted()):
             marks = [(stamp, index, stamped) for stamp, index, stamped, _ in part]
-            pickle.dump((marks, encode_elements([Batch([value for *_, value in part])])), run, protocol=5)
+            pickle.dump((marks, encode_elements([Rows([value for *_, value in part])])), run, protocol=5)
 
     def _sorted(self) -> list[_Entry]:
         entries, self._entries = self._entries, []
@@ -117,7 +118,7 @@ class SortedInput:
         for (index, stamped), group in groupby(entries, key=itemgetter(1, 2)):
             for part in _parts(group):
                 values = [value for *_, value in part]
-                self._handlers[index](values, [stamp for stamp, *_ in part] if stamped else None)
+                self._handlers[index](Rows(values, [stamp for stamp, *_ in part] if stamped else None))
         self.close()
 
 
@@ -135,6 +136,6 @@ def _read(run: IO[bytes]) -> Iterator[_Entry]:
         except EOFError:
             return
         (element,) = decode_elements(payload)
-        assert isinstance(element, Batch)
+        assert isinstance(element, Rows)
         for (stamp, index, stamped), value in zip(marks, element.values, strict=True):
             yield stamp, index, stamped, value

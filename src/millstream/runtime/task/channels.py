@@ -26,9 +26,8 @@ from typing import Any, NamedTuple
 from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import BatchHandler
 from millstream.operators.budget import WorkBudget
-from millstream.operators.values import cut
 from millstream.runtime.task.measures import MarkedHandler
-from millstream.spi.batch import ACTIVE, IDLE, Batch, Element, Marks, StreamStatus, Watermark
+from millstream.spi.batch import ACTIVE, IDLE, Element, Rows, StreamStatus, Watermark
 
 __all__ = ["ChannelId", "ChannelMerger"]
 
@@ -172,10 +171,10 @@ class ChannelMerger:
     def held(self) -> int:
         """Records that wait in the channels; a watermark that is not there yet counts as one."""
         return (self._due is not None) + sum(
-            len(element.values)
+            len(element)
             for elements in self._pending.values()
             for element in elements
-            if isinstance(element, Batch)
+            if isinstance(element, Rows)
         )
 
     @property
@@ -254,7 +253,7 @@ class ChannelMerger:
         handler = self._handlers[channel]
         while elements:
             element = elements[0]
-            if isinstance(element, Batch):
+            if isinstance(element, Rows):
                 if element.marks is not None:
                     done = self._process_marked(channel, elements)
                 else:
@@ -279,53 +278,50 @@ class ChannelMerger:
         It leaves the channel first: what is suspended in the middle is not begun twice.
         """
         batch = elements.popleft()
-        assert isinstance(batch, Batch)
-        values, timestamps, _ = batch
-        count, start = len(values), 0
+        assert isinstance(batch, Rows)
+        count, start = len(batch), 0
         while start < count:
             granted = count if self._budget is None else self._budget.take(count - start, edge_id)
-            if granted == count:
-                handler(values, timestamps)
-                return True
-            stop = start + granted
             if not granted:
-                elements.appendleft(Batch(values[start:], timestamps and timestamps[start:]))
+                elements.appendleft(batch.cut(start, count))
                 return False
-            handler(cut(values, start, stop), timestamps and timestamps[start:stop])
+            stop = min(start + granted, count)
+            handler(batch.cut(start, stop))
             start = stop
         return True
 
     def _process_marked(self, channel: ChannelId, elements: deque[Element]) -> bool:
         """Process the batch in front, which has watermarks between its records; as `_process` does."""
         batch = elements.popleft()
-        assert isinstance(batch, Batch)
-        values, timestamps, marks = batch
+        assert isinstance(batch, Rows)
+        marks = batch.marks
         assert marks is not None
         behind = marks.watermarks[0] <= self._combined
         process, advance = self._marked, self._advance_some
         if process is None or advance is None or self._aligning or behind or self._input_of[channel].idle:
-            elements.extendleft(reversed(_pieces(batch)))
+            elements.extendleft(reversed(batch.pieces()))
             return True
-        count, start = len(values), 0
+        count, start = len(batch), 0
         while True:
             stop = count
             if start < count and self._budget is not None:
                 stop = start + self._budget.take(count - start, channel.edge_id)
             if start == stop < count:
-                elements.appendleft(_behind(values, timestamps, marks, start))
+                elements.appendleft(batch.cut(start, count))
                 return False
-            part, stamps, between = values, timestamps, marks.part(start, stop)
-            if stop - start < count:
-                part, stamps = cut(values, start, stop), timestamps and timestamps[start:stop]
+            part = batch.cut(start, stop)
+            between = part.marks
             if between is None:
-                self._handlers[channel](part, stamps)
+                self._handlers[channel](part)
             else:
-                stopped_at = process(part, stamps, between, advance)
+                stopped_at = process(part, advance)
                 self._reached(channel, between.watermarks[:stopped_at])
                 if stopped_at is not None:
                     if stop < count:
-                        elements.appendleft(_behind(values, timestamps, marks, stop))
-                    elements.extendleft(reversed(_pieces_behind(part, stamps, between, stopped_at)))
+                        elements.appendleft(batch.cut(stop, count))
+                    rest = part.behind(stopped_at, stop - start)
+                    if rest.values or rest.marks:
+                        elements.appendleft(rest)
                     self._due = between.watermarks[stopped_at]
                     self._watermarks[channel] = self._due
                     self._input_of[channel].advance(channel, self._due)
@@ -374,36 +370,3 @@ class ChannelMerger:
         self._combine()
         if are_idle != were_idle:
             self._on_status(IDLE if are_idle else ACTIVE)
-
-
-def _pieces(batch: Batch) -> list[Element]:
-    """Return a batch with watermarks between its records as batches and watermarks."""
-    values, timestamps, marks = batch
-    assert marks is not None
-    pieces: list[Element] = []
-    start = 0
-    for position, watermark_ms in zip(*marks, strict=True):
-        if position > start:
-            pieces.append(Batch(values[start:position], timestamps and timestamps[start:position]))
-            start = position
-        pieces.append(Watermark(watermark_ms))
-    if start < len(values):
-        pieces.append(Batch(values[start:], timestamps and timestamps[start:]))
-    return pieces
-
-
-def _behind(values: list[Any], timestamps: list[int] | None, marks: Marks, start: int) -> Batch:
-    """Return the records from one on, with the watermarks between them."""
-    return Batch(values[start:], timestamps and timestamps[start:], marks.part(start, len(values)))
-
-
-def _pieces_behind(
-    values: list[Any], timestamps: list[int] | None, marks: Marks, index: int
-) -> list[Element]:
-    """Return what of a batch is behind one of its watermarks."""
-    start = marks.positions[index]
-    left = Marks(
-        [position - start for position in marks.positions[index + 1 :]], marks.watermarks[index + 1 :]
-    )
-    rest = Batch(values[start:], timestamps and timestamps[start:], left if left.positions else None)
-    return [rest] if rest.values or rest.marks else []

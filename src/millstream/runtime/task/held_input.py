@@ -18,7 +18,7 @@ from millstream.operators.partitioners import KeyGroups
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileWriter
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
 from millstream.runtime.task.checkpoint import SavedState
-from millstream.spi.batch import Batch, Element
+from millstream.spi.batch import Element, Rows
 from millstream.state.key_groups import key_group, subtask_of
 
 __all__ = ["Recovered", "add_held_input", "restore_held_input"]
@@ -37,7 +37,7 @@ class Recovered(NamedTuple):
     """Records that an operator in the middle of a chain has to process before anything else."""
 
     node_id: int
-    batch: Batch
+    batch: Rows
 
 
 def add_held_input(
@@ -127,7 +127,7 @@ def _restore_exactly(content: Any, edge_ids: dict[_EdgeName, int], merger: Chann
     return True
 
 
-def _mine(held: dict[int, Any], job_graph: JobGraph, node: StreamNode, index: int) -> list[tuple[int, Batch]]:
+def _mine(held: dict[int, Any], job_graph: JobGraph, node: StreamNode, index: int) -> list[tuple[int, Rows]]:
     """Return the records of all old subtasks that are for one new one, with the edge that they come by now."""
     vertex = next(vertex for vertex in job_graph.vertices if any(each.id == node.id for each in vertex.nodes))
     names = _names(job_graph, vertex)
@@ -135,7 +135,7 @@ def _mine(held: dict[int, Any], job_graph: JobGraph, node: StreamNode, index: in
         names[edge.id]: edge for edge in job_graph.edges if edge.edge.target == node.id and edge.id in names
     }
     chained = {edge.target for edge in vertex.chained}
-    mine: list[tuple[int, Batch]] = []
+    mine: list[tuple[int, Rows]] = []
     for old, (_, pending) in held.items():
         for (name, _), elements in pending.items():
             edge = edges.get(name)
@@ -153,7 +153,7 @@ def _mine(held: dict[int, Any], job_graph: JobGraph, node: StreamNode, index: in
     return mine
 
 
-def _part(batch: Batch, edge: StreamEdge | None, node: StreamNode, old: int, index: int) -> Batch:
+def _part(batch: Rows, edge: StreamEdge | None, node: StreamNode, old: int, index: int) -> Rows:
     """Return what of a batch that waited at an old subtask is for a new one."""
     partitioning = None if edge is None else edge.partitioning
     if isinstance(partitioning, KeyGroups):
@@ -164,16 +164,16 @@ def _part(batch: Batch, edge: StreamEdge | None, node: StreamNode, old: int, ind
             if subtask_of(key_group(select(value), most), most, parallelism) == index
         ]
         stamps = batch.timestamps
-        return Batch(
+        return Rows(
             [batch.values[place] for place in places],
             None if stamps is None else [stamps[place] for place in places],
         )
-    return batch if old % node.parallelism == index else Batch([])
+    return batch if old % node.parallelism == index else Rows([])
 
 
-def _batches(elements: list[Element]) -> list[Batch]:
+def _batches(elements: list[Element]) -> list[Rows]:
     """Return the records of a channel, without the watermarks between them."""
-    return [Batch(element.values, element.timestamps) for element in elements if isinstance(element, Batch)]
+    return [element.unmarked() for element in elements if isinstance(element, Rows)]
 
 
 def _any_sender(job_graph: JobGraph, edge_id: int, index: int) -> int:

@@ -16,7 +16,7 @@ from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.accumulators import Accumulator
 from millstream.metrics.groups import MetricKind, MetricName, MetricValue
 from millstream.operators.base import BatchHandler, Operator, OperatorReport
-from millstream.spi.batch import Marks
+from millstream.spi.batch import Rows
 
 __all__ = [
     "CURRENT_INPUT_WATERMARK",
@@ -32,7 +32,7 @@ RECORDS_IN = MetricName(("numRecordsIn",))
 RECORDS_OUT = MetricName(("numRecordsOut",))
 CURRENT_INPUT_WATERMARK = MetricName(("currentInputWatermark",))
 
-MarkedHandler = Callable[[list[Any], "list[int] | None", Marks, Callable[[int], bool]], "int | None"]
+MarkedHandler = Callable[[Rows, Callable[[int], bool]], "int | None"]
 """An operator's `process_marked`."""
 
 _LARGE_BYTES = 65_536
@@ -42,9 +42,9 @@ _LARGE_INTERVAL_MS = 1_000
 def counted(operator: Operator, handler: BatchHandler) -> BatchHandler:
     """Return `handler` with its records counted as the operator's input."""
 
-    def count(values: list[Any], timestamps: list[int] | None) -> None:
-        operator.records_in += len(values)
-        handler(values, timestamps)
+    def count(batch: Rows) -> None:
+        operator.records_in += len(batch.values)
+        handler(batch)
 
     return count
 
@@ -52,12 +52,13 @@ def counted(operator: Operator, handler: BatchHandler) -> BatchHandler:
 def counted_marked(operator: Operator) -> MarkedHandler:
     """Return an operator's `process_marked` with the records that it processed counted as its input."""
 
-    def count(
-        values: list[Any], timestamps: list[int] | None, marks: Marks, reach: Callable[[int], bool]
-    ) -> int | None:
-        total = len(values)
-        stopped_at = operator.process_marked(values, timestamps, marks, reach)
-        operator.records_in += total if stopped_at is None else marks.positions[stopped_at]
+    def count(batch: Rows, reach: Callable[[int], bool]) -> int | None:
+        total, marks = len(batch), batch.marks
+        stopped_at = operator.process_marked(batch, reach)
+        if stopped_at is not None:
+            assert marks is not None
+            total = marks.positions[stopped_at]
+        operator.records_in += total
         return stopped_at
 
     return count

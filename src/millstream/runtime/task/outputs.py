@@ -10,18 +10,15 @@ from millstream.base.time import MAX_TIMESTAMP
 from millstream.graph.job_graph import JobEdge
 from millstream.operators.base import BatchHandler, Operator, Output
 from millstream.operators.budget import WorkBudget
-from millstream.operators.values import copies, cut
+from millstream.operators.values import copy_of_batch
 from millstream.operators.weight import estimate_bytes
 from millstream.runtime.protocol.blocks import Block, encode_elements
 from millstream.runtime.task.failures import guarded
 from millstream.runtime.task.measures import counted, counted_marked
-from millstream.spi.batch import Batch, Element, Marks, StreamStatus, Watermark
+from millstream.spi.batch import Element, Marks, Rows, StreamStatus, Watermark
 
 __all__ = ["ChainOutput", "ExchangeWriter"]
 
-
-MarkedReader = Callable[[list[Any], "list[int] | None", Marks], object]
-"""Takes a batch with watermarks between its records."""
 
 _LOOK_RECORDS = 16_384
 _MOST_JOINED = 4_096
@@ -54,47 +51,50 @@ class ExchangeWriter:
             target: [] for target in partitioning.targets(sender, edge.senders, edge.receivers)
         }
 
-    def batch(self, values: list[Any], timestamps: list[int] | None) -> None:
-        """Deal a batch to its targets."""
-        for target, part, stamps in self._selector.split(values, timestamps):
-            self._gather(target, part, stamps)
-        self._note(values)
+    def batch(self, batch: Rows) -> None:
+        """Deal a batch to its targets; each gets all of the watermarks between its records."""
+        if batch.marks is not None:
+            self._deal_marked(batch, batch.marks)
+            return
+        newest = batch.values
+        for target, part in self._selector.split(batch):
+            self._gather(target, part)
+        self._note(newest)
 
-    def marked(self, values: list[Any], timestamps: list[int] | None, marks: Marks) -> None:
-        """Deal a batch with watermarks between its records to its targets: each gets all of the watermarks."""
+    def _deal_marked(self, batch: Rows, marks: Marks) -> None:
         without = set(self._elements)
+        values, timestamps = batch.values, batch.timestamps
         if values:
-            for target, part, places in self._selector.split(values, list(range(len(values)))):
+            for target, part in self._selector.split(Rows(values, list(range(len(values))))):
+                places = part.timestamps
                 assert places is not None
-                stamps = None if timestamps is None else [timestamps[place] for place in places]
-                self._gather(target, part, stamps, _marks_between(places, marks))
+                part.timestamps = None if timestamps is None else [timestamps[place] for place in places]
+                part.marks = _marks_between(places, marks)
+                self._gather(target, part)
                 without.discard(target)
             self._note(values)
         for target in without:
             self._mark(target, marks.watermarks[-1])
 
-    def _gather(
-        self, target: int, part: list[Any], stamps: list[int] | None, marks: Marks | None = None
-    ) -> None:
+    def _gather(self, target: int, part: Rows) -> None:
         elements = self._elements[target]
         last = elements[-1] if elements else None
         if (
-            not isinstance(last, Batch)
-            or (last.timestamps is None) != (stamps is None)
-            or len(last.values) + len(part) > _MOST_JOINED
+            not isinstance(last, Rows)
+            or (last.timestamps is None) != (part.timestamps is None)
+            or len(last.values) + len(part.values) > _MOST_JOINED
         ):
-            elements.append(Batch(part, stamps, marks))
+            elements.append(part)
             return
-        if marks is not None:
+        if part.marks is not None:
             if last.marks is None:
-                elements[-1] = last = last._replace(marks=Marks([], []))
+                last.marks = Marks([], [])
             before, gathered = len(last.values), last.marks
-            assert gathered is not None
-            gathered.positions.extend([before + position for position in marks.positions])
-            gathered.watermarks.extend(marks.watermarks)
-        last.values.extend(part)
-        if stamps is not None and last.timestamps is not None:
-            last.timestamps.extend(stamps)
+            gathered.positions.extend([before + position for position in part.marks.positions])
+            gathered.watermarks.extend(part.marks.watermarks)
+        last.values.extend(part.values)
+        if part.timestamps is not None and last.timestamps is not None:
+            last.timestamps.extend(part.timestamps)
 
     def _note(self, values: list[Any]) -> None:
         """Take note of what was gathered, and let the epoch end if it is much."""
@@ -151,7 +151,6 @@ class ChainOutput(Output):
     def __init__(self, budget: WorkBudget | None = None) -> None:
         self._budget = budget
         self._batch: list[BatchHandler] = []
-        self._marked: list[MarkedReader] = []
         self._aside: list[Callable[[int], None]] = []
         self._side: dict[str, list[BatchHandler]] = {}
         self._watermark: list[Callable[[int], None]] = []
@@ -159,23 +158,17 @@ class ChainOutput(Output):
 
     def add_operator(self, operator: Operator, name: str, side_output: str | None) -> None:
         """Have an operator chained behind; `name` is noted on what it raises."""
-        handler: BatchHandler = guarded(counted(operator, operator.process_batch), name)
-        process = counted_marked(operator)
-        marked: MarkedReader = guarded(
-            lambda values, timestamps, marks: process(values, timestamps, marks, operator.reach_watermark),
-            name,
-        )
+        handler: BatchHandler = guarded(_taking(operator), name)
         if self._budget is not None:
-            handler = in_slices = _InSlices(handler, marked, self._budget)
-            marked = in_slices.marked
+            handler = _InSlices(handler, self._budget)
         advance = guarded(operator.process_watermark, name)
-        self._add(handler, marked, advance, side_output)
+        self._add(handler, advance, side_output)
         self._watermark.append(advance)
         self._status.append(guarded(operator.process_status, name))
 
     def add_exchange(self, writer: ExchangeWriter, side_output: str | None) -> None:
         """Have output gathered for other subtasks."""
-        self._add(writer.batch, writer.marked, writer.watermark, side_output)
+        self._add(writer.batch, writer.watermark, side_output)
         self._watermark.append(writer.watermark)
         self._status.append(writer.status)
 
@@ -188,42 +181,32 @@ class ChainOutput(Output):
 
         self._watermark.insert(0, at_end)
 
-    def _add(
-        self,
-        handler: BatchHandler,
-        marked: MarkedReader,
-        advance: Callable[[int], None],
-        side_output: str | None,
-    ) -> None:
+    def _add(self, handler: BatchHandler, advance: Callable[[int], None], side_output: str | None) -> None:
         if side_output is None:
             self._batch.append(handler)
-            self._marked.append(marked)
         else:
             self._aside.append(advance)
             self._side.setdefault(side_output, []).append(handler)
 
-    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
-        """Hand on a batch."""
-        if values:
-            self.records_out += len(values)
-            _fan_out(self._batch, values, timestamps)
-
-    def emit_marked(self, values: list[Any], timestamps: list[int] | None, marks: Marks) -> None:
-        """Hand on a batch with watermarks between its records; readers of side outputs get those only."""
-        self.records_out += len(values)
-        for marked in self._marked[1:]:
-            marked(copies(values), None if timestamps is None else list(timestamps), marks)
-        if self._marked:
-            self._marked[0](values, timestamps, marks)
+    def emit(self, batch: Rows) -> None:
+        """Hand on a batch; of watermarks between its records readers of side outputs get those only."""
+        marks = batch.marks
+        if marks is None:
+            if batch.values:
+                self.records_out += len(batch.values)
+                _fan_out(self._batch, batch)
+            return
+        self.records_out += len(batch.values)
+        _fan_out(self._batch, batch)
         for advance in self._aside:
             for watermark_ms in marks.watermarks:
                 advance(watermark_ms)
 
-    def emit_side(self, tag_id: str, values: list[Any], timestamps: list[int] | None) -> None:
+    def emit_side(self, tag_id: str, batch: Rows) -> None:
         """Hand a batch to a side output."""
-        if values:
-            self.records_out += len(values)
-            _fan_out(self._side.get(tag_id, []), values, timestamps)
+        if batch.values:
+            self.records_out += len(batch.values)
+            _fan_out(self._side.get(tag_id, []), batch)
 
     def emit_watermark(self, timestamp_ms: int) -> None:
         """Hand on a watermark to all readers, of side outputs too."""
@@ -243,43 +226,20 @@ class _InSlices:
     thousand in front of a slow map, windows in front of a slow sink.
     """
 
-    __slots__ = ("_budget", "_handler", "_marked", "_size")
+    __slots__ = ("_budget", "_handler", "_size")
 
-    def __init__(self, handler: BatchHandler, marked: MarkedReader, budget: WorkBudget) -> None:
-        self._marked = marked
+    def __init__(self, handler: BatchHandler, budget: WorkBudget) -> None:
         self._handler = handler
         self._budget = budget
         self._size = 1
 
-    def __call__(self, values: list[Any], timestamps: list[int] | None) -> None:
-        now, count, start = self._budget.now, len(values), 0
-        while start < count:
-            size, began = self._size, now()
-            if start == 0 and count <= size:
-                self._handler(values, timestamps)
-            else:
-                self._handler(
-                    cut(values, start, start + size), timestamps and timestamps[start : start + size]
-                )
-            self._adapt(min(size, count - start), now() - began)
-            start += size
-            if start < count:
-                self._budget.reach_safe_point()
-
-    def marked(self, values: list[Any], timestamps: list[int] | None, marks: Marks) -> None:
-        """Hand on a batch with watermarks between its records."""
-        now, count, start = self._budget.now, len(values), 0
-        if not count:
-            self._marked(values, timestamps, marks)
+    def __call__(self, batch: Rows) -> None:
+        now, count, start = self._budget.now, len(batch), 0
+        if not count:  # watermarks only
+            self._handler(batch)
         while start < count:
             stop, began = min(start + self._size, count), now()
-            part, stamps, between = values, timestamps, marks.part(start, stop)
-            if stop - start < count:
-                part, stamps = cut(values, start, stop), timestamps and timestamps[start:stop]
-            if between is None:
-                self._handler(part, stamps)
-            else:
-                self._marked(part, stamps, between)
+            self._handler(batch.cut(start, stop))
             self._adapt(stop - start, now() - began)
             start = stop
             if start < count:
@@ -306,9 +266,22 @@ def _marks_between(places: list[int], marks: Marks) -> Marks:
     return Marks(list(between), list(between.values()))
 
 
-def _fan_out(handlers: list[BatchHandler], values: list[Any], timestamps: list[int] | None) -> None:
-    """Call each handler with lists and values of its own: the receiver may change them."""
+def _taking(operator: Operator) -> BatchHandler:
+    """Return what hands an operator batches, with or without watermarks between their records, and counts them."""
+    process, process_marked = counted(operator, operator.process), counted_marked(operator)
+
+    def take(batch: Rows) -> None:
+        if batch.marks is None:
+            process(batch)
+        else:
+            process_marked(batch, operator.reach_watermark)
+
+    return take
+
+
+def _fan_out(handlers: list[BatchHandler], batch: Rows) -> None:
+    """Call each handler with a batch of its own: the receiver may change it."""
     for handler in handlers[1:]:
-        handler(copies(values), None if timestamps is None else list(timestamps))
+        handler(copy_of_batch(batch))
     if handlers:
-        handlers[0](values, timestamps)
+        handlers[0](batch)

@@ -327,7 +327,7 @@ class Subtask:
         while self._recovered:
             node_id, batch = self._recovered.pop(0)
             node, operator = operators[node_id]
-            guarded(counted(operator, operator.process_batch), node.name)(batch.values, batch.timestamps)
+            guarded(counted(operator, operator.process), node.name)(batch)
         while self._notices:
             self.notify(self._notices.pop(0))
         for node, operator in self._timed:

@@ -16,6 +16,7 @@ from millstream.connectors.files.sink import FileSink
 from millstream.connectors.number_sequence import NumberSequenceSource
 from millstream.files import output
 from millstream.files.output import open_output
+from millstream.spi.batch import Rows
 from millstream.spi.serialization import Encoder
 from millstream.spi.sink import WriterContext
 
@@ -49,7 +50,7 @@ def writer_of(sink, attempt=0, snapshots=None):
 
 
 def write(writer, *values):
-    writer.write(list(values), None, watermark_ms=0, now_ms=0)
+    writer.write(Rows(list(values)), watermark_ms=0, now_ms=0)
 
 
 def contents(directory):

@@ -11,6 +11,7 @@ from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from millstream.connectors.files.rolling import RollingPolicy
 from millstream.connectors.files.sink import FileSink
+from millstream.spi.batch import Rows
 from millstream.spi.serialization import Encoder
 from millstream.spi.sink import WriterContext
 
@@ -35,7 +36,7 @@ def start(sink, attempt=0, subtask=0, snapshots=None, others=(), job="job"):
 
 
 def write(writer, *values, now_ms=0):
-    writer.write(list(values), None, watermark_ms=0, now_ms=now_ms)
+    writer.write(Rows(list(values)), watermark_ms=0, now_ms=now_ms)
 
 
 def checkpoint(writer, now_ms=0):

@@ -19,6 +19,7 @@ from millstream.connectors.files.rolling import RollingPolicy
 from millstream.connectors.files.side_by_side import side_by_side
 from millstream.connectors.files.sink import FileSink
 from millstream.formats.parquet.writer import ParquetBulkWriters
+from millstream.spi.batch import Rows
 from millstream.spi.serialization import BulkWriter, BulkWriterFactory, Encoder
 from millstream.spi.sink import WriterContext
 from millstream.table import DataTypes
@@ -78,7 +79,7 @@ def writer_of(sink):
 
 
 def write(writer, values):
-    writer.write(list(values), None, watermark_ms=0, now_ms=0)
+    writer.write(Rows(list(values)), watermark_ms=0, now_ms=0)
 
 
 def end(writer, checkpoint=True):

@@ -9,6 +9,7 @@ from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.rolling import OutputFileConfig, RollingPolicy
 from millstream.connectors.files.sink import FileSink
 from millstream.formats.parquet.writer import ParquetBulkWriters
+from millstream.spi.batch import Rows
 from millstream.spi.serialization import Encoder
 from millstream.spi.sink import WriterContext
 from millstream.table import DataTypes
@@ -33,7 +34,7 @@ def writer_of(sink, subtask=0, attempt=0):
 
 
 def write(writer, values, timestamps=None, now_ms=0):
-    writer.write(values, timestamps, watermark_ms=0, now_ms=now_ms)
+    writer.write(Rows(values, timestamps), watermark_ms=0, now_ms=now_ms)
 
 
 def end(writer, now_ms=0, checkpoint=False, end_of_input=False):

@@ -50,6 +50,7 @@ from millstream.operators.windowing.triggers import ContinuousEventTimeTrigger, 
 from millstream.runtime.checkpoint.chain import StateChain
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
 from millstream.runtime.task.checkpoint import add_operator_state, restore_operator
+from millstream.spi.batch import Rows
 from millstream.state import touched
 from millstream.state.disk import DiskKeyedStateBackend
 from millstream.state.heap import HeapKeyedStateBackend
@@ -142,7 +143,7 @@ class Job:
                 ]
                 handlers = operator.batch_handlers()
                 handler = handlers[-1 if kind == "right" else 0]
-                handler([record[:2] for record in own], [record[2] for record in own])
+                handler(Rows([record[:2] for record in own], [record[2] for record in own]))
         results = [element for operator in self.operators for element in operator.output.take()]
         return [element for element in results if element[0] != "watermark"]
 

@@ -15,7 +15,7 @@ from millstream.operators.windowing.assigners import (
     TumblingProcessingTimeWindows,
 )
 from millstream.operators.windowing.spec import AggregateWindow, ApplyWindow, ReduceWindow
-from millstream.spi.batch import Marks
+from millstream.spi.batch import Marks, Rows
 
 FUNCTIONS = {
     "sum": AggregateWindow(Sum()),
@@ -69,7 +69,7 @@ def give(run, process, records, marks, refuse=frozenset()):
     values = [(key, number) for key, number, _ in records]
     timestamps = [timestamp for *_, timestamp in records]
     while marks.positions:
-        stopped_at = process(list(values), list(timestamps), marks, reach)
+        stopped_at = process(Rows(list(values), list(timestamps), marks), reach)
         if stopped_at is None:
             return run.output.take()
         begin = marks.positions[stopped_at]
@@ -78,7 +78,7 @@ def give(run, process, records, marks, refuse=frozenset()):
         left = marks.positions[stopped_at + 1 :]
         marks = Marks([position - begin for position in left], marks.watermarks[stopped_at + 1 :])
     if values:
-        run.operator.process_batch(values, timestamps)
+        run.operator.process(Rows(values, timestamps))
     return run.output.take()
 
 
@@ -118,11 +118,11 @@ def test_records_between_watermarks_at_which_nothing_is_due_are_added_together(m
     #  watermarks    1  2  3  5      9
     run = Harness(TumblingEventTimeWindows(10), FUNCTIONS["sum"], late_tag_id="late")
     added = []
-    process_batch = run.operator.process_batch
+    process = run.operator.process
     monkeypatch.setattr(
         run.operator,
-        "process_batch",
-        lambda values, timestamps: (added.append(timestamps), process_batch(values, list(timestamps))),
+        "process",
+        lambda batch: (added.append(list(batch.timestamps)), process(batch)),
     )
     records = [("a", 1, time) for time in (1, 2, 3, 9, 12, 4)]
     out = give(run, run.operator.process_marked, records, Marks([1, 2, 3, 3, 5], [1, 2, 3, 5, 9]))

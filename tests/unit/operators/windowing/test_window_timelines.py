@@ -33,6 +33,7 @@ from millstream.operators.windowing.spec import (
     ReduceWindow,
     WindowSpec,
 )
+from millstream.spi.batch import Rows
 
 TUMBLING_5 = TumblingEventTimeWindows.of(5)
 SLIDING_10_5 = SlidingEventTimeWindows.of(10, 5)
@@ -344,11 +345,11 @@ def test_window_function_gets_the_one_aggregated_value():
 
 def test_records_without_timestamps_are_refused_with_a_hint():
     run = Harness(TUMBLING_5, SUM)
-    run.operator.process_batch([], None)
+    run.operator.process(Rows([]))
     with pytest.raises(
         JobDefinitionError, match=r"no timestamp: \('a', 1\)(.|\n)*assign_timestamps_and_watermarks"
     ):
-        run.operator.process_batch([("a", 1)], None)
+        run.operator.process(Rows([("a", 1)]))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from millstream.common.functions import AggregateFunction, ProcessWindowFunction
 from millstream.common.windows import TimeWindow
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
 from millstream.operators.windowing.spec import WindowSpec
+from millstream.spi.batch import Rows
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.key_groups import key_group
 
@@ -21,10 +22,12 @@ class RecordingOutput(Output):
     def __init__(self):
         self.elements = []
 
-    def emit(self, values, timestamps):
+    def emit(self, batch):
+        values, timestamps = batch.values, batch.timestamps
         self.elements.extend(zip(values, timestamps or repeat(None), strict=timestamps is not None))
 
-    def emit_side(self, tag_id, values, timestamps):
+    def emit_side(self, tag_id, batch):
+        values, timestamps = batch.values, batch.timestamps
         self.elements.extend(("side", tag_id, *pair) for pair in zip(values, timestamps, strict=True))
 
     def emit_watermark(self, timestamp_ms):
@@ -86,7 +89,7 @@ class Harness:
         """Process one batch; return what came out."""
         values = [self._wrap(key, number) for key, number, _ in records]
         timestamps = [timestamp for *_, timestamp in records]
-        self.operator.process_batch(values, None if None in timestamps else timestamps)
+        self.operator.process(Rows(values, None if None in timestamps else timestamps))
         return self.output.take()
 
     def clock(self, now_ms):

@@ -50,7 +50,7 @@ class Keyed(Operator):
         self.backend.track()
         self.context = SimpleNamespace(keyed_state=self.backend, operator_state=None, max_parallelism=4)
 
-    def process_batch(self, values, timestamps):
+    def process(self, batch):
         raise AssertionError
 
     def change(self, key, action, number, namespace=None):

@@ -11,6 +11,7 @@ from millstream.operators.reduce import ReduceSpec
 from millstream.operators.simple import MapSpec
 from millstream.runtime.task.batch_input import SortedInput
 from millstream.runtime.task.batch_mode import input_waits
+from millstream.spi.batch import Rows
 
 
 class Subject:
@@ -24,14 +25,14 @@ class Subject:
         )
 
     def _handler(self, index):
-        def take(values, timestamps):
-            stamps = timestamps or [None] * len(values)
-            self.events += [(index, stamp, value) for stamp, value in zip(stamps, values, strict=True)]
+        def take(batch):
+            stamps = batch.timestamps or [None] * len(batch)
+            self.events += [(index, stamp, value) for stamp, value in zip(stamps, batch.values, strict=True)]
 
         return take
 
     def give(self, index, values, stamps=None):
-        self.input.handlers[index](list(values), None if stamps is None else list(stamps))
+        self.input.handlers[index](Rows(list(values), None if stamps is None else list(stamps)))
 
     def end(self):
         self.input.on_watermark(MAX_TIMESTAMP)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from millstream.base.time import MAX_TIMESTAMP
 from millstream.operators.budget import EpochLimits, WorkBudget
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
-from millstream.spi.batch import ACTIVE, IDLE, Batch, Marks, Watermark
+from millstream.spi.batch import ACTIVE, IDLE, Marks, Rows, Watermark
 
 A, B = ChannelId(0, 0), ChannelId(0, 1)
 
@@ -33,7 +33,7 @@ class Recorder:
         )
 
     def _handler(self, prefix: str):
-        return lambda values, timestamps: self.events.extend(f"{prefix}{value}" for value in values)
+        return lambda batch: self.events.extend(f"{prefix}{value}" for value in batch.values)
 
     def run(self, most: int | None = None, **lines: str) -> str:
         """Run one epoch of at most so many records; each channel's input is a line such as `a b W5 idle`."""
@@ -51,7 +51,7 @@ def parse(line: str):
         elif word[0] == "W":
             elements.append(Watermark(int(word[1:])))
         else:
-            elements.append(Batch([word]))
+            elements.append(Rows([word]))
     return elements
 
 
@@ -181,10 +181,10 @@ def test_what_is_held_goes_on_before_what_comes_later_and_watermarks_stay_in_the
 
 def test_a_batch_is_cut_where_the_budget_ends(two):
     two.budget.begin(EpochLimits(records=3))
-    two._merger.run({A: [Batch([1, 2, 3, 4, 5], [10, 20, 30, 40, 50])]})
+    two._merger.run({A: [Rows([1, 2, 3, 4, 5], [10, 20, 30, 40, 50])]})
     assert two.events == ["1", "2", "3"]
     _, pending = two._merger.snapshot()
-    assert pending == {A: [Batch([4, 5], [40, 50])]}
+    assert pending == {A: [Rows([4, 5], [40, 50])]}
 
 
 def test_input_has_ended_when_nothing_is_held_and_all_channels_gave_the_final_watermark(two):
@@ -242,12 +242,12 @@ def test_what_is_behind_a_watermark_waits_until_all_that_it_fires_has_had_room()
 
     merger = ChannelMerger(
         {ChannelId(0, 0): 0},
-        [lambda values, stamps: log.append(values)],
+        [lambda batch: log.append(batch.values)],
         log.append,
         log.append,
         advance=advance,
     )
-    merger.run({ChannelId(0, 0): [Batch([1]), Watermark(5), Batch([2])]})
+    merger.run({ChannelId(0, 0): [Rows([1]), Watermark(5), Rows([2])]})
     assert log == [[1], (5, False)]
     assert merger.held == 2
     assert not merger.has_ended
@@ -266,7 +266,7 @@ class Marked:
         self.budget = WorkBudget()
         self.merger = ChannelMerger(
             channels,
-            [lambda values, timestamps: self.calls.append(" ".join(values))] * (1 + max(channels.values())),
+            [lambda batch: self.calls.append(" ".join(batch.values))] * (1 + max(channels.values())),
             lambda mark: self.calls.append(f"W{mark}"),
             lambda status: self.calls.append("idle" if status is IDLE else "active"),
             self.budget,
@@ -280,7 +280,8 @@ class Marked:
         self.calls.append(f"W{mark}!" if full else f"W{mark}")
         return not full
 
-    def _process(self, values, timestamps, marks, reach):
+    def _process(self, batch, reach):
+        values, marks = batch.values, batch.marks
         words, start = [], 0
         for index, (position, mark) in enumerate(zip(*marks, strict=True)):
             words += values[start:position]
@@ -301,7 +302,7 @@ class Marked:
         return taken
 
 
-def one_batch(line: str) -> Batch:
+def one_batch(line: str) -> Rows:
     values, marks = [], Marks([], [])
     for word in line.split():
         if word[0] == "W":
@@ -309,7 +310,7 @@ def one_batch(line: str) -> Batch:
             marks.watermarks.append(int(word[1:]))
         else:
             values.append(word)
-    return Batch(values, list(range(len(values))), marks if marks.positions else None)
+    return Rows(values, list(range(len(values))), marks if marks.positions else None)
 
 
 def warm(channels, full=frozenset()):
