@@ -14,7 +14,7 @@ from millstream.operators.values import copy_of_batch
 from millstream.operators.weight import estimate_bytes
 from millstream.runtime.protocol.blocks import Block, encode_elements
 from millstream.runtime.task.failures import guarded
-from millstream.runtime.task.measures import counted, counted_marked
+from millstream.runtime.task.measures import counted_marked
 from millstream.spi.batch import Element, Marks, Rows, StreamStatus, Watermark
 
 __all__ = ["ChainOutput", "ExchangeWriter"]
@@ -234,9 +234,13 @@ class _InSlices:
         self._size = 1
 
     def __call__(self, batch: Rows) -> None:
-        now, count, start = self._budget.now, len(batch), 0
-        if not count:  # watermarks only
+        now, count, start = self._budget.now, len(batch.values), 0
+        if count <= self._size:
+            began = now()
             self._handler(batch)
+            if count:  # else watermarks only
+                self._adapt(count, now() - began)
+            return
         while start < count:
             stop, began = min(start + self._size, count), now()
             self._handler(batch.cut(start, stop))
@@ -268,10 +272,11 @@ def _marks_between(places: list[int], marks: Marks) -> Marks:
 
 def _taking(operator: Operator) -> BatchHandler:
     """Return what hands an operator batches, with or without watermarks between their records, and counts them."""
-    process, process_marked = counted(operator, operator.process), counted_marked(operator)
+    process, process_marked = operator.process, counted_marked(operator)
 
     def take(batch: Rows) -> None:
         if batch.marks is None:
+            operator.records_in += len(batch.values)
             process(batch)
         else:
             process_marked(batch, operator.reach_watermark)
@@ -281,7 +286,8 @@ def _taking(operator: Operator) -> BatchHandler:
 
 def _fan_out(handlers: list[BatchHandler], batch: Rows) -> None:
     """Call each handler with a batch of its own: the receiver may change it."""
-    for handler in handlers[1:]:
-        handler(copy_of_batch(batch))
+    if len(handlers) > 1:
+        for handler in handlers[1:]:
+            handler(copy_of_batch(batch))
     if handlers:
         handlers[0](batch)
