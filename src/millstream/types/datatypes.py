@@ -277,9 +277,12 @@ class DecimalType(NumericType):
     def parse(self, text: str) -> decimal.Decimal:
         """Read a decimal number, rounded half up to the scale."""
         try:
-            return decimal.Decimal(_plain_number(text).strip()).quantize(self._unit, context=self._context)
+            value = decimal.Decimal(_plain_number(text).strip()).quantize(self._unit, context=self._context)
         except decimal.InvalidOperation as error:
             raise ValueError(f"no {self.name} of {self.precision} digits") from error
+        if not value.is_finite():
+            raise ValueError(f"a {self.name} is finite")
+        return value if value else value.copy_abs()
 
     def rounded(self, value: decimal.Decimal) -> decimal.Decimal:
         """Return a number rounded half up to the scale, as Flink stores it.

@@ -178,7 +178,7 @@ class FileSink(Sink):
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> BulkSinkBuilder:
-        """Write files as a whole (Parquet, CSV); they are finished at checkpoints only.
+        """Write files as a whole (Parquet, CSV, JSON lines); they are finished at checkpoints only.
 
         Raises:
             ConfigurationError: If it is no factory of bulk writers.
@@ -186,7 +186,7 @@ class FileSink(Sink):
         if not isinstance(writer_factory, BulkWriterFactory):
             raise ConfigurationError(
                 f"{type(writer_factory).__name__} is no BulkWriterFactory",
-                hint="Use ParquetBulkWriters.for_row_type(...) or CsvBulkWriters.for_schema(...).",
+                hint="Use ParquetBulkWriters, CsvBulkWriters or JsonLinesBulkWriters.",
             )
         return BulkSinkBuilder(base_path, writer_factory, RollingPolicy.on_checkpoint_rolling_policy())
 

@@ -52,7 +52,7 @@ class FileSource(Source):
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFileFormat, *paths: str) -> FileSourceBuilder:
-        """Read files record by record (text lines, CSV).
+        """Read files record by record (text lines, CSV, JSON lines).
 
         Raises:
             ConfigurationError: If it is no such format, or there is no path.

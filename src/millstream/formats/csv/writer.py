@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
-from millstream.base.errors import ConfigurationError, TypeMismatchError, shorten
+from millstream.base.errors import ConfigurationError, TypeMismatchError
+from millstream.formats.column_values import check_column, double_texts
 from millstream.formats.csv.schema import CsvColumn, CsvSchema
 from millstream.formats.csv.text import CsvLines
 from millstream.formats.tabulator import Tabulator
@@ -60,7 +60,7 @@ class _CsvWriter(BulkWriter):
         columns = self._tabulator.columns(elements)
         texts = []
         for column, render, values in zip(self._schema.columns, self._renderers, columns, strict=True):
-            _check_column(column, values)
+            check_column(column.name, column.data_type, values)
             try:
                 texts.append(render(values))
             except ValueError as error:
@@ -85,7 +85,7 @@ class _CsvWriter(BulkWriter):
             return lambda values: lines.texts(values, null)
         render = _renderer(kind, column.array_separator, null)
         if type(kind) is types.DoubleType:
-            return lambda values: _double_texts(values, null)
+            return lambda values: double_texts(values, null)
         if isinstance(kind, (types.NumericType, types.BooleanType)):
             return lambda values: [null if value is None else render(value) for value in values]
         return lambda values: lines.texts(
@@ -107,55 +107,3 @@ def _renderer(kind: types.DataType, separator: str, null: str) -> Callable[[Any]
         render = _renderer(kind.element_type, separator, null)
         return lambda values: separator.join(null if value is None else render(value) for value in values)
     return str
-
-
-def _double_texts(values: Sequence[float | None], null: str) -> list[str]:
-    return [  # what double_text() does with most numbers in place, which saves a call for each
-        repr(value)
-        if type(value) is float and 1e-3 <= value < 1e7
-        else null
-        if value is None
-        else double_text(value)
-        for value in values
-    ]
-
-
-def _fits_at_a_glance(kind: types.DataType, values: Sequence[Any]) -> bool:
-    """Return whether all values belong to a type, told without a call for each; False if that cannot be told."""
-    exact = _EXACT.get(type(kind))
-    if exact is None or set(map(type, values)) != {exact}:
-        return False
-    if exact is int:
-        limit = 1 << (kind.bits - 1)  # type: ignore[attr-defined]
-        return bool(-limit <= min(values) and max(values) < limit)
-    return exact is not str or bool(max(map(len, values)) <= kind.length)  # type: ignore[attr-defined]
-
-
-_EXACT: dict[type[types.DataType], type] = {
-    types.VarCharType: str,
-    types.CharType: str,
-    types.BooleanType: bool,
-    types.TinyIntType: int,
-    types.SmallIntType: int,
-    types.IntType: int,
-    types.BigIntType: int,
-    types.FloatType: float,
-    types.DoubleType: float,
-    types.DateType: datetime.date,
-    types.TimeType: datetime.time,
-    types.TimestampType: datetime.datetime,
-}
-"""The one Python type of most values; those of other types, None among them, are looked at one by one."""
-
-
-def _check_column(column: CsvColumn, values: Sequence[Any]) -> None:
-    if _fits_at_a_glance(column.data_type, values):
-        return
-    check = column.data_type.check
-    for value in values:
-        try:
-            check(value)
-        except TypeMismatchError as error:
-            raise TypeMismatchError(
-                f"column {column.name!r}: {error.message}", detail=f"Value: {shorten(value)}"
-            ) from error

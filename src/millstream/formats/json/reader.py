@@ -1,0 +1,63 @@
+"""Files of JSON lines as named rows.
+
+Files are read in blocks: `columns.py` makes columns of a whole block at once with pyarrow, where it is installed and
+its result is certain to be that of Python's json module; else the block's lines are read one by one (`rows.py`), which
+also finds what is wrong with which line.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any, BinaryIO
+
+from millstream.base.errors import ConfigurationError
+from millstream.formats.block import BlockLayout
+from millstream.formats.block_records import BlockRecords
+from millstream.formats.json.columns import JsonBlocks
+from millstream.formats.json.rows import JsonRecords
+from millstream.formats.json.values import RowReader
+from millstream.formats.text.lines import StreamFormat
+from millstream.spi.formats import FileRecords
+from millstream.types.datatypes import RowType
+
+__all__ = ["JsonLinesFormat"]
+
+_BLOCK_BYTES = 1 << 20
+
+
+class JsonLinesFormat(StreamFormat):
+    """Rows of files with one JSON object a line, in UTF-8.
+
+    A position is (byte, number of lines before it), and the number of rows behind that. Fields are found by name: those
+    that the schema has not are left out, those that an object has not are None. Empty lines are left out. Text is taken
+    for other types where it has their form (`"12"`), dates and times are text, byte arrays base64, keys of maps text.
+    """
+
+    def __init__(self, schema: RowType) -> None:
+        if not isinstance(schema, RowType):
+            raise ConfigurationError(
+                f"JSON lines were given the schema {schema!r}",
+                hint="Use DataTypes.ROW([DataTypes.FIELD(...)]).",
+            )
+        if not schema.fields:
+            raise ConfigurationError("the schema of JSON lines has no fields", hint="Add fields.")
+        RowReader(schema)  # checks the types
+        self._schema = schema
+
+    @staticmethod
+    def for_schema(schema: RowType) -> JsonLinesFormat:
+        """Make the format of files whose objects have these fields (millstream's own).
+
+        Raises:
+            ConfigurationError: If the schema has no fields, or a type has no JSON form.
+        """
+        return JsonLinesFormat(schema)
+
+    def open(self, file: BinaryIO, path: str, position: Any) -> FileRecords:
+        """Read rows from a position on."""
+        layout = BlockLayout(self._schema)
+        decoder = JsonBlocks(layout) if find_spec("pyarrow") else None
+        rows = BlockRecords(JsonRecords(file, path, self._schema), layout, decoder, _BLOCK_BYTES)
+        if position is not None:
+            rows.seek(position)
+        return rows
