@@ -314,6 +314,18 @@ def lines_of_folder(case):
 
 
 @example("sources.md", 1)
+def json_lines(case):
+    folder = case.path / "visits"
+    folder.mkdir()
+    lines = ['{"user":"ann","at":"2013-01-31 05:15:00","geo":{"city":"Bonn","x":1}}', '{"user":"bo"}']
+    (folder / "a.json").write_text("\n".join(lines))
+    yield {}, {"/data/visits": str(folder)}
+    rows = case.env.from_source(case.names["source"], WatermarkStrategy.no_watermarks(), "visits")
+    seen = collect(rows.map(lambda row: (row.user, str(row.at), row.geo and row.geo.city)))
+    assert sorted(seen) == [("ann", "2013-01-31 05:15:00", "Bonn"), ("bo", "None", None)]
+
+
+@example("sources.md", 2)
 def from_queue(case):
     class Queue:
         sent = 0
@@ -328,7 +340,7 @@ def from_queue(case):
     assert collect(case.names["stream"]) == ["m1", "m2", "m3"]
 
 
-@example("sources.md", 2)
+@example("sources.md", 3)
 def replaying(case):
     yield {}, {}
 
