@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from millstream.graph.job_graph import JobGraph
-from millstream.operators.iteration import IterationTailSpec
 
 __all__ = ["EpochPlan", "build_epoch_plan"]
 
@@ -55,10 +54,10 @@ def _find_regions(job_graph: JobGraph) -> tuple[frozenset[int], ...]:
     vertex_of = {node.id: vertex.id for vertex in job_graph.vertices for node in vertex.nodes}
     ties = [(edge.source_vertex, edge.target_vertex) for edge in job_graph.edges]
     ties += [
-        (vertex.id, vertex_of[node.spec.head])
+        (vertex.id, vertex_of[node.spec.feeds])
         for vertex in job_graph.vertices
         for node in vertex.nodes
-        if isinstance(node.spec, IterationTailSpec)
+        if node.spec.feeds is not None
     ]
     region_of = {vertex.id: {vertex.id} for vertex in job_graph.vertices}
     for one, other in ties:

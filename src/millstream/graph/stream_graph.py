@@ -9,7 +9,6 @@ from millstream.base.errors import JobDefinitionError
 from millstream.graph.operator_ids import OperatorIds
 from millstream.graph.transformation import ChainingStrategy, Edge, Transformation
 from millstream.operators.base import OperatorSpec
-from millstream.operators.iteration import IterationHeadSpec, IterationTailSpec
 from millstream.operators.partitioners import Forward, KeyGroups, Partitioning, Rebalance
 from millstream.types.typeinfo import TypeInformation
 
@@ -164,11 +163,9 @@ def _build_edge(edge: Edge, target: StreamNode, nodes: dict[int, StreamNode]) ->
 
 
 def _check_iterations(graph: StreamGraph) -> None:
-    tails = {
-        node.spec.head: node for node in graph.nodes.values() if isinstance(node.spec, IterationTailSpec)
-    }
+    fed = {node.spec.feeds for node in graph.nodes.values()}
     for node in graph.nodes.values():
-        if isinstance(node.spec, IterationHeadSpec) and node.id not in tails:
+        if node.spec.is_fed_back and node.id not in fed:
             raise JobDefinitionError(
                 f'iteration "{node.name}" has no feedback',
                 hint="Call close_with(...) on the stream that iterate() returned.",

@@ -20,9 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.accumulators import Accumulators
+from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.metrics.groups import MetricGroup, MetricName, MetricValue
 from millstream.operators.budget import WorkBudget
 from millstream.spi.batch import Rows, StreamStatus
+from millstream.spi.sink import Sink
+from millstream.spi.source import Source
 
 if TYPE_CHECKING:
     from millstream.operators.split_time import SplitTime
@@ -366,12 +369,54 @@ class OperatorSpec(ABC):
     Attributes:
         is_source: Whether it has no input and reads ranges.
         is_keyed: Whether it needs keyed state.
+        is_fed_back: Whether records come back to it from the end of an iteration.
         former_name: A class that is renamed gives the name it had first: checkpoints know it by that.
     """
 
     is_source: bool = False
     is_keyed: bool = False
+    is_fed_back: bool = False
     former_name: str = ""
+
+    # What the graph and the runtime ask of an operator, so that they need not know its class.
+
+    @property
+    def reads(self) -> Source | None:
+        """The source that it reads."""
+        return None
+
+    @property
+    def writes(self) -> Sink | None:
+        """The sink that its records go to."""
+        return None
+
+    @property
+    def collects(self) -> str | None:
+        """Under which name its records are brought to the driver."""
+        return None
+
+    @property
+    def watermark_strategy(self) -> WatermarkStrategy | None:
+        """How it makes watermarks, if it does so itself."""
+        return None
+
+    @property
+    def waits_ms(self) -> int | None:
+        """How long it gathers records before their event time has passed: milliseconds, 0 if that is not known.
+
+        None if it does not wait for event time.
+        """
+        return None
+
+    @property
+    def feeds(self) -> int | None:
+        """Node id of the operator that its records go back to."""
+        return None
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a program that has changed has to find it again."""
+        return self.is_keyed or self.is_source
 
     @property
     def kind(self) -> str:

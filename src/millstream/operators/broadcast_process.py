@@ -54,6 +54,11 @@ class BroadcastProcessSpec(OperatorSpec):
     descriptors: tuple[MapStateDescriptor, ...]
     output_type: TypeInformation | None = None
 
+    @property
+    def keeps_state(self) -> bool:
+        """Broadcast state is state."""
+        return True
+
     def build(self) -> Operator:
         """Make the running half."""
         return BroadcastProcessOperator(self)

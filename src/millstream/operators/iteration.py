@@ -37,6 +37,8 @@ FEEDBACK_DROPPED = "numFeedbackRecordsDropped"
 class IterationHeadSpec(OperatorSpec):
     """Declares where records come back."""
 
+    is_fed_back = True
+
     def build(self) -> Operator:
         """Make the running half."""
         return IterationHead()
@@ -51,6 +53,11 @@ class IterationTailSpec(OperatorSpec):
     """
 
     head: int
+
+    @property
+    def feeds(self) -> int:
+        """The head."""
+        return self.head
 
     def build(self) -> Operator:
         """Make the running half."""

@@ -47,6 +47,16 @@ class SinkSpec(OperatorSpec):
         """Whose committables are kept."""
         return connector_name(self.sink)
 
+    @property
+    def writes(self) -> Sink:
+        """The sink."""
+        return self.sink
+
+    @property
+    def keeps_state(self) -> bool:
+        """Committables are state."""
+        return True
+
     def build(self) -> Operator:
         """Make the running half."""
         return SinkOperator(self.sink, self.value_type)
@@ -80,6 +90,11 @@ class CollectSpec(OperatorSpec):
     """
 
     collect_id: str
+
+    @property
+    def collects(self) -> str:
+        """The name."""
+        return self.collect_id
 
     def build(self) -> Operator:
         """Make the running half."""

@@ -45,6 +45,16 @@ class SourceSpec(OperatorSpec):
         """Whose positions are kept."""
         return connector_name(self.source)
 
+    @property
+    def reads(self) -> Source:
+        """The source."""
+        return self.source
+
+    @property
+    def watermark_strategy(self) -> WatermarkStrategy:
+        """Its watermark strategy."""
+        return self.strategy
+
     def build(self) -> Operator:
         """Make the running half."""
         return SourceOperator(self)

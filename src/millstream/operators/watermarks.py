@@ -282,6 +282,11 @@ class WatermarksSpec(OperatorSpec):
 
     strategy: WatermarkStrategy
 
+    @property
+    def watermark_strategy(self) -> WatermarkStrategy:
+        """The strategy."""
+        return self.strategy
+
     def build(self) -> Operator:
         """Make the running half."""
         return WatermarksOperator(self.strategy)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.common.state import ListState, MapState, ValueState
 from millstream.state.keyed import KeyedStateBackend
+from millstream.state.keys import canonical_key
 from millstream.state.kinds import NO_KEY, StateKind, StateSchema, no_key_error
 from millstream.state.snapshots import GroupMemo, KeyedStateSnapshot, StateChanges
 from millstream.state.touched import TouchedKeys, pays
@@ -112,6 +113,10 @@ class HeapKeyedStateBackend(KeyedStateBackend):
     def _restore_entries(self, name: str, entries: list[tuple[Any, Any, Any]]) -> None:
         for namespace, key, entry in entries:
             self._table(name, namespace)[key] = entry
+
+    def _peek(self, schema: StateSchema, name: str, key: Any, namespace: Any) -> Any:
+        # Not by a state object: that would make a table for a namespace that is not there.
+        return self._tables.get(name, {}).get(namespace, {}).get(canonical_key(key))
 
     def _value_state(self, name: str, namespace: Any) -> ValueState[Any]:
         return _HeapValueState(self, name, self._table(name, namespace))

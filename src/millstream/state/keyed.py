@@ -44,6 +44,7 @@ from millstream.state.ttl import (
     TtlListState,
     TtlMapState,
     TtlValueState,
+    drop_expired,
 )
 from millstream.types.forms import form_of, may_become
 
@@ -169,6 +170,48 @@ class KeyedStateBackend(ABC):
                 else:
                     into.merge(part)  # type: ignore[attr-defined]
                 part.clear()
+
+    def states(self) -> list[str]:
+        """Return the names of the states that were declared or restored."""
+        return list(self._schemas)
+
+    def look_up(self, name: str, key: Any, namespace: Any) -> Any:
+        """Return what a key has in a state, as a program sees it; None if it has nothing, or what it has is expired.
+
+        Nothing is changed: neither the state, nor the time of its last access, nor what the next checkpoint writes.
+
+        Args:
+            name: Of a state that is known, see `states`.
+            key: The key.
+            namespace: The window or the like; None for the key as a whole.
+        """
+        schema = self._schemas[name]
+        entry = self._peek(schema, name, key, namespace)
+        life = self._lives.get(name)
+        if entry is not None and life is not None:
+            entry = drop_expired(schema.kind, entry, life)
+        if entry is None or not schema.timed:
+            return entry
+        if schema.kind is StateKind.LIST:
+            return [value for _, value in entry]
+        if schema.kind is StateKind.MAP:
+            return {each: value for each, (_, value) in entry.items()}
+        return entry[1]
+
+    def _peek(self, schema: StateSchema, name: str, key: Any, namespace: Any) -> Any:
+        """Return what is kept for a key."""
+        before = self.current_key  # a function may be in the middle of a record
+        self.set_current_key(key)
+        try:
+            if schema.kind is StateKind.LIST:
+                return list(self._list_state(name, namespace).get()) or None
+            if schema.kind is StateKind.MAP:
+                return dict(self._map_state(name, namespace).items()) or None
+            if schema.kind is StateKind.TABLE:
+                return self.table(name).get(self.current_key)
+            return self._value_state(name, namespace).value()
+        finally:
+            self.current_key = before
 
     @abstractmethod
     def table(self, name: str) -> MutableMapping[Any, Any]:

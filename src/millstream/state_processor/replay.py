@@ -39,7 +39,7 @@ from millstream.operators.base import (
     Output,
     RestoreScope,
 )
-from millstream.operators.iteration import IterationHeadSpec, IterationTailSpec
+from millstream.operators.iteration import IterationHeadSpec
 from millstream.operators.partitioners import KeyGroups
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored, fit_to_job
@@ -220,7 +220,7 @@ def _find(graph: StreamGraph, uid: str) -> StreamNode:
 
 def _needed(by_id: Mapping[int, Transformation], target: int) -> set[int]:
     """Return the ids of the operator, of all that it reads, and of the ends of iterations among them."""
-    tails = {each.spec.head: each.id for each in by_id.values() if isinstance(each.spec, IterationTailSpec)}
+    tails = {each.spec.feeds: each.id for each in by_id.values() if each.spec.feeds is not None}
     needed: set[int] = set()
     waiting = [target]
     while waiting:

@@ -334,6 +334,14 @@ class WindowSpec(OperatorSpec):
         if self.allowed_lateness_ms < 0:
             raise ConfigurationError(f"the allowed lateness of a window is {self.allowed_lateness_ms} ms")
 
+    @property
+    def waits_ms(self) -> int | None:
+        """The size of the windows; sessions by their gap."""
+        if not self.assigner.is_event_time():
+            return None
+        size = getattr(self.assigner, "size", None) or getattr(self.assigner, "session_gap", None)
+        return size if isinstance(size, int) else 0
+
     def _trigger(self) -> Trigger:
         return self.assigner.get_default_trigger(None) if self.trigger is None else self.trigger
 

@@ -35,8 +35,6 @@ from millstream.base.errors import (
 from millstream.base.interrupts import JobInterrupted, is_interruption
 from millstream.graph.launcher import EpochProgress
 from millstream.operators.base import OperatorReport
-from millstream.operators.iteration import IterationTailSpec
-from millstream.operators.sink import SinkSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.manifest import Manifest
 from millstream.runtime.control.console import JobOutput
@@ -175,7 +173,7 @@ class JobMaster:
         self._sinks = SinkCoordinator(deployment.plan.job_graph)
         for vertex in deployment.plan.job_graph.vertices:
             for node in vertex.nodes:
-                if isinstance(node.spec, SinkSpec):
+                if node.spec.writes is not None:
                     self._sinks.restore(node.id, (restored or {}).get(node.id, ()))
         self._flow = FlowControl(deployment.plan, settings, restored=restored is not None)
         nodes = [node for vertex in deployment.plan.job_graph.vertices for node in vertex.nodes]
@@ -184,7 +182,7 @@ class JobMaster:
         self._totals = _Totals()
         self._epoch = 0
         self._iterates = any(
-            isinstance(node.spec, IterationTailSpec)
+            node.spec.feeds is not None
             for vertex in deployment.plan.job_graph.vertices
             for node in vertex.nodes
         )

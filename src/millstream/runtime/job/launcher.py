@@ -40,7 +40,6 @@ from millstream.graph.launcher import (
     RunningJob,
 )
 from millstream.graph.stream_graph import build_stream_graph
-from millstream.operators.sink import CollectSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored
 from millstream.runtime.checkpoint.settings import CheckpointSettings
@@ -168,10 +167,10 @@ class _Job(RunningJob):
         self._started_by = threading.current_thread()
         self.name = submission.name
         collectors = {
-            node.id: node.spec.collect_id
+            node.id: node.spec.collects
             for vertex in plan.job_graph.vertices
             for node in vertex.nodes
-            if isinstance(node.spec, CollectSpec)
+            if node.spec.collects is not None
         }
         self._output = build_output(collectors)
         self._build_executor = build_executor

@@ -8,7 +8,6 @@ from typing import Any
 
 from millstream.base.crash_points import around, reach
 from millstream.graph.job_graph import JobGraph
-from millstream.operators.sink import SinkSpec
 from millstream.spi.sink import Committer
 
 __all__ = ["SinkCoordinator"]
@@ -34,9 +33,10 @@ class SinkCoordinator:
         self._committers: dict[int, Committer] = {}
         for vertex in job_graph.vertices:
             for node in vertex.nodes:
-                if isinstance(node.spec, SinkSpec):
-                    node.spec.sink.check()
-                    committer = node.spec.sink.build_committer()
+                sink = node.spec.writes
+                if sink is not None:
+                    sink.check()
+                    committer = sink.build_committer()
                     if committer is not None:
                         self._committers[node.id] = committer
         self._pending: dict[int, list[Any]] = {}

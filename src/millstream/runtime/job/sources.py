@@ -8,7 +8,6 @@ from typing import Any
 
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
-from millstream.operators.source import SourceSpec
 from millstream.runtime.protocol.report import SourceWork
 from millstream.runtime.watermarks.alignment import HeldBack, SplitAligner
 from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
@@ -108,9 +107,10 @@ class SourceCoordinator:
 
 class _CoordinatedSource:
     def __init__(self, node: StreamNode, restored: Any | None) -> None:
-        assert isinstance(node.spec, SourceSpec)
+        source = node.spec.reads
+        assert source is not None
         self.node = node
-        self.enumerator: SplitEnumerator = node.spec.source.build_enumerator(node.parallelism, restored)
+        self.enumerator: SplitEnumerator = source.build_enumerator(node.parallelism, restored)
         # Subtasks are told anew that nothing follows: those of another attempt do not know it.
         self._finished: set[int] = set()
 

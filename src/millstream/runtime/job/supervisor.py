@@ -37,8 +37,6 @@ from millstream.base.interrupts import is_interruption
 from millstream.common.functions import CheckpointedFunction
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
-from millstream.operators.broadcast_process import BroadcastProcessSpec
-from millstream.operators.sink import SinkSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored, Saved, discard, find_saved, fit_to_job
 from millstream.runtime.job.job_master import JobControl, JobMaster
@@ -399,6 +397,6 @@ def _needs_uid(node: StreamNode) -> bool:
     spec: Any = node.spec
     if node.uid is not None or node.uid_hash is not None:
         return False
-    if spec.is_keyed or spec.is_source or isinstance(spec, (BroadcastProcessSpec, SinkSpec)):
+    if spec.keeps_state:
         return True
     return any(isinstance(getattr(spec, field.name), CheckpointedFunction) for field in fields(spec))

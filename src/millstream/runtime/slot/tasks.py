@@ -13,7 +13,7 @@ from millstream.base.ids import new_id
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.files.stores import open_store
 from millstream.operators.base import EpochTime, OperatorReport
-from millstream.operators.iteration import IterationHead, IterationTail, IterationTailSpec
+from millstream.operators.iteration import IterationHead, IterationTail
 from millstream.runtime.checkpoint.deadline import within
 from millstream.runtime.checkpoint.state_file import StateFileWriter
 from millstream.runtime.protocol.blocks import Block
@@ -89,8 +89,8 @@ class SlotTasks:
         }
         loops = []
         for spec, tail in operators.values():
-            if isinstance(spec, IterationTailSpec):
-                _, head = operators[spec.head]
+            if spec.feeds is not None:
+                _, head = operators[spec.feeds]
                 assert isinstance(tail, IterationTail)
                 assert isinstance(head, IterationHead)
                 loops.append((tail, head))

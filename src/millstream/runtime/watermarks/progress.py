@@ -21,10 +21,7 @@ from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.operators.base import OperatorReport
-from millstream.operators.source import SourceSpec
 from millstream.operators.split_time import SplitTime
-from millstream.operators.watermarks import WatermarksSpec
-from millstream.operators.windowing.spec import WindowSpec
 from millstream.runtime.watermarks.advice import WatermarkFact, advise
 
 __all__ = ["Origin", "OriginSubtask", "WatermarkMonitor"]
@@ -250,23 +247,21 @@ def _fact_of_split(
 
 
 def _origin(node: StreamNode) -> Origin | None:
-    spec = node.spec
-    if not isinstance(spec, (SourceSpec, WatermarksSpec)):
+    strategy = node.spec.watermark_strategy
+    if strategy is None:
         return None
     subtasks = [OriginSubtask() for _ in range(node.parallelism)]
-    return Origin(node, spec.strategy, isinstance(spec, SourceSpec), subtasks)
+    return Origin(node, strategy, node.spec.is_source, subtasks)
 
 
 def _window_sizes(job_graph: JobGraph) -> dict[int, int]:
     """Return the size of the windows of each operator with event-time windows; sessions by their gap, else 0."""
-    sizes = {}
-    for vertex in job_graph.vertices:
-        for node in vertex.nodes:
-            if isinstance(node.spec, WindowSpec) and node.spec.assigner.is_event_time():
-                assigner = node.spec.assigner
-                size = getattr(assigner, "size", None) or getattr(assigner, "session_gap", None)
-                sizes[node.id] = size if isinstance(size, int) else 0
-    return sizes
+    return {
+        node.id: node.spec.waits_ms
+        for vertex in job_graph.vertices
+        for node in vertex.nodes
+        if node.spec.waits_ms is not None
+    }
 
 
 def _counted_origins(
