@@ -406,16 +406,11 @@ class IntervalJoinOperator(Operator):
         """Return the watermark."""
         return self.watermark_ms
 
-    def restore_state(self, snapshot: Any, scope: RestoreScope) -> None:
-        """Take over the watermark; formerly the buffers too."""
-        former = snapshot if isinstance(snapshot, dict) else {"watermark_ms": snapshot, "keys": {}}
-        watermark_ms = former["watermark_ms"]
+    def restore_state(self, snapshot: int, scope: RestoreScope) -> None:
+        """Take over the watermark."""
         # Of several the lowest, so that nothing counts as late that did not before.
-        self.watermark_ms = min(self.watermark_ms, watermark_ms) if self._restored else watermark_ms
+        self.watermark_ms = min(self.watermark_ms, snapshot) if self._restored else snapshot
         self._restored = True
-        self.restore_entries(
-            BUFFERS, [(None, key, kept) for key, kept in former["keys"].items() if scope.owns(key)]
-        )
 
     def snapshot_entries(self) -> Iterator[OwnEntries]:
         """Return all buffers: key -> (clean until, left, right); left and right are (times, records)."""

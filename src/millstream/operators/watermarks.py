@@ -226,12 +226,12 @@ class SplitWatermarks(WatermarkOutput):
 
     def restore(self, snapshot: Any) -> None:
         """Go on from a snapshot; a generator of another class, or with other settings, than then begins anew."""
-        self.watermark_ms, self.max_timestamp_ms, generator, *begun_as = snapshot
+        self.watermark_ms, self.max_timestamp_ms, generator, begun_as = snapshot
         if type(generator) is not type(self._generator):
             return
         if isinstance(self._generator, _Bounded) and isinstance(generator, _Bounded):
             self._generator.go_on_from(generator)
-        elif begun_as in ([], [self._begun_as]):  # formerly a snapshot did not say how the generator was made
+        elif begun_as == self._begun_as:
             self._generator = generator
 
     def _extract(self, values: list[Any], timestamps: list[int] | None) -> list[int]:

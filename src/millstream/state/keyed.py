@@ -26,7 +26,7 @@ from millstream.common.state import (
 )
 from millstream.state.folding import FoldingAggregatingState, FoldingReducingState
 from millstream.state.key_groups import key_group
-from millstream.state.keys import canonical_entries, canonical_key
+from millstream.state.keys import canonical_key
 from millstream.state.kinds import NO_KEY, StateKind, StateSchema, incompatible_state, kind_of
 from millstream.state.snapshots import (
     GroupMemo,
@@ -289,7 +289,7 @@ class KeyedStateBackend(ABC):
         for group, states in snapshot.groups.items():
             if key_groups is None or group in key_groups:
                 for name, entries in states.items():
-                    self._restore_entries(name, canonical_entries(entries))
+                    self._restore_entries(name, entries)
         for group, timers in snapshot.timers.items():
             if key_groups is None or group in key_groups:
                 timers.restore(self.event_timers, self.processing_timers)

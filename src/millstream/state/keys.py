@@ -28,7 +28,7 @@ from millstream.state.canonical_key import CanonicalKey, original_key
 from millstream.state.key_encoding import encode_exactly, is_enum_or_type
 from millstream.types.row import Row
 
-__all__ = ["canonical_entries", "canonical_key", "canonical_keys", "original_key"]
+__all__ = ["canonical_key", "canonical_keys", "original_key"]
 
 Form = Callable[[Any], Any]
 
@@ -84,18 +84,6 @@ def canonical_keys(keys: list[Any]) -> list[Any]:
         if kind in _FORMS:
             return list(map(_FORMS[kind], keys))
     return list(map(canonical_key, keys))
-
-
-def canonical_entries(entries: list[tuple[Any, Any, Any]]) -> list[tuple[Any, Any, Any]]:
-    """Return entries `(namespace, key, entry)` under what stands for their keys.
-
-    Checkpoints that were made before there were stand-ins hold the keys themselves.
-    """
-    keys = [key for _, key, _ in entries]
-    canonical = canonical_keys(keys)
-    if canonical is keys:
-        return entries
-    return [(entry[0], key, entry[2]) for key, entry in zip(canonical, entries, strict=True)]
 
 
 _PRECISE = frozenset({bool, bytes, float, int, NoneType, str})

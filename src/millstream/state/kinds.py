@@ -77,11 +77,6 @@ class StateSchema:
     timed: bool = False
     type_form: TypeForm | None = field(default=None, compare=False)
 
-    def __setstate__(self, state: list[Any]) -> None:
-        # Those of checkpoints that were made before types were kept have two values.
-        for name, value in zip(self.__slots__, [*state, None][: len(self.__slots__)], strict=True):
-            object.__setattr__(self, name, value)
-
     def describe(self) -> str:
         """Return it for messages.
 

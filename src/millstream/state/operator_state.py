@@ -49,11 +49,6 @@ class OperatorStateSnapshot:
     maps: dict[str, dict[Any, Any]] = field(default_factory=dict)
     types: dict[str, TypeForm] = field(default_factory=dict)
 
-    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        # Those of checkpoints that were made before types were kept have none.
-        for name, value in {"types": {}, **state[1]}.items():
-            setattr(self, name, value)
-
     def describe(self, name: str) -> str:
         """Return what a state is, for messages.
 

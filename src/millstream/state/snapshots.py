@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from millstream.common.windows import Window
 from millstream.state.key_groups import key_group
-from millstream.state.keys import canonical_key
 from millstream.state.kinds import StateSchema
 from millstream.state.timers import TimerQueue
 
@@ -43,19 +41,9 @@ class TimerSnapshot:
     def restore(self, event_timers: TimerQueue, processing_timers: TimerQueue) -> None:
         """Register them again."""
         for timestamp_ms, key in self.event:
-            event_timers.register(timestamp_ms, _canonical_timer(key))
+            event_timers.register(timestamp_ms, key)
         for timestamp_ms, key in self.processing:
-            processing_timers.register(timestamp_ms, _canonical_timer(key))
-
-
-def _canonical_timer(key: Any) -> Any:
-    """Return a timer's key, with its window if it is one's, under what stands for the key.
-
-    Checkpoints that were made before there were stand-ins hold the keys themselves.
-    """
-    if type(key) is tuple and len(key) == 2 and isinstance(key[1], Window):
-        return canonical_key(key[0]), key[1]
-    return canonical_key(key)
+            processing_timers.register(timestamp_ms, key)
 
 
 @dataclass(slots=True)
@@ -156,21 +144,6 @@ class KeyedStatePatch:
     changed: dict[str, Entries] = field(default_factory=dict)
     removed: dict[str, list[tuple[Any, Any]]] = field(default_factory=dict)
     cleared: dict[str, list[Any]] = field(default_factory=dict)
-
-    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        """Take over what was pickled, also before there were namespaces: [(key, entry)] and [key]."""
-        fields = state[1]
-        if "entries" in fields:
-            fields = {
-                "changed": {
-                    name: [(None, key, entry) for key, entry in entries]
-                    for name, entries in fields["entries"].items()
-                },
-                "removed": {name: [(None, key) for key in keys] for name, keys in fields["removed"].items()},
-                "cleared": {},
-            }
-        for name, value in fields.items():
-            setattr(self, name, value)
 
     def apply(self, states: Merged) -> None:
         """Change entries as they were before into what they are."""

@@ -28,7 +28,7 @@ from millstream.state.kinds import StateKind, StateSchema
 from millstream.state.operator_state import OperatorStateMode
 from millstream.state_processor.frames import to_pandas, to_spark
 from millstream.state_processor.standins import Modules, TolerantStateFile, load_tolerantly
-from millstream.state_processor.windows import OWN_NAMES, former_entries, own_entries
+from millstream.state_processor.windows import OWN_NAMES, own_entries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame as SparkFrame
@@ -433,8 +433,6 @@ class SavepointReader:
                             yield name, key, namespace, untimed(schema, value)
         for _, states in self._by_slot(entry, ChunkKind.ENTRIES):
             yield from own_entries(states)
-        for _, own in self._by_slot(entry, ChunkKind.OWN):
-            yield from own_entries(former_entries(entry.kind, own))
 
     def _driver(self, entry: OperatorEntry) -> Any:
         if entry.driver is None:

@@ -24,7 +24,6 @@ __all__ = [
     "WINDOW_CONTENTS",
     "OwnEntry",
     "WindowStart",
-    "former_entries",
     "own_entries",
 ]
 
@@ -72,42 +71,6 @@ def own_entries(states: Mapping[str, Iterable[tuple[Any, Any, Any]]]) -> Iterato
         elif name != MERGED:
             for namespace, key, entry in entries:
                 yield from [(name, key, namespace, entry)] if show is None else show(namespace, key, entry)
-
-
-def former_entries(kind: str, snapshot: Any) -> dict[str, list[tuple[Any, Any, Any]]]:
-    """Return the entries of an operator that wrote them all in one, before there were entries; {} if it did not.
-
-    Its form is told by its shape, as several operators stand behind one declaration.
-
-    Args:
-        kind: Class of the operator's spec.
-        snapshot: What `Operator.snapshot_state` gave.
-    """
-    if kind == "IntervalJoinSpec":
-        return {BUFFERS: _by_key(snapshot["keys"])} if isinstance(snapshot, dict) else {}
-    if kind != "WindowSpec":
-        return {}
-    if isinstance(snapshot, dict):
-        return {COUNTS: _by_key(snapshot)}
-    if not isinstance(snapshot, tuple):
-        return {}
-    if isinstance(snapshot[0], bool):  # a sliding reduce: whether slices are kept, and they or the panes
-        return former_entries(kind, snapshot[1])
-    if len(snapshot) == 3:
-        return {MERGED: _by_key(snapshot[2]), CONTENTS: _by_key(snapshot[1])}
-    if any(isinstance(inner, list) for inner in snapshot[1].values()):
-        return {SESSIONS: _by_key(snapshot[1])}
-    return {
-        PANES: [
-            (start, key, accumulator)
-            for start, pane in snapshot[1].items()
-            for key, accumulator in pane.items()
-        ]
-    }
-
-
-def _by_key(held: Mapping[Any, Any]) -> list[tuple[Any, Any, Any]]:
-    return [(None, key, entry) for key, entry in held.items()]
 
 
 def _windows_of_contents(entries: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[Any, dict[Any, Any]]]:

@@ -421,11 +421,6 @@ def _set_known(row: Row, name: str, value: Any) -> None:
         row[name] = value
 
 
-def _row(fields: tuple[str, ...] | None, values: list[Any], kind: int) -> Row:
-    """Make a row of what older pickles of rows, such as those in state files, hold."""
-    return Row.of(fields, values, RowKind(kind))
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, Row):
         return value.as_dict(recursive=True)

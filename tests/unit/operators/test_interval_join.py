@@ -253,15 +253,6 @@ def snapshot(operator):
     return [operator.snapshot_state(), *entries]
 
 
-def test_a_snapshot_as_it_was_before_there_were_entries_goes_on_where_it_was():
-    buffers = {"a": (7, ([8, 10], [("a", 8), ("a", 10)]), ([], [])), "foreign": (7, ([8], ["x"]), ([], []))}
-    restored = start(-5, 5, snapshots=[[{"watermark_ms": 7, "keys": buffers}]])
-    assert kept(restored) == {"a": (2, 0)}
-    right(restored, ("a", 12))
-    assert pairs(restored) == [(8, 12), (10, 12)]
-    assert restored.watermark_ms == 7
-
-
 def test_what_changed_is_keys_with_records_and_keys_that_were_swept():
     operator = start(-5, 5, tracking=True)
     left(operator, *[(f"k{number}", 100) for number in range(9)], ("swept", 10))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import pickle
 
 import pytest
@@ -117,22 +116,6 @@ def test_timers_of_more_than_a_key_go_with_their_key(make_backend):
         (group, timer[0]) for group, held in backend.snapshot().timers.items() for _, timer in held.event
     }
     assert found == {(key_group(key, 128), canonical_key(key)) for key in KEYS}
-
-
-BEFORE_TYPES = (
-    "gAWV4QAAAAAAAABdlCiMFm1pbGxzdHJlYW0uc3RhdGUua2luZHOUjAtTdGF0ZVNjaGVtYZSTlCmBlF2UKGgBjAlTdGF0ZUtpbmSUk5SMBGxp"
-    "c3SUhZRSlIhlYowfbWlsbHN0cmVhbS5zdGF0ZS5vcGVyYXRvcl9zdGF0ZZSMFU9wZXJhdG9yU3RhdGVTbmFwc2hvdJSTlCmBlE59lCiMBW1v"
-    "ZGVzlH2UjAFulGgLjBFPcGVyYXRvclN0YXRlTW9kZZSTlGgIhZRSlHOMBWxpc3RzlH2UaBJdlEsBYXOMBG1hcHOUfZR1hpRiZS4="
-)
-"""As checkpoints held schemas and operator state before they told the declared types."""
-
-
-def test_what_was_pickled_before_types_were_kept_can_be_read():
-    schema, operator_state = pickle.loads(base64.b64decode(BEFORE_TYPES))
-    assert schema == StateSchema(StateKind.LIST, timed=True)
-    assert schema.type_form is None
-    assert operator_state.lists == {"n": [1]}
-    assert operator_state.describe("n") == "list state"
 
 
 def test_a_schema_keeps_its_type_and_is_the_same_without():

@@ -46,26 +46,6 @@ def test_a_row_pickles_with_any_protocol(row, protocol):
     assert (again._fields, again.get_row_kind(), list(again)) == (row._fields, row.get_row_kind(), list(row))
 
 
-# Written by this project before rows had schemas; checkpoints hold such rows.
-@pytest.mark.parametrize(
-    ("pickled", "row"),
-    [
-        (
-            b"\x80\x05\x95?\x00\x00\x00\x00\x00\x00\x00\x8c\x17millstream.common.types\x94\x8c\x04_row\x94\x93\x94"
-            b"\x8c\x01a\x94\x8c\x01b\x94\x86\x94]\x94(K\x01]\x94K\x02aeK\x03\x87\x94R\x94.",
-            DELETED,
-        ),
-        (
-            b"\x80\x05\x955\x00\x00\x00\x00\x00\x00\x00\x8c\x17millstream.common.types\x94\x8c\x04_row\x94\x93\x94"
-            b"N]\x94(K\x01\x8c\x01x\x94eK\x00\x87\x94R\x94.",
-            Row(1, "x"),
-        ),
-    ],
-)
-def test_a_row_of_an_older_pickle_loads(pickled, row):
-    assert pickle.loads(pickled) == row
-
-
 def test_a_pickle_of_many_rows_has_their_names_once():
     rows = rows_of(("name_of_the_first", "name_of_the_second"), [(i, i) for i in range(100)])
     assert pickle.dumps(rows).count(b"name_of_the_first") == 1

@@ -11,7 +11,7 @@ from itertools import repeat
 from typing import Any
 
 from millstream.common.windows import CountWindow, GlobalWindow, Window
-from millstream.operators.base import OperatorContext, Output, OwnEntries, RestoreScope
+from millstream.operators.base import OperatorContext, Output, OwnEntries
 from millstream.operators.calls import emit_results
 from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.user_code import attach_element
@@ -39,10 +39,6 @@ class _CountingOperator(WindowOperator):
         """Be told where it runs and where results go."""
         super().setup(context, output)
         self._touched = touched_keys(context)
-
-    def restore_state(self, snapshot: dict[Any, Any], scope: RestoreScope) -> None:
-        """Take over windows as they were written formerly, all in one."""
-        self._open.update((key, entry) for key, entry in snapshot.items() if scope.owns(key))
 
     def snapshot_entries(self) -> Iterator[OwnEntries]:
         """Return counts and open windows by key."""

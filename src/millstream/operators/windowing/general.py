@@ -103,15 +103,10 @@ class GeneralWindowOperator(WindowOperator):
         """Return the watermark."""
         return self.watermark_ms
 
-    def restore_state(
-        self, snapshot: int | tuple[int, dict[Any, dict[Any, Any]], dict[Any, WindowSet]], scope: RestoreScope
-    ) -> None:
-        """Take over the watermark, formerly contents too; timers and trigger state are the keyed backend's."""
-        watermark_ms, *former = snapshot if isinstance(snapshot, tuple) else (snapshot,)
-        self.watermark_ms = min(self.watermark_ms, watermark_ms) if self._restored else watermark_ms
+    def restore_state(self, snapshot: int, scope: RestoreScope) -> None:
+        """Take over the watermark; timers and trigger state are the keyed backend's."""
+        self.watermark_ms = min(self.watermark_ms, snapshot) if self._restored else snapshot
         self._restored = True
-        for mine, theirs in zip((self._contents, self._sets), former, strict=False):
-            mine.update((key, windows) for key, windows in theirs.items() if scope.owns(key))
 
     def snapshot_entries(self) -> Iterator[OwnEntries]:
         """Return contents by key, and by key which windows have merged."""

@@ -50,14 +50,9 @@ class PaneOperator(TimedWindowOperator):
         super().setup(context, output)
         self._touched = touched_panes(context)
 
-    def restore_state(self, snapshot: int | tuple[int, dict[int, Pane]], scope: RestoreScope) -> None:
-        """Take over the time passed, by which it is known which panes had fired; formerly the panes too."""
-        passed_ms, panes = snapshot if isinstance(snapshot, tuple) else (snapshot, {})
-        self._restore_time(passed_ms)
-        owns = scope.owns
-        self.add_panes(
-            {start: {key: pane[key] for key in pane if owns(key)} for start, pane in panes.items()}
-        )
+    def restore_state(self, snapshot: int, scope: RestoreScope) -> None:
+        """Take over the time passed, by which it is known which panes had fired."""
+        self._restore_time(snapshot)
 
     def snapshot_entries(self) -> Iterator[OwnEntries]:
         """Return accumulators by start and key."""

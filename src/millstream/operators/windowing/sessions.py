@@ -86,13 +86,9 @@ class SessionOperator(TimedWindowOperator):
         super().setup(context, output)
         self._touched = touched_keys(context)
 
-    def restore_state(self, snapshot: int | tuple[int, dict[Any, _Kept]], scope: RestoreScope) -> None:
-        """Take over the time passed; formerly the sessions too."""
-        passed_ms, sessions = snapshot if isinstance(snapshot, tuple) else (snapshot, {})
-        self._restore_time(passed_ms)
-        self.restore_entries(
-            SESSIONS, [(None, key, kept) for key, kept in sessions.items() if scope.owns(key)]
-        )
+    def restore_state(self, snapshot: int, scope: RestoreScope) -> None:
+        """Take over the time passed."""
+        self._restore_time(snapshot)
 
     def snapshot_entries(self) -> Iterator[OwnEntries]:
         """Return by key [(start, end, accumulator, fired)]."""

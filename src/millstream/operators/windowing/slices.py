@@ -65,13 +65,9 @@ class SliceOperator(TimedWindowOperator):
         super().setup(context, output)
         self._touched = touched_panes(context)
 
-    def restore_state(self, snapshot: int | tuple[int, dict[int, Pane]], scope: RestoreScope) -> None:
-        """Take over the time passed, by which it is known which windows had fired; formerly the slices too."""
-        passed_ms, slices = snapshot if isinstance(snapshot, tuple) else (snapshot, {})
-        self._restore_time(passed_ms)
-        for start, pane in slices.items():
-            own = [(start, key, accumulator) for key, accumulator in pane.items() if scope.owns(key)]
-            self.restore_entries(SLICES, own)
+    def restore_state(self, snapshot: int, scope: RestoreScope) -> None:
+        """Take over the time passed, by which it is known which windows had fired."""
+        self._restore_time(snapshot)
 
     def snapshot_entries(self) -> Iterator[OwnEntries]:
         """Return accumulators by start of the slice and key."""
@@ -92,13 +88,13 @@ class SliceOperator(TimedWindowOperator):
         for start, key, accumulator in entries:
             self._slice(start)[key] = accumulator
 
-    def window_panes(self) -> tuple[int, dict[int, Pane]]:
-        """Return the time passed and the accumulators of whole windows by start, as if they had had panes."""
+    def window_panes(self) -> dict[int, Pane]:
+        """Return the accumulators of whole windows by start, as if they had had panes."""
         panes: dict[int, Pane] = {}
         for window in sorted(self._windows):
             by_key = self._parts_by_key(window)
             panes[window] = {key: self._fold.combine(parts) for key, parts in by_key.items()}
-        return self._passed_ms, panes
+        return panes
 
     def first_due(self, timestamp: int) -> int:
         """Return the last millisecond of the record's window that ends first."""

@@ -90,23 +90,16 @@ class SlidingReduceOperator(WindowOperator):
         """Report how many late records were dropped in the epoch."""
         self.chosen.end_epoch(report, checkpoint=checkpoint)
 
-    def snapshot_state(self) -> tuple[bool, Any]:
+    def snapshot_state(self) -> tuple[bool, int]:
         """Return whether slices are kept, and the time passed."""
         return isinstance(self.chosen, SliceOperator), self.chosen.snapshot_state()
 
-    def restore_state(self, snapshot: tuple[bool, Any], scope: RestoreScope) -> None:
-        """Take over a snapshot; if subtasks had chosen differently, slices are put together to panes.
-
-        Slices and panes are entries; formerly they were in the snapshot.
-        """
-        sliced, contents = snapshot
+    def restore_state(self, snapshot: tuple[bool, int], scope: RestoreScope) -> None:
+        """Take over a snapshot; if subtasks had chosen differently, slices are put together to panes."""
+        sliced, passed_ms = snapshot
         if not sliced and isinstance(self.chosen, SliceOperator):
             self._turn_to_panes(self.chosen)
-        elif sliced and isinstance(self.chosen, PaneOperator) and isinstance(contents, tuple):
-            slices = self._build(SliceOperator)
-            slices.restore_state(contents, scope)
-            contents = slices.window_panes()
-        self.chosen.restore_state(contents, scope)
+        self.chosen.restore_state(passed_ms, scope)
         self.watermark_ms = self.chosen.watermark_ms
 
     def snapshot_entries(self) -> Iterable[OwnEntries]:
@@ -128,7 +121,7 @@ class SlidingReduceOperator(WindowOperator):
             slices: SliceOperator = self._build(SliceOperator)
             slices.take_over(chosen)
             slices.restore_entries(name, entries)
-            chosen.add_panes(slices.window_panes()[1])
+            chosen.add_panes(slices.window_panes())
         else:
             chosen.restore_entries(name, entries)
 
@@ -159,7 +152,7 @@ class SlidingReduceOperator(WindowOperator):
         self._sample = None
         panes: PaneOperator = self._build(PaneOperator)
         panes.take_over(slices)
-        panes.add_panes(slices.window_panes()[1])
+        panes.add_panes(slices.window_panes())
         self._chosen = panes
 
 

@@ -18,7 +18,6 @@ from millstream.runtime.checkpoint.chain import StateChain
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
 from millstream.runtime.protocol.orders import CheckpointOrder, RestoreOrder
 from millstream.state.key_groups import key_group, key_group_range, subtask_of
-from millstream.state.keys import canonical_entries
 from millstream.state.operator_state import OperatorStateSnapshot, redistribute
 from millstream.state.snapshots import Entries, GroupMemo, KeyedStateSnapshot, StateChanges
 
@@ -199,7 +198,7 @@ def _restore(saved: SavedState, node: StreamNode, subtask: int, operator: Operat
         if overlaps:
             for _, states in reader.read(node.operator_id, ChunkKind.ENTRIES, groups):
                 for name, entries in states.items():
-                    operator.restore_entries(name, canonical_entries(entries))
+                    operator.restore_entries(name, entries)
     _restore_operator_state(saved, node, subtask, operator)
     _restore_watermark(saved, node, subtask, operator, same=old_parallelism == node.parallelism)
 

@@ -56,7 +56,6 @@ from millstream.state.disk import DiskKeyedStateBackend
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.key_groups import key_group, subtask_of
 from millstream.state.operator_state import OperatorStateBackend
-from millstream.state.snapshots import KeyedStatePatch
 
 KEY_GROUPS = 8
 
@@ -410,99 +409,3 @@ def test_nothing_is_tracked_without_incremental_checkpoints():
     job.step("records", [("a", 1, 5)])
     [file] = job.write(patched=True)
     assert {chunk.kind for chunk in file.chunks} == {ChunkKind.ENTRIES, ChunkKind.OWN}
-
-
-# --- what was written before there were entries ---------------------------------------------------------------
-
-
-def former(own):
-    """Return a file with the contents of windows in one chunk, as they were written formerly."""
-    writer = StateFileWriter()
-    writer.add("op", ChunkKind.OWN, own)
-    return saved([[StateFileReader(writer.finish(), "there")]])
-
-
-@pytest.mark.parametrize(
-    ("spec", "own", "expected"),
-    [
-        (
-            WindowSpec(first_field, TumblingEventTimeWindows.of(10), SPECS["reduce"]),
-            (4, {0: {"a": ("a", 3), "b": ("b", 1)}, 10: {"a": ("a", 5)}}),
-            [(("a", 4), 9), (("b", 2), 9), (("a", 5), 19)],
-        ),
-        (
-            WindowSpec(first_field, SlidingEventTimeWindows.of(10, 5), SPECS["aggregate"]),
-            (4, {0: {"a": ("a", 3)}, 5: {"b": ("b", 1)}}),
-            [(("a", 4), 9), (("b", 2), 9), (("a", 1), 14), (("b", 2), 14)],
-        ),
-        (
-            WindowSpec(first_field, SlidingEventTimeWindows.of(10, 5), SPECS["reduce"]),
-            (True, (4, {0: {"a": ("a", 3)}, 5: {"b": ("b", 1)}})),
-            [(("a", 4), 9), (("b", 2), 9), (("a", 1), 14), (("b", 2), 14)],
-        ),
-        (
-            WindowSpec(first_field, SlidingEventTimeWindows.of(10, 5), SPECS["reduce"]),
-            (False, (4, {0: {"a": ("a", 3)}, 5: {"b": ("b", 1)}})),
-            [(("a", 4), 9), (("b", 1), 9), (("a", 1), 14), (("b", 2), 14)],
-        ),
-        (
-            WindowSpec(first_field, EventTimeSessionWindows(5), SPECS["reduce"]),
-            (4, {"a": [(2, 8, ("a", 3), False), (20, 25, ("a", 9), False)], "b": [(3, 8, ("b", 1), False)]}),
-            [(("a", 4), 11), (("b", 2), 11), (("a", 9), 24)],
-        ),
-        (
-            WindowSpec(first_field, CountTumblingWindowAssigner(2), SPECS["reduce"]),
-            {"a": [3, 1, ("a", 3)], "b": [0, 0, None]},
-            [(("a", 4), 7)],
-        ),
-        (
-            WindowSpec(first_field, CountSlidingWindowAssigner(2, 1), SPECS["reduce"]),
-            {"a": (3, [("a", 3)])},
-            [(("a", 4), 7)],
-        ),
-        (
-            WindowSpec(first_field, GlobalWindows.create(), SPECS["list"], trigger=CountTrigger(1)),
-            (4, {"a": {GlobalWindows.create().assign_windows(None, 0, None)[0]: [("a", 3)]}}, {}),
-            [[("a", 3), ("a", 1)], [("b", 1)]],
-        ),
-    ],
-    ids=[
-        "panes",
-        "slices",
-        "sliced reduce",
-        "reduce in panes",
-        "sessions",
-        "counts",
-        "sliding counts",
-        "general",
-    ],
-)
-def test_contents_in_one_chunk_are_restored(spec, own, expected):
-    for parallelism in (1, 2):
-        job = Job(spec, parallelism, saved=former(own))
-        results = job.step("records", [("a", 1, 7), ("b", 1, 7)]) + job.step("watermark", 1_000)
-        if isinstance(expected[0], list):
-            results = [value[-1] for value, _ in results]
-        assert in_any_order(results) == in_any_order(expected), parallelism
-
-
-class FormerPatch:
-    """Pickles as a patch did before there were namespaces."""
-
-    def __init__(self, entries, removed):
-        self.fields = {"entries": entries, "removed": removed}
-
-    def __reduce__(self):
-        return object.__new__, (KeyedStatePatch,), (None, self.fields)
-
-
-def test_patches_without_namespaces_are_read():
-    whole, delta = StateFileWriter(), StateFileWriter()
-    whole.add("op", ChunkKind.KEYED, {"v": [(None, "a", 1), (None, ("b", 1), 2), (None, "c", 3)]}, 3)
-    delta.add("op", ChunkKind.PATCHED, None)
-    delta.add("op", ChunkKind.PATCH, FormerPatch({"v": [("a", 10), ("d", 4)]}, {"v": [("b", 1)]}), 3)
-    chain = StateChain([StateFileReader(each.finish(), "there") for each in (whole, delta)])
-    assert list(chain.read("op", ChunkKind.KEYED)) == [
-        (3, {"v": [(None, "a", 10), (None, "c", 3), (None, "d", 4)]})
-    ]
-    assert chain.kinds("op") == {ChunkKind.KEYED}
