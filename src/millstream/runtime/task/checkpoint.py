@@ -7,11 +7,12 @@ parallelism is another.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from millstream.base.errors import MillstreamError
 from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
-from millstream.files.stores import open_store
+from millstream.files.stores import FileStore, open_store
 from millstream.graph.stream_graph import StreamNode
 from millstream.operators.base import Operator, RestoreScope
 from millstream.runtime.checkpoint.chain import StateChain
@@ -27,11 +28,17 @@ __all__ = ["Changes", "SavedState", "add_operator_state", "restore_operator"]
 class SavedState:
     """The state files of a checkpoint, opened once for all operators of a slot.
 
+    Args:
+        order: What is restored.
+        open_store: Opens the store that the files are in.
+
     Raises:
         CheckpointDamagedError: If a file is missing or damaged.
     """
 
-    def __init__(self, order: RestoreOrder) -> None:
+    def __init__(
+        self, order: RestoreOrder, open_store: Callable[[str], FileStore] = open_store
+    ) -> None:
         self.order = order
         store = open_store(order.location)
         files: dict[int, list[StateFileReader]] = {}

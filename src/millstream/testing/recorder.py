@@ -1,0 +1,82 @@
+"""What an operator under test emits, kept in order."""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import Any, NamedTuple
+
+from millstream.common.batch import StreamStatus, Watermark
+from millstream.operators.base import Output
+
+__all__ = ["Emitted", "Record", "Recorder", "SideRecord"]
+
+
+class Record(NamedTuple):
+    """A record of the main output.
+
+    Attributes:
+        value: The record.
+        timestamp: Its event time, epoch milliseconds; None if it has none.
+    """
+
+    value: Any
+    timestamp: int | None = None
+
+
+class SideRecord(NamedTuple):
+    """A record of a side output.
+
+    Attributes:
+        tag_id: Id of the side output.
+        value: The record.
+        timestamp: Its event time, epoch milliseconds; None if it has none.
+    """
+
+    tag_id: str
+    value: Any
+    timestamp: int | None = None
+
+
+Emitted = Record | SideRecord | Watermark | StreamStatus
+
+
+class Recorder(Output):
+    """Keeps what is emitted, one element for each record; several subtasks may share one.
+
+    Attributes:
+        elements: What was emitted and not taken.
+    """
+
+    def __init__(self) -> None:
+        self.elements: list[Emitted] = []
+
+    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
+        """Keep a batch of the main output."""
+        self.records_out += len(values)
+        self.elements += map(Record, values, _stamps(values, timestamps))
+
+    def emit_side(self, tag_id: str, values: list[Any], timestamps: list[int] | None) -> None:
+        """Keep a batch of a side output."""
+        self.records_out += len(values)
+        self.elements += map(SideRecord, repeat(tag_id), values, _stamps(values, timestamps))
+
+    def emit_watermark(self, timestamp_ms: int) -> None:
+        """Keep a watermark."""
+        self.elements.append(Watermark(timestamp_ms))
+
+    def emit_status(self, status: StreamStatus) -> None:
+        """Keep a change of status."""
+        self.elements.append(status)
+
+    def take(self, kind: type[Any] | None = None) -> list[Any]:
+        """Return what was emitted, of one kind or all, and forget it."""
+        taken = [each for each in self.elements if kind is None or isinstance(each, kind)]
+        self.elements = [each for each in self.elements if kind is not None and not isinstance(each, kind)]
+        return taken
+
+
+def _stamps(values: list[Any], timestamps: list[int] | None) -> list[Any]:
+    if timestamps is None:
+        return [None] * len(values)
+    assert len(timestamps) == len(values), f"{len(values)} values came with {len(timestamps)} timestamps"
+    return list(timestamps)
