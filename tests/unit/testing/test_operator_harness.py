@@ -256,7 +256,7 @@ def test_event_time_of_two_inputs_is_the_lower_one_and_idle_inputs_do_not_count(
     harness.push_idle(input=0)
     harness.push_idle(input=1)
     harness.push(2, input=0)
-    # As Flink's AbstractStreamOperator.processWatermarkStatus: the watermark of the input that is back, then the status.
+    # As in Flink's processWatermarkStatus: the watermark of the input that is back, then the status.
     assert harness.take_elements() == [IDLE, Watermark(12), ACTIVE, Record(("left", 2, 12))]
 
 

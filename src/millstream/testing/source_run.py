@@ -1,0 +1,256 @@
+"""Runs a source's enumerator and readers as the engine does, and watches them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any
+
+from millstream.spi.source import PlanRequest, RangeEnd, Source, SourcePlan, SourceReader, SplitRange
+from millstream.testing.rules import ContractViolation, KeyOf, Rule, travel
+
+__all__ = ["Reading", "SourceRule", "SourceRun"]
+
+_SLACK_RECORDS = 10_000
+_MOST_IN_BATCH = 100_000
+_MOST_IDLE_PLANS = 1_000
+_POLL_MS = 50
+
+
+class SourceRule(Rule):
+    """What `spi.source` asks of a source."""
+
+    TRAVELS = "a source, its splits and its positions can be pickled; copies are as good as the original"
+    SUBTASKS = "ranges are planned for subtasks that are there"
+    FINISHED_SUBTASKS = "a subtask that is finished is given no range any more"
+    FINISHED_SPLITS = "a split that is finished is planned no more"
+    ONE_READER = "in one epoch a split is read by one subtask"
+    BATCHES = "readers emit lists of values with as many timestamps or none, some ten thousand at a time"
+    ENDS = "a reader tells where its range ended: which split, and how many records it emitted"
+    BUDGET = "a range gives about as many records as it is asked for, at most"
+    SAME_AGAIN = (
+        "a range that is read again, by whatever reader, gives the same records and ends in the same place"
+    )
+    STOPS = "a reader that is told to stop loses nothing: what it did not emit comes with the next range"
+    UNREAD = "what was planned and not read is planned again"
+    PAUSED = "what was paused is read when it no longer is"
+    ORDER = "records of a split come in the same order, however its ranges are cut"
+    COMPLETE = "every record is read once, whatever the parallelism and the budget"
+    RESTORED = "from the snapshot of any epoch, the records behind it follow, no more and no less"
+    RESCALED = "from the snapshot of any epoch, the records behind it follow at another parallelism too"
+    ENDED = "a bounded source ends, and one that was restored at its end gives nothing"
+    JOB = "a job that fails anywhere, and goes on from its last checkpoint, gives every record once"
+
+
+class Reading(Enum):
+    """How the ranges of an epoch are read."""
+
+    WHOLE = "each range to its end"
+    STOPPED = "each reader is told to stop with its first batch"
+    FIRST_ONLY = "of each subtask only the first range, every other epoch"
+    PAUSED = "half of the splits are paused every other epoch"
+
+
+class SourceRun:
+    """One run of a source from its beginning, or from a snapshot.
+
+    Args:
+        source: The source.
+        parallelism: Number of subtasks.
+        budget: Records of a subtask in an epoch.
+        scenario: What is being done, for messages.
+        key: Gives what records are compared by.
+        restored: A snapshot to go on from.
+        reading: How ranges are read.
+        rereads: Whether ranges are read a second time, and compared.
+
+    Attributes:
+        splits: What was read, (record, timestamp) by split.
+        epochs: Epochs so far.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        parallelism: int,
+        budget: int,
+        *,
+        scenario: str,
+        key: KeyOf,
+        restored: Any = None,
+        reading: Reading = Reading.WHOLE,
+        rereads: bool = False,
+    ) -> None:
+        self.scenario = scenario
+        self._source: Source = travel(source, SourceRule.TRAVELS, scenario)
+        self._parallelism = parallelism
+        self._budget = budget
+        self._key = key
+        self._reading = reading
+        self._rereads = rereads
+        self._enumerator = self._source.build_enumerator(parallelism, restored)
+        self._readers = [self._open_reader(index) for index in range(parallelism)]
+        self._finished: set[int] = set()
+        self._finished_splits: set[str] = set()
+        self._idle_plans = 0
+        self._now_ms = 1_000
+        self.splits: dict[str, list[tuple[Any, Any]]] = {}
+        self.epochs = 0
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all subtasks are finished."""
+        return len(self._finished) == self._parallelism
+
+    @property
+    def records(self) -> list[tuple[Any, Any]]:
+        """All that was read."""
+        return [record for records in self.splits.values() for record in records]
+
+    def violate(self, rule: SourceRule, seen: str) -> ContractViolation:
+        """Return the error that says that a rule is broken."""
+        return ContractViolation(rule, f"{self.scenario}, epoch {self.epochs}", seen)
+
+    def snapshot(self) -> Any:
+        """Return the enumerator's snapshot as it comes back from a checkpoint."""
+        return travel(self._enumerator.snapshot(), SourceRule.TRAVELS, self.scenario)
+
+    def run(self, *, until: Callable[[], bool] = lambda: False) -> None:
+        """Run epochs until the source has ended, or somebody says that it is enough.
+
+        Raises:
+            ContractViolation: If a rule is broken; if nothing comes any more and it does not end.
+        """
+        while not self.has_ended and not until():
+            self.epoch()
+
+    def epoch(self) -> None:
+        """Plan and read one epoch."""
+        self.epochs += 1
+        paused = self._choose_paused()
+        plan = self._enumerator.plan(
+            PlanRequest(self._parallelism, self._budget, self._now_ms, paused=paused)
+        )
+        self._check_plan(plan)
+        ends: list[RangeEnd] = []
+        left_early: set[int] = set()
+        for subtask, ranges in plan.ranges.items():
+            chosen = self._choose(ranges, paused)
+            read = self._read_ranges(subtask, chosen)
+            ends += read
+            stopped = self._reading is Reading.STOPPED and not all(end.finished for end in read)
+            if len(chosen) < len(ranges) or stopped:
+                left_early.add(subtask)
+        self._enumerator.advance(ends)
+        self._finished_splits.update(end.split_id for end in ends if end.finished)
+        self._finished |= plan.finished - left_early
+        self._note_progress(plan, ends, rests=bool(left_early))
+
+    def _choose_paused(self) -> frozenset[str]:
+        if self._reading is not Reading.PAUSED or self.epochs % 2:
+            return frozenset()
+        return frozenset(sorted(self.splits)[self.epochs // 2 % 2 :: 2])
+
+    def _choose(self, ranges: Sequence[SplitRange], paused: frozenset[str]) -> Sequence[SplitRange]:
+        """Return the ranges of a subtask that are read in this epoch."""
+        if self._reading is Reading.FIRST_ONLY and self.epochs % 2:
+            return ranges[:1] if self.epochs % 4 == 1 else []
+        return [each for each in ranges if each.split_id not in paused]
+
+    def _note_progress(self, plan: SourcePlan, ends: Sequence[RangeEnd], *, rests: bool) -> None:
+        moved = rests or any(end.records or end.finished for end in ends)
+        self._idle_plans = 0 if moved else self._idle_plans + 1
+        if self._idle_plans > _MOST_IDLE_PLANS and not self.has_ended:
+            raise self.violate(
+                SourceRule.ENDED,
+                f"nothing came in {_MOST_IDLE_PLANS} epochs, and subtasks "
+                f"{sorted(set(range(self._parallelism)) - self._finished)} are not finished",
+            )
+        later_ms = plan.next_ms if plan.next_ms is not None and not moved else self._now_ms
+        self._now_ms = max(later_ms, self._now_ms + _POLL_MS)
+
+    def _check_plan(self, plan: SourcePlan) -> None:
+        indexes = {*plan.ranges, *plan.finished}
+        if not indexes <= set(range(self._parallelism)):
+            raise self.violate(SourceRule.SUBTASKS, f"subtasks {sorted(indexes)} of {self._parallelism}")
+        readers: dict[str, int] = {}
+        for subtask, ranges in plan.ranges.items():
+            if ranges and subtask in self._finished:
+                raise self.violate(
+                    SourceRule.FINISHED_SUBTASKS, f'subtask {subtask} and split "{ranges[0].split_id}"'
+                )
+            for each in ranges:
+                if each.split_id in self._finished_splits:
+                    raise self.violate(SourceRule.FINISHED_SPLITS, f'split "{each.split_id}"')
+                if readers.setdefault(each.split_id, subtask) != subtask:
+                    raise self.violate(
+                        SourceRule.ONE_READER,
+                        f'split "{each.split_id}" was planned for subtasks {readers[each.split_id]} and {subtask}',
+                    )
+
+    def _open_reader(self, subtask: int) -> SourceReader:
+        reader = self._source.build_reader(subtask, self._parallelism)
+        reader.open()
+        return reader
+
+    def _read_ranges(self, subtask: int, ranges: Sequence[SplitRange]) -> list[RangeEnd]:
+        ends = []
+        for each in ranges:
+            travelled: SplitRange = travel(each, SourceRule.TRAVELS, self.scenario)
+            end, records = self._read(self._readers[subtask], travelled)
+            if self._rereads:
+                self._read_again(subtask, travelled, end, records)
+            self.splits.setdefault(each.split_id, []).extend(records)
+            ends.append(travel(end, SourceRule.TRAVELS, self.scenario))
+        return ends
+
+    def _read(self, reader: SourceReader, split_range: SplitRange) -> tuple[RangeEnd, list[tuple[Any, Any]]]:
+        records: list[tuple[Any, Any]] = []
+
+        def emit(values: list[Any], timestamps: list[int] | None) -> bool:
+            self._check_batch(values, timestamps)
+            stamps = [None] * len(values) if timestamps is None else timestamps
+            records.extend(zip(map(self._key, values), stamps, strict=True))
+            return self._reading is not Reading.STOPPED
+
+        end = reader.read(split_range, emit)
+        if end.split_id != split_range.split_id or end.records != len(records):
+            raise self.violate(
+                SourceRule.ENDS,
+                f'a range of split "{split_range.split_id}" emitted {len(records)} records, and ended with {end}',
+            )
+        if len(records) > split_range.max_records + _SLACK_RECORDS:
+            raise self.violate(
+                SourceRule.BUDGET,
+                f"{len(records)} records of a range with max_records={split_range.max_records}",
+            )
+        return end, records
+
+    def _check_batch(self, values: Any, timestamps: Any) -> None:
+        if not isinstance(values, list) or len(values) > _MOST_IN_BATCH:
+            raise self.violate(SourceRule.BATCHES, f"a {type(values).__name__} of {len(values)} values")
+        if timestamps is not None and len(timestamps) != len(values):
+            raise self.violate(SourceRule.BATCHES, f"{len(values)} values with {len(timestamps)} timestamps")
+
+    def _read_again(
+        self, subtask: int, split_range: SplitRange, end: RangeEnd, records: list[tuple[Any, Any]]
+    ) -> None:
+        other = self._open_reader(subtask)
+        again, same = self._read(other, split_range)
+        other.close()
+        both = min(len(records), len(same))
+        if records[:both] != same[:both]:
+            place = next(i for i in range(both) if records[i] != same[i])
+            raise self.violate(
+                SourceRule.SAME_AGAIN,
+                f'record {place} of a range of split "{split_range.split_id}" was {records[place]}, then {same[place]}',
+            )
+        # Without a stop a reader may end sooner, or later, as it likes.
+        if split_range.stop is not None and again != end:
+            raise self.violate(SourceRule.SAME_AGAIN, f"it ended at {end}, then at {again}")
+
+    def close(self) -> None:
+        """Close readers and enumerator."""
+        for reader in self._readers:
+            reader.close()
+        self._enumerator.close()
