@@ -1,5 +1,48 @@
-"""For tests of programs and connectors: an operator by hand, a cluster in this process, rules of the contracts.
+"""For tests of programs and connectors: an operator by hand, whole programs, the rules of the contracts.
 
-`OperatorHarness` runs one operator with a clock that the test moves, `MiniCluster` whole programs, with failures where
-the test wants them. `check_source` and `check_sink` hold connectors against the rules of `spi.source` and `spi.sink`.
+===================================================  =================================================================
+`OperatorHarness`, `harness_of`                      one operator or function, with a clock that the test moves
+`MiniCluster`                                        whole programs, on the local executor or a local Spark
+`check_source`, `check_source_function`              hold a source against the contract of `millstream.spi.source`
+`check_sink`, `check_sink_in_jobs`                   hold a sink against the contract of `millstream.spi.sink`
+===================================================  =================================================================
+
+`millstream.pytest_plugin` gives the fixtures `mini_cluster` and `virtual_cluster`. See docs/testing.md.
 """
+
+from millstream.common.batch import StreamStatus, Watermark
+from millstream.testing.check_sink import check_sink, check_sink_in_jobs
+from millstream.testing.check_source import check_source, check_source_function
+from millstream.testing.clock import TickingClock
+from millstream.testing.cluster import MiniCluster
+from millstream.testing.failures import FailurePoint, InjectedFailure
+from millstream.testing.functions import harness_of
+from millstream.testing.harness import OperatorHarness, OperatorSnapshot
+from millstream.testing.recorder import Record, SideRecord
+from millstream.testing.rules import ContractViolation
+from millstream.testing.sink_run import SinkRule, SinkTarget
+from millstream.testing.source_run import SourceRule
+from millstream.testing.storage import MemoryStores
+
+__all__ = [
+    "ContractViolation",
+    "FailurePoint",
+    "InjectedFailure",
+    "MemoryStores",
+    "MiniCluster",
+    "OperatorHarness",
+    "OperatorSnapshot",
+    "Record",
+    "SideRecord",
+    "SinkRule",
+    "SinkTarget",
+    "SourceRule",
+    "StreamStatus",
+    "TickingClock",
+    "Watermark",
+    "check_sink",
+    "check_sink_in_jobs",
+    "check_source",
+    "check_source_function",
+    "harness_of",
+]

@@ -36,9 +36,7 @@ class SavedState:
         CheckpointDamagedError: If a file is missing or damaged.
     """
 
-    def __init__(
-        self, order: RestoreOrder, open_store: Callable[[str], FileStore] = open_store
-    ) -> None:
+    def __init__(self, order: RestoreOrder, open_store: Callable[[str], FileStore] = open_store) -> None:
         self.order = order
         store = open_store(order.location)
         files: dict[int, list[StateFileReader]] = {}
