@@ -47,6 +47,7 @@ from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.control.console import JobOutput
 from millstream.runtime.job.job_master import JobControl, JobMaster
 from millstream.runtime.job.settings import JobSettings
+from millstream.runtime.job.status_files import StatusFile
 from millstream.runtime.local.executor import LocalExecutor
 from millstream.runtime.program.dependencies import collect_dependencies
 from millstream.runtime.protocol.deployment import Deployment
@@ -152,6 +153,7 @@ def _run(submission: JobSubmission, plan: EpochPlan, restored: Restored, clock: 
         control=JobControl(),
         on_progress=None,
         checkpoints=checkpoints,
+        status_file=StatusFile(deployment.job_id, clock),
         restored=restored.driver_states,
         job_name=submission.name,
     )

@@ -72,6 +72,7 @@ class CheckpointCoordinator:
         pointer: Told of each checkpoint; None if nobody takes over from a lost driver.
         ownership: This driver's term; None likewise.
         generation: Tells the names of this driver's checkpoints from those of its predecessors.
+        open_store: Opens where checkpoints and savepoints go.
     """
 
     def __init__(
@@ -85,7 +86,9 @@ class CheckpointCoordinator:
         pointer: RecoveryPointer | None = None,
         ownership: Ownership | None = None,
         generation: int = 0,
+        open_store: Callable[[str], FileStore] = open_store,
     ) -> None:
+        self._open_store = open_store
         self._pointer = pointer
         self._ownership = ownership
         self._generation = generation
@@ -481,7 +484,7 @@ class CheckpointCoordinator:
 
     def _store(self, location: str) -> FileStore:
         if location not in self._stores:
-            self._stores[location] = open_store(location)
+            self._stores[location] = self._open_store(location)
         return self._stores[location]
 
     def tidy(self) -> None:

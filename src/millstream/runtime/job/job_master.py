@@ -45,6 +45,7 @@ from millstream.runtime.job.metrics import JobMetrics
 from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.job.sinks import SinkCoordinator
 from millstream.runtime.job.sources import EpochWork, SourceCoordinator
+from millstream.runtime.control.status_files import StatusFile
 from millstream.runtime.protocol.deployment import Deployment
 from millstream.runtime.protocol.executor import Executor
 from millstream.runtime.protocol.orders import CheckpointDeclined, CheckpointOrder, WrittenState
@@ -126,6 +127,7 @@ class JobMaster:
         job_name: Shown to users.
         checkpoints: Of the job, over all its attempts.
         restored: What the driver keeps in the checkpoint that the attempt begins from, by node id.
+        status_file: What other processes read of the job.
 
     Attributes:
         metrics: What the subtasks measured.
@@ -145,6 +147,7 @@ class JobMaster:
         control: JobControl,
         on_progress: Callable[[EpochProgress], None] | None,
         checkpoints: CheckpointCoordinator,
+        status_file: StatusFile,
         restored: Mapping[int, Any] | None = None,
         job_name: str = "",
     ) -> None:
@@ -165,7 +168,12 @@ class JobMaster:
             deployment.plan.job_graph, started_ms=deployment.now_ms, stall_ms=settings.watermark_stall_ms
         )
         self._watermarks = WatermarkWatch(
-            monitor, job_id=deployment.job_id, job_name=job_name, batch=deployment.batch, clock=clock
+            monitor,
+            job_id=deployment.job_id,
+            job_name=job_name,
+            batch=deployment.batch,
+            clock=clock,
+            status_file=status_file,
         )
         self._sources = SourceCoordinator(
             deployment.plan.job_graph, SplitAligner(monitor, started_ms=deployment.now_ms), restored

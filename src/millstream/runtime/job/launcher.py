@@ -46,7 +46,7 @@ from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.control.channel import ControlChannel, ControlledJob
 from millstream.runtime.control.console import JobOutput
 from millstream.runtime.control.queryable import StateQuery, answer_request, fail_queries
-from millstream.runtime.control.status_files import read_running_jobs
+from millstream.runtime.control.status_files import StatusFile, read_running_jobs
 from millstream.runtime.job import ending
 from millstream.runtime.job.ended_job import JobEndedBefore, describe_end
 from millstream.runtime.job.job_master import JobControl, JobMaster, SavepointRequest
@@ -244,6 +244,7 @@ class _Job(RunningJob):
             control=self._control,
             on_progress=self._on_progress,
             checkpoints=self._checkpoints,
+            status_file=StatusFile(self.job_id, self._clock),
             restored=None if restored is None else restored.driver_states,
             job_name=self._submission.name,
         )

@@ -91,6 +91,7 @@ class JobSupervisor:
         control: How others steer the job.
         results: Where to leave how the job ended; None if nobody asks.
         failures: Where to keep its failures.
+        find_saved: Finds the checkpoint or savepoint at a path.
 
     Attributes:
         history: Every Flink job status so far, with when it began, epoch milliseconds.
@@ -112,7 +113,9 @@ class JobSupervisor:
         claim_behind: int | None = None,
         results: JobResultStore | None = None,
         failures: FailureHistory | None = None,
+        find_saved: Callable[[str], Saved] = find_saved,
     ) -> None:
+        self._find_saved = find_saved
         self._results = results
         self._build_master = build_master
         self._job_graph = job_graph
@@ -160,7 +163,7 @@ class JobSupervisor:
             self._checkpoints.check()
         restored = None
         if self._restore_path is not None:
-            saved = find_saved(self._restore_path)
+            saved = self._find_saved(self._restore_path)
             restored = fit_to_job(saved, self._job_graph, allow_non_restored=self._allow_non_restored)
             self._checkpoints.continue_after(saved.manifest.checkpoint_id)
             self._checkpoints.adopt(saved)

@@ -32,10 +32,18 @@ class WatermarkWatch:
         job_name: Of the job.
         batch: Whether it runs in batch mode, where no watermark is expected before the end.
         clock: Time.
+        status_file: What other processes read.
     """
 
     def __init__(
-        self, monitor: WatermarkMonitor, *, job_id: str, job_name: str, batch: bool, clock: Clock
+        self,
+        monitor: WatermarkMonitor,
+        *,
+        job_id: str,
+        job_name: str,
+        batch: bool,
+        clock: Clock,
+        status_file: StatusFile,
     ) -> None:
         self.monitor = monitor
         self._job_id = job_id
@@ -45,7 +53,7 @@ class WatermarkWatch:
         self._started_ms = clock.now_ms()
         self._epoch = 0
         self._looked_at_unit = False
-        self._file = StatusFile(job_id, clock)
+        self._file = status_file
 
     def record(self, reports: Sequence[SlotReport], now_ms: int) -> None:
         """Take an epoch's reports; warns once for each stall."""

@@ -18,6 +18,7 @@ from millstream.operators.source import SourceSpec
 from millstream.operators.split_time import SplitTime
 from millstream.operators.watermarks import WatermarksSpec
 from millstream.runtime.job.sources import SourceCoordinator
+from millstream.runtime.control.status_files import StatusFile
 from millstream.runtime.protocol.report import SlotReport
 from millstream.runtime.watermarks.advice import WatermarkFact, advise
 from millstream.runtime.watermarks.alignment import SplitAligner
@@ -281,7 +282,10 @@ def test_stall_time_of_zero_never_warns():
 def watch(*, batch=False):
     graph, _ = sources(BOUNDED, BOUNDED)
     clock = ManualClock(0)
-    return WatermarkWatch(WatermarkMonitor(graph), job_id="j", job_name="n", batch=batch, clock=clock)
+    status_file = StatusFile("j", clock)
+    return WatermarkWatch(
+        WatermarkMonitor(graph), job_id="j", job_name="n", batch=batch, clock=clock, status_file=status_file
+    )
 
 
 def feed(watching):
