@@ -45,9 +45,9 @@ from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored, fit_to_job
 from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.control.console import JobOutput
+from millstream.runtime.control.status_files import StatusFile
 from millstream.runtime.job.job_master import JobControl, JobMaster
 from millstream.runtime.job.settings import JobSettings
-from millstream.runtime.job.status_files import StatusFile
 from millstream.runtime.local.executor import LocalExecutor
 from millstream.runtime.program.dependencies import collect_dependencies
 from millstream.runtime.protocol.deployment import Deployment

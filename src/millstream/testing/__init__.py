@@ -10,7 +10,7 @@
 `millstream.pytest_plugin` gives the fixtures `mini_cluster` and `virtual_cluster`. See docs/testing.md.
 """
 
-from millstream.common.batch import StreamStatus, Watermark
+from millstream.spi.batch import StreamStatus, Watermark
 from millstream.testing.check_sink import check_sink, check_sink_in_jobs
 from millstream.testing.check_source import check_source, check_source_function
 from millstream.testing.clock import TickingClock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from millstream.common.clock import ManualClock
+from millstream.base.clock import ManualClock
 
 __all__ = ["TickingClock"]
 

@@ -15,17 +15,17 @@ from typing import Any, Self
 
 import cloudpickle
 
-from millstream.common import options_checkpointing as keys
-from millstream.common.clock import Clock, SystemClock
-from millstream.common.configuration import Configuration
-from millstream.common.crash_points import set_crash_hook
-from millstream.common.errors import ConfigurationError, JobExecutionError, NotSupportedError
-from millstream.common.ids import new_id
-from millstream.common.targets import check_target
+from millstream.base.clock import Clock, SystemClock
+from millstream.base.crash_points import set_crash_hook
+from millstream.base.errors import ConfigurationError, JobExecutionError, NotSupportedError
+from millstream.base.ids import new_id
+from millstream.config import options_checkpointing as keys
+from millstream.config.configuration import Configuration
+from millstream.config.targets import check_target
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.datastream.streams.data_stream import DataStream
 from millstream.graph.launcher import JobLauncher, JobSubmission, RunningJob, set_launcher_override
-from millstream.runtime.job.console import JobOutput
+from millstream.runtime.control.console import JobOutput
 from millstream.runtime.job.launcher import DefaultLauncher
 from millstream.testing.clock import TickingClock
 from millstream.testing.failures import PLANS, FailurePlan, FailurePoint, Tap

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.common.configuration import Configuration
-from millstream.common.errors import JobDefinitionError
+from millstream.base.errors import JobDefinitionError
+from millstream.config.configuration import Configuration
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.datastream.streams.data_stream import DataStream
 from millstream.datastream.streams.settings import Port

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from millstream.base.errors import ConfigurationError, TypeMismatchError
+from millstream.base.time import Time
 from millstream.common.async_functions import AsyncFunction
 from millstream.common.co_functions import (
     BroadcastProcessFunction,
@@ -14,7 +16,6 @@ from millstream.common.co_functions import (
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
 )
-from millstream.common.errors import ConfigurationError, TypeMismatchError
 from millstream.common.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -25,7 +26,6 @@ from millstream.common.functions import (
     ReduceFunction,
 )
 from millstream.common.state import MapStateDescriptor
-from millstream.common.time import Time
 from millstream.datastream.async_data_stream import AsyncDataStream
 from millstream.testing.harness import OperatorHarness, OperatorSnapshot
 

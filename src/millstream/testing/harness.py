@@ -17,14 +17,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from millstream.base.declared import as_declared
+from millstream.base.errors import ConfigurationError
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.accumulators import Accumulators, merge_accumulators
-from millstream.common.batch import ACTIVE, IDLE, Batch, Element, Watermark
-from millstream.common.configuration import Configuration
-from millstream.common.declared import as_declared
-from millstream.common.errors import ConfigurationError
 from millstream.common.output_tag import OutputTag
 from millstream.common.state import StateDescriptor
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.config.configuration import Configuration
 from millstream.datastream.streams.data_stream import DataStream
 from millstream.graph.stream_graph import DEFAULT_GROUP, StreamNode
 from millstream.graph.transformation import ChainingStrategy
@@ -36,11 +35,11 @@ from millstream.operators.base import (
     OperatorSpec,
 )
 from millstream.operators.partitioners import Forward, Partitioning, Rebalance
-from millstream.runtime.checkpoint.manifest import StateFile
-from millstream.runtime.checkpoint.orders import RestoreOrder
 from millstream.runtime.checkpoint.state_file import StateFileWriter
+from millstream.runtime.protocol.orders import RestoreOrder, StateFile
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
 from millstream.runtime.task.checkpoint import SavedState, add_operator_state, restore_operator
+from millstream.spi.batch import ACTIVE, IDLE, Element, Rows, Watermark
 from millstream.state.backends import KeyedStateSettings
 from millstream.state.key_groups import key_group, subtask_of
 from millstream.state.keyed import KeyedStateBackend
@@ -201,9 +200,9 @@ class OperatorHarness:
         if stamps is not None and len(stamps) != len(given):
             raise ConfigurationError(f"{len(given)} records were pushed with {len(stamps)} timestamps")
         self._wake(input)
-        for target, part, part_stamps in self._selectors[input].split(given, stamps):
+        for target, part in self._selectors[input].split(Rows(given, stamps)):
             self.operators[target].records_in += len(part)
-            self._mergers[target].run({ChannelId(input, 0): [Batch(part, part_stamps)]})
+            self._mergers[target].run({ChannelId(input, 0): [part]})
 
     def push_watermark(self, timestamp: int, *, input: int = 0) -> None:
         """Have an input's event time advance; the operator's is the lowest of its inputs that are not idle.

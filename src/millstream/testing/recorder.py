@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from millstream.common.batch import StreamStatus, Watermark
 from millstream.operators.base import Output
+from millstream.spi.batch import Rows, StreamStatus, Watermark
 
 __all__ = ["Emitted", "Record", "Recorder", "SideRecord"]
 
@@ -50,15 +50,19 @@ class Recorder(Output):
     def __init__(self) -> None:
         self.elements: list[Emitted] = []
 
-    def emit(self, values: list[Any], timestamps: list[int] | None) -> None:
-        """Keep a batch of the main output."""
-        self.records_out += len(values)
-        self.elements += map(Record, values, _stamps(values, timestamps))
+    def emit(self, batch: Rows) -> None:
+        """Keep a batch of the main output, and the watermarks between its records."""
+        self.records_out += len(batch)
+        for piece in batch.pieces():
+            if isinstance(piece, Watermark):
+                self.elements.append(piece)
+            else:
+                self.elements += map(Record, piece.values, _stamps(piece))
 
-    def emit_side(self, tag_id: str, values: list[Any], timestamps: list[int] | None) -> None:
+    def emit_side(self, tag_id: str, batch: Rows) -> None:
         """Keep a batch of a side output."""
-        self.records_out += len(values)
-        self.elements += map(SideRecord, repeat(tag_id), values, _stamps(values, timestamps))
+        self.records_out += len(batch)
+        self.elements += map(SideRecord, repeat(tag_id), batch.values, _stamps(batch))
 
     def emit_watermark(self, timestamp_ms: int) -> None:
         """Keep a watermark."""
@@ -75,8 +79,8 @@ class Recorder(Output):
         return taken
 
 
-def _stamps(values: list[Any], timestamps: list[int] | None) -> list[Any]:
-    if timestamps is None:
-        return [None] * len(values)
-    assert len(timestamps) == len(values), f"{len(values)} values came with {len(timestamps)} timestamps"
-    return list(timestamps)
+def _stamps(batch: Rows) -> list[Any]:
+    if batch.timestamps is None:
+        return [None] * len(batch)
+    assert len(batch.timestamps) == len(batch), f"{len(batch)} values with {len(batch.timestamps)} timestamps"
+    return list(batch.timestamps)

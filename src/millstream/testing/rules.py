@@ -10,7 +10,7 @@ from typing import Any
 
 import cloudpickle
 
-from millstream.common.errors import shorten
+from millstream.base.errors import shorten
 
 __all__ = ["ContractViolation", "KeyOf", "Rule", "as_text", "describe_difference", "travel"]
 

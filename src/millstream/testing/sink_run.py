@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from millstream.common.ids import new_id
+from millstream.base.ids import new_id
+from millstream.spi.batch import Rows
 from millstream.spi.sink import Sink, SinkWriter, WriterContext
 from millstream.testing.rules import ContractViolation, KeyOf, Rule, describe_difference, travel
 
@@ -236,13 +237,11 @@ class SinkAttempt:
         """Give records to the writers, each a batch of its own; one gets an empty batch besides."""
         self.written += len(records)
         for index, writer in enumerate(self._writers):
-            batch = list(records[index :: self._parallelism])
-            stamps = [self._run.now_ms] * len(batch) if index % 2 else None
-            write = partial(writer.write, batch, stamps, watermark_ms=0, now_ms=self._run.now_ms)
-            self._run.perform("write", write)
-            self._run.perform(
-                "write", partial(writer.write, [], None, watermark_ms=0, now_ms=self._run.now_ms)
-            )
+            values = list(records[index :: self._parallelism])
+            stamps = [self._run.now_ms] * len(values) if index % 2 else None
+            for batch in (Rows(values, stamps), Rows([])):
+                write = partial(writer.write, batch, watermark_ms=0, now_ms=self._run.now_ms)
+                self._run.perform("write", write)
 
     def end_epoch(self, *, checkpoint_id: int | None = None, end_of_input: bool = False) -> None:
         """End an epoch; what is ready waits to be committed."""
@@ -310,7 +309,7 @@ class SinkAttempt:
         """Go on though another attempt has taken over; what it returns is not committed, its errors do not count."""
         for writer in self._writers:
             for action in (
-                partial(writer.write, list(records), None, watermark_ms=0, now_ms=self._run.now_ms),
+                partial(writer.write, Rows(list(records)), watermark_ms=0, now_ms=self._run.now_ms),
                 partial(writer.prepare_commit, now_ms=self._run.now_ms, checkpoint=True, end_of_input=False),
                 writer.snapshot,
                 writer.abort,

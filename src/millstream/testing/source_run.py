@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any
 
+from millstream.base.errors import shorten
+from millstream.spi.batch import Rows
 from millstream.spi.source import PlanRequest, RangeEnd, Source, SourcePlan, SourceReader, SplitRange
 from millstream.testing.rules import ContractViolation, KeyOf, Rule, travel
 
@@ -25,7 +27,7 @@ class SourceRule(Rule):
     FINISHED_SUBTASKS = "a subtask that is finished is given no range any more"
     FINISHED_SPLITS = "a split that is finished is planned no more"
     ONE_READER = "in one epoch a split is read by one subtask"
-    BATCHES = "readers emit lists of values with as many timestamps or none, some ten thousand at a time"
+    BATCHES = "readers emit batches of values with as many timestamps or none, some ten thousand at a time"
     ENDS = "a reader tells where its range ended: which split, and how many records it emitted"
     BUDGET = "a range gives about as many records as it is asked for, at most"
     SAME_AGAIN = (
@@ -207,10 +209,10 @@ class SourceRun:
     def _read(self, reader: SourceReader, split_range: SplitRange) -> tuple[RangeEnd, list[tuple[Any, Any]]]:
         records: list[tuple[Any, Any]] = []
 
-        def emit(values: list[Any], timestamps: list[int] | None) -> bool:
-            self._check_batch(values, timestamps)
-            stamps = [None] * len(values) if timestamps is None else timestamps
-            records.extend(zip(map(self._key, values), stamps, strict=True))
+        def emit(batch: Rows) -> bool:
+            self._check_batch(batch)
+            stamps = [None] * len(batch) if batch.timestamps is None else batch.timestamps
+            records.extend(zip(map(self._key, batch.values), stamps, strict=True))
             return self._reading is not Reading.STOPPED
 
         end = reader.read(split_range, emit)
@@ -226,11 +228,13 @@ class SourceRun:
             )
         return end, records
 
-    def _check_batch(self, values: Any, timestamps: Any) -> None:
-        if not isinstance(values, list) or len(values) > _MOST_IN_BATCH:
-            raise self.violate(SourceRule.BATCHES, f"a {type(values).__name__} of {len(values)} values")
-        if timestamps is not None and len(timestamps) != len(values):
-            raise self.violate(SourceRule.BATCHES, f"{len(values)} values with {len(timestamps)} timestamps")
+    def _check_batch(self, batch: Any) -> None:
+        if not isinstance(batch, Rows) or len(batch) > _MOST_IN_BATCH or batch.marks is not None:
+            raise self.violate(SourceRule.BATCHES, f"{shorten(batch)}")
+        if batch.timestamps is not None and len(batch.timestamps) != len(batch):
+            raise self.violate(
+                SourceRule.BATCHES, f"{len(batch)} values with {len(batch.timestamps)} timestamps"
+            )
 
     def _read_again(
         self, subtask: int, split_range: SplitRange, end: RangeEnd, records: list[tuple[Any, Any]]

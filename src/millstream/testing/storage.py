@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millstream.runtime.checkpoint.storage import FileStore
+from millstream.files.stores import FileStore
 
 __all__ = ["MemoryStore", "MemoryStores"]
 

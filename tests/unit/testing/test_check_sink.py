@@ -269,8 +269,8 @@ class Folder(Sink):
                 if path.name.startswith(".") and self.context.is_of_former(path.name, or_own=or_own):
                     path.unlink(missing_ok=True)
 
-        def write(self, values, timestamps, *, watermark_ms, now_ms):
-            self.kept += values
+        def write(self, batch, *, watermark_ms, now_ms):
+            self.kept += batch.values
 
         def name(self):
             return f".{self.context.new_name()}"
@@ -315,9 +315,9 @@ class Unpicklable(Folder):
 
 class RefusesNothing(Folder):
     class Writer(Folder.Writer):
-        def write(self, values, timestamps, *, watermark_ms, now_ms):
-            self.kept += values
-            self.first = values[0]
+        def write(self, batch, *, watermark_ms, now_ms):
+            self.kept += batch.values
+            self.first = batch.values[0]
 
 
 class PublishesEarly(Folder):

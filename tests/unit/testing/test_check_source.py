@@ -15,6 +15,7 @@ from millstream.datastream.connectors.file_system import FileSource, StreamForma
 from millstream.datastream.formats.csv import CsvReaderFormat, CsvSchema
 from millstream.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from millstream.datastream.functions import ParallelSourceFunction, SourceFunction
+from millstream.spi.batch import Rows
 from millstream.spi.source import (
     Boundedness,
     RangeEnd,
@@ -257,7 +258,7 @@ class Letters(Source, SplitEnumerator, SourceReader):
         position = split_range.start
         while position < len(records) and position - split_range.start < split_range.max_records:
             position += 1
-            if not emit([records[position - 1]], None):
+            if not emit(Rows([records[position - 1]])):
                 break
         return self.end(split_range, position, len(records))
 
@@ -295,7 +296,7 @@ class SharesSplits(Letters):
 
 class BadStamps(Letters):
     def read(self, split_range, emit):
-        return super().read(split_range, lambda values, _: emit(values, [1, 2]))
+        return super().read(split_range, lambda batch: emit(Rows(batch.values, [1, 2])))
 
 
 class Miscounts(Letters):
@@ -309,7 +310,7 @@ class Greedy(Letters):
 
     def read(self, split_range, emit):
         records = self.splits()[split_range.split][split_range.start :]
-        emit(records, None)
+        emit(Rows(records))
         return self.end(split_range, split_range.start + len(records), split_range.start + len(records))
 
 
@@ -320,7 +321,7 @@ class Wandering(Letters):
 
     def read(self, split_range, emit):
         Wandering.count += 1
-        return super().read(split_range, lambda values, _: emit([f"{values[0]}-{Wandering.count}"], None))
+        return super().read(split_range, lambda rows: emit(Rows([f"{rows.values[0]}-{Wandering.count}"])))
 
 
 class GoesOnWhenStopped(Letters):
@@ -355,8 +356,8 @@ class DependsOnBudget(Letters):
 
     def read(self, split_range, emit):
         batch = []
-        end = super().read(split_range, lambda values, _: not batch.extend(values))
-        emit(batch[::-1], None)
+        end = super().read(split_range, lambda rows: not batch.extend(rows.values))
+        emit(Rows(batch[::-1]))
         return end
 
 

@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
+from millstream.base.crash_points import set_crash_hook
+from millstream.base.errors import ConfigurationError, JobExecutionError, NotSupportedError
 from millstream.common import Time, Types, WatermarkStrategy
-from millstream.common.crash_points import set_crash_hook
-from millstream.common.errors import ConfigurationError, JobExecutionError, NotSupportedError
 from millstream.connectors.number_sequence import NumberSequenceSource
 from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from millstream.datastream.functions import KeyedProcessFunction

@@ -9,10 +9,9 @@ import pickle
 
 import pytest
 
+from millstream.base.errors import ConfigurationError, JobDefinitionError, TypeMismatchError
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common import Row, Time, Types, WatermarkStrategy
-from millstream.common.batch import ACTIVE, IDLE, Watermark
-from millstream.common.errors import ConfigurationError, JobDefinitionError, TypeMismatchError
-from millstream.common.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.connectors.collection import CollectionSource
 from millstream.datastream import OutputTag
@@ -37,6 +36,7 @@ from millstream.datastream.functions import (
 from millstream.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from millstream.datastream.window import TumblingEventTimeWindows
 from millstream.operators.simple import MapSpec
+from millstream.spi.batch import ACTIVE, IDLE, Watermark
 from millstream.testing.functions import harness_of
 from millstream.testing.harness import OperatorHarness
 from millstream.testing.recorder import Record, SideRecord

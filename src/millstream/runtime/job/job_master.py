@@ -39,13 +39,13 @@ from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.manifest import Manifest
 from millstream.runtime.control.console import JobOutput
 from millstream.runtime.control.queryable import StateQuery, answer_queries
+from millstream.runtime.control.status_files import StatusFile
 from millstream.runtime.job.accumulators import JobAccumulators
 from millstream.runtime.job.flow import FlowControl
 from millstream.runtime.job.metrics import JobMetrics
 from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.job.sinks import SinkCoordinator
 from millstream.runtime.job.sources import EpochWork, SourceCoordinator
-from millstream.runtime.control.status_files import StatusFile
 from millstream.runtime.protocol.deployment import Deployment
 from millstream.runtime.protocol.executor import Executor
 from millstream.runtime.protocol.orders import CheckpointDeclined, CheckpointOrder, WrittenState

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.common.clock import ManualClock
-from millstream.common.errors import CheckpointStorageError, ConfigurationError, NotSerializableError
+from millstream.base.clock import ManualClock
+from millstream.base.errors import CheckpointStorageError, ConfigurationError, NotSerializableError
 from millstream.graph.job_graph import build_job_graph
 from millstream.graph.stream_graph import build_stream_graph
 from millstream.graph.transformation import Edge, Transformation
 from millstream.operators.simple import IdentitySpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.manifest import read_manifest
-from millstream.runtime.checkpoint.orders import WrittenState
 from millstream.runtime.checkpoint.settings import CheckpointSettings
+from millstream.runtime.protocol.orders import WrittenState
 from millstream.testing import MemoryStores
 
 HOME = "/c/job"

@@ -10,10 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from millstream.common.clock import ManualClock
-from millstream.common.configuration import Configuration
-from millstream.common.crash_points import set_crash_hook
-from millstream.common.errors import (
+from millstream.base.clock import ManualClock
+from millstream.base.crash_points import set_crash_hook
+from millstream.base.errors import (
     CheckpointStorageError,
     ConfigurationError,
     DriverSupersededError,
@@ -21,6 +20,7 @@ from millstream.common.errors import (
     SinkError,
 )
 from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.config.configuration import Configuration
 from millstream.graph.epoch_plan import build_epoch_plan
 from millstream.graph.job_graph import build_job_graph
 from millstream.graph.stream_graph import build_stream_graph
@@ -29,14 +29,14 @@ from millstream.operators.base import OperatorReport
 from millstream.operators.sink import CollectSpec, SinkSpec
 from millstream.operators.source import SourceSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
-from millstream.runtime.checkpoint.orders import CheckpointDeclined, WrittenState
 from millstream.runtime.checkpoint.settings import CheckpointSettings
-from millstream.runtime.job.console import JobOutput
-from millstream.runtime.job.executor import Executor
+from millstream.runtime.control.console import JobOutput
 from millstream.runtime.job.job_master import JobControl, JobMaster, SavepointRequest
 from millstream.runtime.job.settings import JobSettings
-from millstream.runtime.task.deployment import Deployment
-from millstream.runtime.task.report import Backlog, LogLine, SlotReport
+from millstream.runtime.protocol.deployment import Deployment
+from millstream.runtime.protocol.executor import Executor
+from millstream.runtime.protocol.orders import CheckpointDeclined, WrittenState
+from millstream.runtime.protocol.report import Backlog, LogLine, SlotReport
 from millstream.spi.sink import Committer, Sink
 from millstream.spi.source import Boundedness, RangeEnd, Source, SourcePlan, SplitEnumerator, SplitRange
 from millstream.testing import MemoryStores

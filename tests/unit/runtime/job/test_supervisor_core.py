@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from millstream.common.clock import ManualClock
-from millstream.common.errors import (
+from millstream.base.clock import ManualClock
+from millstream.base.errors import (
     CheckpointDamagedError,
     CheckpointStorageError,
     ConfigurationError,
@@ -15,16 +15,16 @@ from millstream.common.errors import (
     JobExecutionError,
     SessionLostError,
 )
-from millstream.common.interrupts import JobInterrupted
+from millstream.base.interrupts import JobInterrupted
 from millstream.graph.job_graph import JobGraph
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
-from millstream.runtime.checkpoint.orders import WrittenState
 from millstream.runtime.checkpoint.restore import Saved
 from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.checkpoint.state_file import StateFileWriter
 from millstream.runtime.job.job_master import JobControl
-from millstream.runtime.job.restart import FixedDelay
 from millstream.runtime.job.supervisor import JobSupervisor
+from millstream.runtime.protocol.orders import WrittenState
+from millstream.runtime.recovery.restart import FixedDelay
 from millstream.testing import MemoryStores
 
 GRAPH = JobGraph((), ())

@@ -17,8 +17,8 @@ from millstream.operators.base import OperatorReport
 from millstream.operators.source import SourceSpec
 from millstream.operators.split_time import SplitTime
 from millstream.operators.watermarks import WatermarksSpec
-from millstream.runtime.job.sources import SourceCoordinator
 from millstream.runtime.control.status_files import StatusFile
+from millstream.runtime.job.sources import SourceCoordinator
 from millstream.runtime.protocol.report import SlotReport
 from millstream.runtime.watermarks.advice import WatermarkFact, advise
 from millstream.runtime.watermarks.alignment import SplitAligner
