@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import itertools
 import json
 import re
 import sqlite3
@@ -36,6 +37,7 @@ from millstream.datastream import StreamExecutionEnvironment, functions, state, 
 from millstream.datastream.connectors import file_system
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.functions import SourceFunction
+from millstream.spi.sink import Committer, Sink, SinkWriter
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -429,6 +431,102 @@ def asking(case):
     yield {"wait_for_record": wait_for_record}, {asked: f"wait_for_record(client)\n{asked}"}
     assert case.names["result"] == 34
     case.names["client"].cancel().result()
+
+
+# docs/testing.md
+
+
+@example("testing.md", 0)
+def operator_by_hand(case):
+    yield {}, {}
+    case.names["test_counts_come_a_minute_behind_the_first_word"]()
+    case.names["test_counts_survive_a_failure_and_another_parallelism"]()
+
+
+@example("testing.md", 1)
+def function_by_hand(case):
+    yield {}, {}
+
+
+@example("testing.md", 2)
+def mini_cluster(case):
+    yield {}, {}
+    case.names["test_totals_are_right_although_the_job_fails"]()
+
+
+@example("testing.md", 3)
+def checked_source(case):
+    source = {}
+    exec(BLOCKS["sources.md", 0], source)
+    yield {"LinesOfFolder": source["LinesOfFolder"]}, {}
+    folder = case.path / "in"
+    folder.mkdir()
+    case.names["test_my_source_keeps_the_contract"](folder)
+
+
+class FolderSink(Sink):
+    """Stages lines in files that end with `.staged`, and publishes them under names that end with `.txt`."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def build_writer(self, context):
+        return FolderWriter(self.folder, context)
+
+    def build_committer(self):
+        return FolderCommitter()
+
+
+class FolderWriter(SinkWriter):
+    def __init__(self, folder, context):
+        self.folder, self.context, self.lines, self.restored = folder, context, [], False
+
+    def restore(self, snapshots, *, others):
+        self.restored = True
+
+    def snapshot(self):
+        return ()
+
+    def open(self):
+        if self.restored or self.context.attempt:
+            for path in self.folder.glob("*.staged"):
+                if self.context.is_of_former(path.name):
+                    path.unlink(missing_ok=True)
+
+    def write(self, batch, *, watermark_ms, now_ms):
+        self.lines += batch.values
+
+    def prepare_commit(self, *, now_ms, checkpoint, end_of_input):
+        if not self.lines or not (checkpoint or end_of_input):
+            return []
+        path = self.folder / f"{self.context.new_name()}.staged"
+        path.write_text("".join(f"{line}\n" for line in self.lines))
+        self.lines = []
+        return [path]
+
+
+class FolderCommitter(Committer):
+    def commit(self, committables):
+        for path in committables:
+            if path.exists():
+                path.rename(path.with_suffix(".txt"))
+
+    def abort(self, committables):
+        for path in committables:
+            path.unlink(missing_ok=True)
+
+
+@example("testing.md", 4)
+def checked_sink(case):
+    numbers = itertools.count()
+
+    def new_folder():
+        folder = case.path / str(next(numbers))
+        folder.mkdir()
+        return folder
+
+    yield {"FolderSink": FolderSink}, {}
+    case.names["test_my_sink_publishes_exactly_once"](new_folder)
 
 
 # docs/time.md

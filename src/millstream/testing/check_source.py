@@ -66,6 +66,16 @@ def check_source(
     _SourceCheck(source, key, allowed, list(budgets), records, wanted).check()
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A snapshot, and what had been read and finished when it was made."""
+
+    epoch: int
+    records: Sequence[Any]
+    snapshot: Any
+    finished: frozenset[int]
+
+
 @dataclass
 class _SourceCheck:
     """One check; `wanted` is what a bounded source is to give, as soon as that is known."""
@@ -147,27 +157,27 @@ class _SourceCheck:
     def _check_snapshots(self, parallelism: int, budget: int) -> None:
         scenario = f"{parallelism} subtasks, budget {budget}, a snapshot with each epoch"
         run = self._begin(parallelism, budget, scenario)
-        kept: list[tuple[int, list[Any], Any]] = [(0, [], run.snapshot())]
+        kept = [_Kept(0, [], run.snapshot(), frozenset())]
         enough = self._enough(run)
         while not run.has_ended and not enough():
             run.epoch()
-            kept.append((run.epochs, list(run.records), run.snapshot()))
+            kept.append(_Kept(run.epochs, list(run.records), run.snapshot(), run.finished))
         run.close()
         step = max(1, len(kept) // _SNAPSHOTS)
-        for epoch, before, snapshot in [*kept[::step], kept[-1]]:
+        for each in [*kept[::step], kept[-1]]:
             for after in self.parallelisms:
-                self._go_on(epoch, before, snapshot, parallelism, after, budget)
+                self._go_on(each, parallelism, after, budget)
 
-    def _go_on(
-        self, epoch: int, before: Sequence[Any], snapshot: Any, parallelism: int, after: int, budget: int
-    ) -> None:
+    def _go_on(self, kept: _Kept, parallelism: int, after: int, budget: int) -> None:
         scenario = (
-            f"from the snapshot of epoch {epoch} of {parallelism} subtasks with {after}, budget {budget}"
+            f"from the snapshot of epoch {kept.epoch} of {parallelism} subtasks with {after}, budget {budget}"
         )
-        run = self._begin(after, budget, scenario, restored=snapshot)
+        finished = kept.finished if parallelism == after else ()
+        run = self._begin(after, budget, scenario, restored=kept.snapshot, finished=finished)
         run.run(until=self._enough(run))
         run.close()
         rule = SourceRule.RESTORED if parallelism == after else SourceRule.RESCALED
+        before = kept.records
         self._compare(run, rule, [value for value, _ in before])
         if not self.bounded and (again := set(before) & set(run.records)) and self._is_distinct(before):
             raise run.violate(rule, f"{len(again)} records came again, such as {next(iter(again))}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from enum import Enum
 from typing import Any
 
@@ -24,7 +24,7 @@ class SourceRule(Rule):
 
     TRAVELS = "a source, its splits and its positions can be pickled; copies are as good as the original"
     SUBTASKS = "ranges are planned for subtasks that are there"
-    FINISHED_SUBTASKS = "a subtask that is finished is given no range any more"
+    FINISHED_SUBTASKS = "a subtask that is finished is given no range any more, also behind a restore"
     FINISHED_SPLITS = "a split that is finished is planned no more"
     ONE_READER = "in one epoch a split is read by one subtask"
     BATCHES = "readers emit batches of values with as many timestamps or none, some ten thousand at a time"
@@ -63,6 +63,7 @@ class SourceRun:
         scenario: What is being done, for messages.
         key: Gives what records are compared by.
         restored: A snapshot to go on from.
+        finished: Subtasks that were finished when it was made, by an attempt of as many subtasks.
         reading: How ranges are read.
         rereads: Whether ranges are read a second time, and compared.
 
@@ -80,6 +81,7 @@ class SourceRun:
         scenario: str,
         key: KeyOf,
         restored: Any = None,
+        finished: Collection[int] = (),
         reading: Reading = Reading.WHOLE,
         rereads: bool = False,
     ) -> None:
@@ -92,6 +94,7 @@ class SourceRun:
         self._rereads = rereads
         self._enumerator = self._source.build_enumerator(parallelism, restored)
         self._readers = [self._open_reader(index) for index in range(parallelism)]
+        self._retired = frozenset(finished)
         self._finished: set[int] = set()
         self._finished_splits: set[str] = set()
         self._idle_plans = 0
@@ -103,6 +106,11 @@ class SourceRun:
     def has_ended(self) -> bool:
         """Whether all subtasks are finished."""
         return len(self._finished) == self._parallelism
+
+    @property
+    def finished(self) -> frozenset[int]:
+        """Subtasks that are finished."""
+        return frozenset(self._finished)
 
     @property
     def records(self) -> list[tuple[Any, Any]]:
@@ -177,7 +185,7 @@ class SourceRun:
             raise self.violate(SourceRule.SUBTASKS, f"subtasks {sorted(indexes)} of {self._parallelism}")
         readers: dict[str, int] = {}
         for subtask, ranges in plan.ranges.items():
-            if ranges and subtask in self._finished:
+            if ranges and (subtask in self._finished or subtask in self._retired):
                 raise self.violate(
                     SourceRule.FINISHED_SUBTASKS, f'subtask {subtask} and split "{ranges[0].split_id}"'
                 )

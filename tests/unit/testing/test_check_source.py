@@ -283,6 +283,20 @@ class GoesOnBehindTheEnd(Letters):
         return SourcePlan(plan.ranges, plan.finished | finished)
 
 
+class MovesSplits(Letters):
+    """Gives the splits that are left to other subtasks when it is restored."""
+
+    moved = 0
+
+    def build_enumerator(self, parallelism, restored):
+        enumerator = super().build_enumerator(parallelism, restored)
+        enumerator.moved = 0 if restored is None else 1
+        return enumerator
+
+    def owner(self, name):
+        return (ord(name) + self.moved) % self.parallelism
+
+
 class ForgetsWhatIsFinished(Letters):
     def advance(self, ends):
         for end in ends:
@@ -404,6 +418,7 @@ BUGS = {
     Unpicklable: SourceRule.TRAVELS,
     PlansForOthers: SourceRule.SUBTASKS,
     GoesOnBehindTheEnd: SourceRule.FINISHED_SUBTASKS,
+    MovesSplits: SourceRule.FINISHED_SUBTASKS,
     ForgetsWhatIsFinished: SourceRule.FINISHED_SPLITS,
     SharesSplits: SourceRule.ONE_READER,
     BadStamps: SourceRule.BATCHES,

@@ -27,7 +27,9 @@ def test_pytest_loads_nothing_of_the_engine_before_a_fixture_is_asked_for():
         "print(sorted(name for name in set(sys.modules) - before if name.startswith('millstream')))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert out.stdout.strip() == "['millstream', 'millstream.pytest_plugin', 'millstream.version']", out.stderr
+    assert out.stdout.strip() == "['millstream', 'millstream.pytest_plugin', 'millstream.version']", (
+        out.stderr
+    )
 
 
 def test_the_name_of_the_entry_point_is_that_of_the_module():
