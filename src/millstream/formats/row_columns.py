@@ -11,6 +11,7 @@ from millstream.base.time import Instant
 from millstream.formats.tabulator import Tabulator
 from millstream.types import datatypes as types
 from millstream.types.arrow_types import Form, arrow_type, load_arrow
+from millstream.types.arrow_values import values_of
 
 __all__ = ["RowColumns"]
 
@@ -60,6 +61,20 @@ class RowColumns:
         arrays = [self.array(place, values) for place, values in enumerate(columns)]
         return self._pa.record_batch(arrays, schema=self.schema)
 
+    def stored(self, batch: Any) -> Any:
+        """Return a record batch in the types of the columns, which holds what one made of its rows would.
+
+        Raises:
+            TypeMismatchError: If a record does not fit the row type.
+        """
+        arrays = [
+            self._checked(place, array)
+            if array.type == self.schema.field(place).type
+            else self.array(place, values_of(array))
+            for place, array in enumerate(self._tabulator.arrays(batch))
+        ]
+        return self._pa.record_batch(arrays, schema=self.schema)
+
     def array(self, place: int, values: Sequence[Any]) -> Any:
         """Return the values of one column as an array.
 
@@ -76,6 +91,10 @@ class RowColumns:
             raise TypeMismatchError(
                 f"column {field.name!r}: values do not fit type {field.data_type}", detail=str(error)
             ) from error
+        return self._checked(place, array)
+
+    def _checked(self, place: int, array: Any) -> Any:
+        field = self._fields[place]
         if array.null_count and self._is_stored and not field.data_type.nullable:
             raise TypeMismatchError(f"column {field.name!r}: value None does not fit type {field.data_type}")
         return array

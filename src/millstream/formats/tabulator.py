@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from millstream.base.errors import TypeMismatchError, shorten
+from millstream.types.arrow_values import is_bare, records_of
 from millstream.types.row import Row, unpack_rows
 
 __all__ = ["Tabulator"]
@@ -43,6 +44,19 @@ class Tabulator:
             )
         # zip(*rows) makes an iterator for each row, which costs about twice as much.
         return [tuple(map(itemgetter(place), rows)) for place in range(width)]
+
+    def arrays(self, batch: Any) -> list[Any]:
+        """Return the arrays of a `pyarrow.RecordBatch`, in the order of the columns.
+
+        Raises:
+            TypeMismatchError: If it has another number of them, or its records are no rows.
+        """
+        names = tuple(batch.schema.names)
+        if is_bare(batch.schema) or len(names) != len(self._names):
+            self.columns(records_of(batch.slice(0, 1)))  # says what is wrong with the record
+        pick = self._order_of(names)
+        arrays = batch.columns
+        return list(arrays if pick is None else pick(arrays))
 
     def fields(self, element: Any) -> Sequence[Any]:
         """Return the values of one record.
@@ -84,8 +98,12 @@ class Tabulator:
         )
 
     def _reordered(self, fields: tuple[str, ...], values: tuple[Any, ...]) -> Sequence[Any]:
+        pick = self._order_of(fields)
+        return values if pick is None else pick(values)
+
+    def _order_of(self, fields: tuple[str, ...]) -> Callable[[Any], Any] | None:
+        """Return what puts the values of those fields in order; None if they are taken by position."""
         if fields not in self._orders:
             same = len(fields) > 1 and sorted(fields) == sorted(self._names)
             self._orders[fields] = itemgetter(*map(fields.index, self._names)) if same else None
-        pick = self._orders[fields]
-        return values if pick is None else pick(values)
+        return self._orders[fields]

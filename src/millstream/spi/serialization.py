@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 from millstream.base.errors import ConfigurationError, TypeMismatchError, shorten
+from millstream.types.arrow_values import records_of
 from millstream.types.basic import TypeInformation
 from millstream.types.row import Row
 
@@ -185,6 +186,14 @@ class BulkWriter(ABC):
         Raises:
             TypeMismatchError: If a record does not fit the file's type.
         """
+
+    def add_columns(self, batch: Any) -> None:
+        """Add the records of a `pyarrow.RecordBatch`, as if they came as rows; override it to make none of them.
+
+        Raises:
+            TypeMismatchError: If a record does not fit the file's type.
+        """
+        self.add_elements(records_of(batch))
 
     @abstractmethod
     def finish(self) -> None:

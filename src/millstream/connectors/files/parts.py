@@ -21,6 +21,7 @@ from millstream.connectors.files.compaction import FileCompactor
 from millstream.files.output import OutputFiles
 from millstream.spi.serialization import BulkWriter, BulkWriterFactory, Encoder
 from millstream.spi.sink import WriterContext
+from millstream.types.arrow_values import records_of
 
 __all__ = [
     "FileCommittable",
@@ -197,6 +198,14 @@ class PartFile:
             self._file.write(data)
             self._crc = zlib.crc32(data, self._crc)
             self.size_bytes += len(data)
+
+    def write_columns(self, batch: Any, now_ms: int) -> None:
+        """Add the records of a `pyarrow.RecordBatch`."""
+        if self._bulk is None:
+            self.write(records_of(batch), now_ms)
+            return
+        self.written_ms = now_ms
+        self._bulk.add_columns(batch)
 
     def merge(self, compactor: FileCompactor, inputs: Sequence[BinaryIO]) -> None:
         """Fill it with what a compactor makes of other files."""

@@ -18,13 +18,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from millstream.base.crash_points import reach
 from millstream.base.errors import LostOutputError, SinkError
 from millstream.base.ids import new_id
-from millstream.connectors.files.buckets import BucketAssigner, BucketAssignerContext, cut_by_bucket
+from millstream.connectors.files.buckets import (
+    BucketAssigner,
+    BucketAssignerContext,
+    cut_by_bucket,
+    cut_columns,
+)
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
+from millstream.connectors.files.gathering import Gathered
 from millstream.connectors.files.parts import (
     FileCommittable,
     InProgressFile,
@@ -37,21 +43,11 @@ from millstream.connectors.files.parts import (
 from millstream.connectors.files.rolling import OutputFileConfig, RollingPolicy
 from millstream.connectors.files.side_by_side import side_by_side
 from millstream.files.output import OutputFiles, open_output
-from millstream.operators.weight import estimate_bytes, weigh
 from millstream.spi.batch import Rows
 from millstream.spi.serialization import BulkWriterFactory, Encoder
 from millstream.spi.sink import SinkWriter, WriterContext
 
 __all__ = ["FileSinkSettings", "FileWriter"]
-
-_GATHERED_RECORDS: Final = 1 << 16
-"""So many records of bulk formats wait, as they are, to be handed to their files bucket by bucket; at most an epoch."""
-
-_GATHERED_BYTES: Final = 16 << 20
-"""About so many bytes of them."""
-
-_FEW: Final = 64
-"""Of a batch with fewer records one is weighed, of others five."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +87,7 @@ class FileWriter(SinkWriter):
         self._uid = f"{context.subtask_index}-{new_id()[:16]}"
         self._counter = 0
         self._open: dict[str, PartFile] = {}
-        self._gathered: dict[str, list[Any]] = {}
-        self._gathered_count = 0
-        self._gathered_bytes = 0
+        self._gathered = Gathered()
         self._finished: list[PendingFile] = []
         self._compaction = _Compaction(self) if settings.compact_strategy is not None else None
         self._made: list[str] = []
@@ -154,22 +148,49 @@ class FileWriter(SinkWriter):
         else:
             groups: dict[str, list[Any]] = {}
             self._assign(values, timestamps, watermark_ms, now_ms, groups)
-            self._write_groups(groups, now_ms)
-            full = self._settings.rolling_policy.is_full
-            try:
-                self._roll([bucket_id for bucket_id in groups if full(self._open[bucket_id].size_bytes)])
-            except OSError as error:
-                raise self._failed(error) from error
+            self._write_groups(groups, [], now_ms)
+            self._roll_full(groups)
+
+    def write_columns(self, batch: Any, timestamps: Any | None, *, watermark_ms: int, now_ms: int) -> None:
+        """Stage a `pyarrow.RecordBatch`, as `write` does with its rows.
+
+        Args:
+            batch: The records.
+            timestamps: Their event times in epoch milliseconds, a `pyarrow.Int64Array`, or None.
+            watermark_ms: The watermark before this batch.
+            now_ms: The epoch's processing time.
+
+        Raises:
+            SinkError: If it cannot be written.
+        """
+        if not batch.num_rows:
+            return
+        assigner = self._settings.bucket_assigner
+        bucket_id = assigner.batch_bucket_id(now_ms)
+        if bucket_id is None:
+            context = BucketAssignerContext(now_ms, watermark_ms)
+            parts = cut_columns(assigner, batch, timestamps, context)
+        else:
+            parts = [(bucket_id, batch)]
+        if not self._is_bulk:
+            self._write_groups({}, parts, now_ms)
+            self._roll_full([bucket_id for bucket_id, _ in parts])
+            return
+        if self._gathered.rows:
+            self._write_gathered(now_ms)
+        self._gathered.add_columns(parts)
+        if self._gathered.is_full:
+            self._write_gathered(now_ms)
 
     def _gather(
         self, values: list[Any], timestamps: list[int] | None, watermark_ms: int, now_ms: int
     ) -> None:
-        """Keep records for their files: a column of three values costs as much as one of a hundred."""
-        self._assign(values, timestamps, watermark_ms, now_ms, self._gathered)
-        count = len(values)
-        self._gathered_count += count
-        self._gathered_bytes += weigh(values[0]) * count if count < _FEW else estimate_bytes(values)
-        if self._gathered_count >= _GATHERED_RECORDS or self._gathered_bytes >= _GATHERED_BYTES:
+        """Keep records for their files."""
+        if self._gathered.columns:
+            self._write_gathered(now_ms)
+        self._assign(values, timestamps, watermark_ms, now_ms, self._gathered.rows)
+        self._gathered.count_rows(values)
+        if self._gathered.is_full:
             self._write_gathered(now_ms)
 
     def _assign(
@@ -188,22 +209,29 @@ class FileWriter(SinkWriter):
         else:
             groups.setdefault(bucket_id, []).extend(values)
 
-    def _write_groups(self, groups: dict[str, list[Any]], now_ms: int) -> None:
+    def _write_groups(
+        self, groups: dict[str, list[Any]], parts: Sequence[tuple[str, Any]], now_ms: int
+    ) -> None:
+        """Write rows and record batches to the files of their buckets."""
         try:
             for bucket_id, members in groups.items():
-                part = self._open.get(bucket_id) or self._begin(bucket_id, now_ms)
-                part.write(members, now_ms)
+                (self._open.get(bucket_id) or self._begin(bucket_id, now_ms)).write(members, now_ms)
+            for bucket_id, batch in parts:
+                (self._open.get(bucket_id) or self._begin(bucket_id, now_ms)).write_columns(batch, now_ms)
         except OSError as error:
             raise self._failed(error) from error
 
-    def _forget_gathered(self) -> None:
-        self._gathered, self._gathered_count, self._gathered_bytes = {}, 0, 0
+    def _roll_full(self, bucket_ids: Iterable[str]) -> None:
+        full = self._settings.rolling_policy.is_full
+        try:
+            self._roll([bucket_id for bucket_id in bucket_ids if full(self._open[bucket_id].size_bytes)])
+        except OSError as error:
+            raise self._failed(error) from error
 
     def _write_gathered(self, now_ms: int) -> None:
         """Hand gathered records to their files; at an epoch's end at the latest, so what does not fit fails in it."""
-        gathered = self._gathered
-        self._forget_gathered()
-        self._write_groups(gathered, now_ms)
+        gathered, self._gathered = self._gathered, Gathered()
+        self._write_groups(gathered.rows, gathered.joined_columns(), now_ms)
 
     def prepare_commit(self, *, now_ms: int, checkpoint: bool, end_of_input: bool) -> list[Any]:
         """Finish the files whose time has come, and return those that wait for nothing else."""
@@ -267,7 +295,7 @@ class FileWriter(SinkWriter):
                 self._files.remove(file.staged_path)
         # A snapshot that was taken and not completed replaces nothing: `close` must leave what it would replace.
         self._open, self._finished, self._superseded, self._replaceable = {}, [], [], []
-        self._forget_gathered()
+        self._gathered = Gathered()
         if self._compaction is not None:
             self._compaction.clear()
         for directory in reversed(self._made):

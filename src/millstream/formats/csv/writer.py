@@ -12,6 +12,7 @@ from millstream.formats.csv.text import CsvLines
 from millstream.formats.tabulator import Tabulator
 from millstream.spi.serialization import BulkWriter, BulkWriterFactory
 from millstream.types import datatypes as types
+from millstream.types.arrow_values import values_of
 from millstream.types.java_text import double_text, float_text
 
 __all__ = ["CsvBulkWriters"]
@@ -57,7 +58,12 @@ class _CsvWriter(BulkWriter):
             self._write([[self._lines.text(name)] for name in names])
 
     def add_elements(self, elements: Sequence[Any]) -> None:
-        columns = self._tabulator.columns(elements)
+        self._add(self._tabulator.columns(elements))
+
+    def add_columns(self, batch: Any) -> None:
+        self._add(list(map(values_of, self._tabulator.arrays(batch))))
+
+    def _add(self, columns: Sequence[Sequence[Any]]) -> None:
         texts = []
         for column, render, values in zip(self._schema.columns, self._renderers, columns, strict=True):
             check_column(column.name, column.data_type, values)

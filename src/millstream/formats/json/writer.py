@@ -12,6 +12,7 @@ from millstream.formats.json.values import text_writer
 from millstream.formats.tabulator import Tabulator
 from millstream.spi.serialization import BulkWriter, BulkWriterFactory
 from millstream.types import datatypes as types
+from millstream.types.arrow_values import values_of
 
 __all__ = ["JsonLinesBulkWriters"]
 
@@ -58,6 +59,9 @@ class _JsonLinesWriter(BulkWriter):
 
     def add_elements(self, elements: Sequence[Any]) -> None:
         self._write(self._tabulator.columns(elements))
+
+    def add_columns(self, batch: Any) -> None:
+        self._write(list(map(values_of, self._tabulator.arrays(batch))))
 
     def finish(self) -> None:
         """Nothing is buffered, and there is no end mark."""

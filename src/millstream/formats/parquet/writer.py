@@ -60,8 +60,14 @@ class _ParquetWriter(BulkWriter):
 
     def add_elements(self, elements: Sequence[Any]) -> None:
         # Converted at once: a record that does not fit fails in the epoch it came in.
-        self._batches.append(self._columns.batch(elements))
-        self._count += len(elements)
+        self._add(self._columns.batch(elements))
+
+    def add_columns(self, batch: Any) -> None:
+        self._add(self._columns.stored(batch))
+
+    def _add(self, batch: Any) -> None:
+        self._batches.append(batch)
+        self._count += batch.num_rows
         if self._count >= _ROW_GROUP_ROWS:
             if self._writer is None:
                 self._writer = self._begin(self._file)

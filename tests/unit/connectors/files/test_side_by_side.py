@@ -11,8 +11,8 @@ from collections import Counter
 import pytest
 
 from millstream.base.errors import SinkError, TypeMismatchError
+from millstream.connectors.files import gathering
 from millstream.connectors.files import side_by_side as module
-from millstream.connectors.files import writer as writer_module
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from millstream.connectors.files.rolling import RollingPolicy
@@ -259,7 +259,7 @@ def test_records_of_an_epoch_reach_a_bulk_format_bucket_by_bucket(tmp_path):
 
 
 def test_records_do_not_wait_in_any_number(tmp_path, monkeypatch):
-    monkeypatch.setattr(writer_module, "_GATHERED_RECORDS", 6)
+    monkeypatch.setattr(gathering, "_MOST_RECORDS", 6)
     noting = Noting()
     writer = writer_of(bulk_sink(tmp_path, noting))
     for n in range(5):
@@ -271,7 +271,7 @@ def test_records_do_not_wait_in_any_number(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("batch", [1, 100])
 def test_large_records_do_not_wait_until_there_are_many(tmp_path, monkeypatch, batch):
-    monkeypatch.setattr(writer_module, "_GATHERED_BYTES", 1 << 20)
+    monkeypatch.setattr(gathering, "_MOST_BYTES", 1 << 20)
     noting = Noting()
     writer = writer_of(bulk_sink(tmp_path, noting))
     record = (0, "x" * 4096)
