@@ -1,0 +1,316 @@
+"""What an epoch costs however small it is, and where that goes.
+
+    python benchmarks/epoch.py [--target local[2]] [-p 2] [--warm 300] [--epochs 300] [--rounds 3] [--before SRC]
+                               [--write]
+
+The job is source, key_by, sink: two levels and an exchange. Each epoch brings one record for each subtask. The first
+epochs warm the JVM up and do not count. `--before` is the directory `src` of another checkout, which runs the same
+job in turns with this one.
+
+Wall time is that of `run_epoch`, one Spark job, and of the job master's whole turn; processor time is that of all
+processes, in a turn. Another run of the same job is traced, which makes it slower: calls of the JVM are timed, Spark
+writes its event log, tasks note when they begin, ask, and end. Times of Spark's events are whole milliseconds, so a
+row is a mean over many epochs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+HERE = Path(__file__).resolve().parents[1]
+RESULTS = HERE / "benchmarks" / "results" / "epoch.md"
+MARK = "MILLSTREAM_BENCHMARK"
+TRACE = "MILLSTREAM_EPOCH_TRACE"
+
+_noted: list[str] = []
+
+
+@dataclass
+class _Task:
+    """When a task of Spark's began and ended, and how long it wrote shuffle files."""
+
+    begin: float
+    end: float
+    files_s: float
+
+
+@dataclass
+class _Stage:
+    """When a stage was submitted, and its tasks."""
+
+    begin: float
+    tasks: list[_Task] = field(default_factory=list)
+
+
+@dataclass
+class _Job:
+    """When a job was submitted and ended, and its stages."""
+
+    begin: float
+    end: float = 0.0
+    stages: list[_Stage] = field(default_factory=list)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--target", default="local[2]")
+    parser.add_argument("-p", "--parallelism", type=int, default=2)
+    parser.add_argument("--warm", type=int, default=300)
+    parser.add_argument("--epochs", type=int, default=300)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--before", type=Path, metavar="SRC", help="src of another checkout")
+    parser.add_argument("--write", action="store_true", help=f"write the tables to {RESULTS}")
+    parser.add_argument("--no-trace", action="store_true", help="only the whole")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        print(json.dumps(_work(arguments)))
+        return
+    page = _measure(arguments)
+    print(page)
+    if arguments.write:
+        RESULTS.write_text(page)
+
+
+def _measure(arguments: argparse.Namespace) -> str:
+    runs = {"now": HERE / "src"}
+    if arguments.before is not None:
+        runs = {"before": arguments.before.resolve(), **runs}
+    seen: dict[str, list[dict[str, float]]] = {name: [] for name in runs}
+    for number in range(arguments.rounds):
+        for name in list(runs)[:: (-1) ** number]:
+            seen[name].append(_run(runs[name], None))
+            print(f"{name}: {seen[name][-1]}", file=sys.stderr)
+    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+    lines = [
+        "# What an epoch costs however small it is",
+        "",
+        f"`benchmarks/epoch.py --target {arguments.target} -p {arguments.parallelism} --warm {arguments.warm} "
+        f"--epochs {arguments.epochs}`: source, key_by, sink, one record for each subtask and epoch; medians of "
+        f"{arguments.rounds} rounds in turns, least in brackets; {os.cpu_count()} cores, load of the machine {load}.",
+        "",
+        "| ms for each epoch | " + " | ".join(runs) + " |",
+        "|---|" + "---|" * len(runs),
+    ]
+    for row in next(iter(seen.values()))[0]:
+        cells = [
+            f"{median(each[row] for each in every):.1f} ({min(each[row] for each in every):.1f})"
+            for every in seen.values()
+        ]
+        lines.append(f"| {row} | " + " | ".join(cells) + " |")
+    if not arguments.no_trace:
+        traced = {name: _traced(code, arguments) for name, code in runs.items()}
+        for name, rows in traced.items():
+            lines += ["", f"## Where it goes: {name}, traced", "", "| | ms for each epoch |", "|---|---|"]
+            lines += [f"| {row} | {took} |" for row, took in rows]
+    return "\n".join([*lines, ""])
+
+
+def _run(code: Path, trace: Path | None) -> dict[str, float]:
+    """Run the job in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(code), MARK: uuid.uuid4().hex}
+    if trace is not None:
+        environment[TRACE] = str(trace)
+    command = [sys.executable, __file__, *sys.argv[1:], "--worker"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed\n{done.stdout}\n{done.stderr}")
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def _work(arguments: argparse.Namespace) -> dict[str, float]:
+    """Run the job in this process, and look at its epochs."""
+    from millstream.common import Configuration, WatermarkStrategy
+    from millstream.datastream import StreamExecutionEnvironment
+    from millstream.datastream.connectors.number_seq import NumberSequenceSource
+    from millstream.datastream.functions import SinkFunction
+    from millstream.runtime.spark.executor import SparkExecutor
+
+    class Nothing(SinkFunction):
+        def invoke(self, value: Any, context: Any) -> None:
+            pass
+
+    trace = os.environ.get(TRACE)
+    settings = {"execution.target": arguments.target, "millstream.epoch.fixed-records": "1"}
+    if trace is not None:
+        settings |= {
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.rolling.enabled": "false",
+            "spark.eventLog.dir": Path(trace).as_uri(),
+            "spark.executorEnv.PYTHONPATH": str(HERE / "benchmarks"),
+            "spark.python.daemon.module": "traced_daemon",
+            f"spark.executorEnv.{TRACE}": trace,
+        }
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    env.set_parallelism(arguments.parallelism)
+    count = (arguments.warm + arguments.epochs) * arguments.parallelism
+    numbers = env.from_source(NumberSequenceSource(1, count), WatermarkStrategy.no_watermarks(), "numbers")
+    numbers.key_by(lambda number: number % 1000).add_sink(Nothing())
+
+    original = SparkExecutor.run_epoch
+    spans: list[tuple[float, float]] = []
+    processors: list[float] = []
+
+    def timed(self: Any, headers: Any) -> Any:
+        if len(spans) in (arguments.warm, arguments.warm + arguments.epochs - 1):
+            processors.append(_processor_seconds())
+        began = time.time()
+        try:
+            return original(self, headers)
+        finally:
+            spans.append((began, time.time()))
+            _note("epoch", spans[-1])
+
+    SparkExecutor.run_epoch = timed  # type: ignore[method-assign]
+    if trace is not None:
+        _trace_driver()
+    env.execute("epochs")
+    counted = spans[arguments.warm : arguments.warm + arguments.epochs]
+    if trace is not None:
+        _note("epochs", [counted[0][0], counted[-1][1]])
+        Path(trace, "driver").write_text("\n".join(_noted))
+    turns = [(after[0] - before[0]) * 1000 for before, after in itertools.pairwise(counted)]
+    return {
+        "a turn of the job master": median(turns),
+        "of it the Spark job": median((end - begin) * 1000 for begin, end in counted),
+        "processor time of a turn": (processors[1] - processors[0]) * 1000 / (arguments.epochs - 1),
+    }
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of all processes that have this run's mark."""
+    mark = f"{MARK}={os.environ[MARK]}".encode()
+    ticks = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if mark in Path("/proc", pid, "environ").read_bytes():
+                fields = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
+                ticks += int(fields[11]) + int(fields[12])
+        except OSError:
+            continue  # another user's, or gone
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _note(what: str, times: Iterable[float]) -> None:
+    _noted.append(json.dumps([what, list(times)]))
+
+
+def _trace_driver() -> None:
+    """Time calls of the JVM."""
+    from py4j.clientserver import ClientServerConnection
+
+    original = ClientServerConnection.send_command
+
+    def timed(self: Any, command: str) -> Any:
+        began = time.time()
+        try:
+            return original(self, command)
+        finally:
+            _note("job" if "collectAndServe" in command else "call", [began, time.time()])
+
+    ClientServerConnection.send_command = timed
+
+
+def _traced(code: Path, arguments: argparse.Namespace) -> list[tuple[str, str]]:
+    """Run the job once more and return where its epochs' time goes, as rows of a table."""
+    with tempfile.TemporaryDirectory(prefix="millstream-epochs-") as directory:
+        _run(code, Path(directory))
+        driver = _read_notes(Path(directory, "driver"))
+        tasks = [
+            times for path in Path(directory).glob("worker-*") for name, times in _read_notes(path) if name == "task"
+        ]
+        spark = _read_spark(next(path for path in Path(directory).iterdir() if path.name.startswith("local")))
+    return _rows(driver, sorted(tasks), spark)
+
+
+def _read_notes(path: Path) -> list[tuple[str, list[float]]]:
+    return [(name, times) for name, times in map(json.loads, path.read_text().splitlines())]
+
+
+def _read_spark(path: Path) -> list[_Job]:
+    """Return Spark's jobs from its event log, in seconds."""
+    jobs: dict[int, _Job] = {}
+    job_of: dict[int, _Job] = {}
+    stages: dict[int, _Stage] = {}
+    for line in path.open():
+        event = json.loads(line)
+        match event["Event"]:
+            case "SparkListenerJobStart":
+                job = jobs[event["Job ID"]] = _Job(event["Submission Time"] / 1000)
+                job_of |= dict.fromkeys(event["Stage IDs"], job)
+            case "SparkListenerStageSubmitted":
+                info = event["Stage Info"]
+                stages[info["Stage ID"]] = _Stage(info["Submission Time"] / 1000)
+                job_of[info["Stage ID"]].stages.append(stages[info["Stage ID"]])
+            case "SparkListenerTaskEnd":
+                info, metrics = event["Task Info"], event["Task Metrics"]
+                files_s = metrics["Shuffle Write Metrics"]["Shuffle Write Time"] / 1e9
+                task = _Task(info["Launch Time"] / 1000, info["Finish Time"] / 1000, files_s)
+                stages[event["Stage ID"]].tasks.append(task)
+            case "SparkListenerJobEnd":
+                jobs[event["Job ID"]].end = event["Completion Time"] / 1000
+    return list(jobs.values())
+
+
+def _rows(
+    driver: list[tuple[str, list[float]]], tasks: list[list[float]], jobs: list[_Job]
+) -> list[tuple[str, str]]:
+    """Split the mean epoch into what follows upon each other; of a stage's tasks the one that ends last counts."""
+    times: dict[str, list[list[float]]] = defaultdict(list)
+    for name, span in driver:
+        times[name].append(span)
+    first, last = times["epochs"][0]
+    spent: dict[str, float] = defaultdict(float)
+    calls = 0
+    epochs = [span for span in times["epoch"] if first <= span[0] and span[1] <= last]
+    for begin, end in epochs:
+        called = [call for call in times["call"] if begin <= call[0] <= end]
+        calls += len(called)
+        asked, answered = next(span for span in times["job"] if begin <= span[0] <= end)
+        job = next(job for job in jobs if asked - 0.002 <= job.begin <= answered)
+        before = sum(stop - start for start, stop in called if stop <= asked)
+        after = sum(stop - start for start, stop in called if stop > asked)
+        spent["driver: calls of the JVM before the job"] += before
+        spent["driver: the rest before the job (pickling)"] += asked - begin - before
+        spent["JVM: job submitted"] += job.begin - asked
+        at = job.begin
+        for number, stage in enumerate(job.stages):
+            name = f"stage {number}"
+            task = max(stage.tasks, key=lambda task: task.end)
+            inside = [each for each in tasks if task.begin - 0.002 <= each[0] and each[-1] <= task.end + 0.002]
+            began, asks, told, ended = max(inside, key=lambda each: each[-1])
+            spent[f"{name}: submitted"] += stage.begin - at
+            spent[f"{name}: scheduled"] += task.begin - stage.begin
+            spent[f"{name}: to its Python worker"] += began - task.begin
+            spent[f"{name}: worker before it asks a slot"] += asks - began
+            spent[f"{name}: slots, with sockets"] += told - asks
+            spent[f"{name}: worker behind that"] += ended - told
+            spent[f"{name}: from the worker to the task's end"] += task.end - ended
+            spent[f"{name}: of that writing shuffle files"] += task.files_s
+            at = task.end
+        spent["JVM: job ended"] += answered - at
+        spent["driver: calls of the JVM behind the job"] += after
+        spent["driver: the rest behind the job (results)"] += end - answered - after
+    rows = [(name, f"{took * 1000 / len(epochs):.2f}") for name, took in spent.items()]
+    whole = mean((end - begin) * 1000 for begin, end in epochs)
+    return [*rows, ("the whole", f"{whole:.2f}"), ("calls of the JVM", f"{calls / len(epochs) + 1:.0f}")]
+
+
+if __name__ == "__main__":
+    main()

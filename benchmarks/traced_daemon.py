@@ -1,0 +1,60 @@
+"""Spark's Python workers for `epoch.py`: each notes when its tasks begin, ask a slot first, are answered, and end.
+
+Spark starts this module in place of its own (`spark.python.daemon.module`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from pyspark import daemon
+
+TRACE = "MILLSTREAM_EPOCH_TRACE"
+
+_work = daemon.worker
+
+
+def _traced_work(sock: Any, authenticated: bool) -> int:
+    """Run one task, as `pyspark.daemon.worker` does, and note its times."""
+    from pyspark import worker
+
+    if not hasattr(worker, "times"):
+        _trace(worker)
+    return _work(sock, authenticated)
+
+
+def _trace(worker: Any) -> None:
+    from millstream.runtime.spark import shuttle
+
+    main, ask = worker.main, shuttle.ask
+    worker.times = []
+
+    def traced_ask(*arguments: Any, **options: Any) -> Any:
+        worker.times.append(time.time())
+        try:
+            return ask(*arguments, **options)
+        finally:
+            worker.times.append(time.time())
+
+    def traced_main(infile: Any, outfile: Any) -> None:
+        infile.peek(1)
+        began = time.time()
+        worker.times.clear()
+        try:
+            main(infile, outfile)
+        finally:
+            if worker.times:
+                times = [began, worker.times[0], worker.times[-1], time.time()]
+                with Path(os.environ[TRACE], f"worker-{os.getpid()}").open("a") as file:
+                    file.write(json.dumps(["task", times]) + "\n")
+
+    worker.main, shuttle.ask = traced_main, traced_ask
+
+
+if __name__ == "__main__":
+    daemon.worker = _traced_work
+    daemon.manager()
