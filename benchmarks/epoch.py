@@ -216,13 +216,21 @@ def _trace_driver() -> None:
     from py4j.clientserver import ClientServerConnection
 
     original = ClientServerConnection.send_command
+    submitted: list[float] = []
 
     def timed(self: Any, command: str) -> Any:
         began = time.time()
+        if command.startswith("c") and "\ncollectAsync\n" in command:
+            submitted.append(began)
+            return original(self, command)
         try:
             return original(self, command)
         finally:
-            _note("job" if "collectAndServe" in command else "call", [began, time.time()])
+            if submitted and "\nget\n" in command:
+                _note("job", [submitted.pop(), time.time()])
+            else:
+                is_job = command.startswith("c") and "\ncollectAndServe\n" in command
+                _note("job" if is_job else "call", [began, time.time()])
 
     ClientServerConnection.send_command = timed
 
@@ -233,7 +241,10 @@ def _traced(code: Path, arguments: argparse.Namespace) -> list[tuple[str, str]]:
         _run(code, Path(directory))
         driver = _read_notes(Path(directory, "driver"))
         tasks = [
-            times for path in Path(directory).glob("worker-*") for name, times in _read_notes(path) if name == "task"
+            times
+            for path in Path(directory).glob("worker-*")
+            for name, times in _read_notes(path)
+            if name == "task"
         ]
         spark = _read_spark(next(path for path in Path(directory).iterdir() if path.name.startswith("local")))
     return _rows(driver, sorted(tasks), spark)
@@ -293,7 +304,9 @@ def _rows(
         for number, stage in enumerate(job.stages):
             name = f"stage {number}"
             task = max(stage.tasks, key=lambda task: task.end)
-            inside = [each for each in tasks if task.begin - 0.002 <= each[0] and each[-1] <= task.end + 0.002]
+            inside = [
+                each for each in tasks if task.begin - 0.002 <= each[0] and each[-1] <= task.end + 0.002
+            ]
             began, asks, told, ended = max(inside, key=lambda each: each[-1])
             spent[f"{name}: submitted"] += stage.begin - at
             spent[f"{name}: scheduled"] += task.begin - stage.begin

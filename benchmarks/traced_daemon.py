@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +29,27 @@ def _traced_work(sock: Any, authenticated: bool) -> int:
 
 
 def _trace(worker: Any) -> None:
+    from millstream.runtime.slot import wire
     from millstream.runtime.spark import shuttle
 
-    main, ask = worker.main, shuttle.ask
+    main = worker.main
     worker.times = []
 
-    def traced_ask(*arguments: Any, **options: Any) -> Any:
-        worker.times.append(time.time())
-        try:
-            return ask(*arguments, **options)
-        finally:
+    def noting(call: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*arguments: Any, **options: Any) -> Any:
             worker.times.append(time.time())
+            try:
+                return call(*arguments, **options)
+            finally:
+                worker.times.append(time.time())
+
+        return noted
+
+    if hasattr(wire, "Conversation"):
+        wire.Conversation.ask = noting(wire.Conversation.ask)  # type: ignore[method-assign]
+        wire.Conversation.wait = noting(wire.Conversation.wait)  # type: ignore[method-assign]
+    else:
+        shuttle.ask = noting(shuttle.ask)
 
     def traced_main(infile: Any, outfile: Any) -> None:
         infile.peek(1)
@@ -52,7 +63,7 @@ def _trace(worker: Any) -> None:
                 with Path(os.environ[TRACE], f"worker-{os.getpid()}").open("a") as file:
                     file.write(json.dumps(["task", times]) + "\n")
 
-    worker.main, shuttle.ask = traced_main, traced_ask
+    worker.main = traced_main
 
 
 if __name__ == "__main__":

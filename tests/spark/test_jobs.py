@@ -165,7 +165,8 @@ def test_what_functions_print_and_log_comes_to_the_driver_tagged(new_environment
     ] == [(logging.WARNING, "[chatter#1] theirs: logged 99")]
 
 
-def test_every_shuttle_request_may_be_repeated(new_environment, monkeypatch):
+@pytest.mark.parametrize("carried_bytes", [0, 1, 1 << 20])
+def test_every_request_may_be_repeated(new_environment, monkeypatch, carried_bytes):
     from millstream.runtime.spark.executor import SparkExecutor
 
     original, epochs = SparkExecutor.run_epoch, []
@@ -178,10 +179,40 @@ def test_every_shuttle_request_may_be_repeated(new_environment, monkeypatch):
 
     expected = fan_out_and_in(new_environment("local"))
     monkeypatch.setattr(SparkExecutor, "run_epoch", run_twice)
-    assert fan_out_and_in(new_environment("local[2]", 2, {"millstream.epoch.fixed-records": 70})) == expected
+    options = {"millstream.epoch.fixed-records": 70, "millstream.epoch.carried-bytes": carried_bytes}
+    assert fan_out_and_in(new_environment("local[2]", 2, options)) == expected
     assert len(epochs) >= 4
-    counted = collect(numbers(new_environment("local[2]", 2, EPOCHS_OF_10)).map(Counting()))
+    options = {**EPOCHS_OF_10, "millstream.epoch.carried-bytes": carried_bytes}
+    counted = collect(numbers(new_environment("local[2]", 2, options)).map(Counting()))
     assert [record[4] for record in counted] == [*range(1, 51)] * 2
+
+
+def test_epochs_are_carried_while_they_are_small_and_shuttled_when_they_are_not(new_environment, monkeypatch):
+    from millstream.runtime.spark.executor import SparkExecutor
+
+    ran: list[str] = []
+
+    def noted(how):
+        original = getattr(SparkExecutor, how)
+
+        def run(self, headers):
+            ran.append(how)
+            return original(self, headers)
+
+        return run
+
+    for how in ("_carry", "_shuttle"):
+        monkeypatch.setattr(SparkExecutor, how, noted(how))
+    long = "x" * 300_000
+    texts = [*"abcd", long, long, *"efgh"]
+    options = {"millstream.epoch.fixed-records": 1, "millstream.epoch.carried-bytes": 100_000}
+    environment = new_environment("local[2]", 2, options)
+    stream = environment.from_collection(texts).set_parallelism(1).rebalance().map(len)
+    assert sorted(collect(stream)) == sorted(map(len, texts))
+    large = ran.index("_shuttle")
+    assert large > 3
+    assert ran[large - 1 : large + 1] == ["_carry", "_shuttle"], "a level ran before it was known how large it is"
+    assert set(ran[-3:]) == {"_carry"}
 
 
 @pytest.mark.parametrize("behind_exchange", [False, True])

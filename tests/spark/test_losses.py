@@ -1,6 +1,7 @@
 """What Spark and the machine can lose in the middle of an epoch: nothing of it is lost, nothing doubled.
 
-In each test one subtask stops in the middle of an epoch, at a gate. Something is lost, the test sees that it is, and
+In each test one subtask stops in the middle of an epoch, at a gate; a shuttle for each slot waits for it, or the one
+task that carries the epoch. Something is lost, the test sees that it is, and
 opens the gate. Spark repeats by itself what only carried blocks; what held state ends the attempt, and the next begins
 from the last checkpoint.
 """
@@ -134,11 +135,18 @@ class Stopped:
             "the other subtask has done its level",
         )
 
+    @property
+    def waiting(self) -> int:
+        """The partition whose task waits for the subtask at the gate: with a carrier there is only one."""
+        return max(task[0] for task in self.tasks())
+
     def wait_for_repetition(self) -> None:
         """Wait until Spark has started the task again that stands at the gate."""
         self._processes.wait_until(
-            lambda: any(task[1] >= 1 and task[3] == "RUNNING" for task in self.tasks() if task[0] == 1),
-            "the second task is repeated",
+            lambda: any(
+                task[1] >= 1 and task[3] == "RUNNING" for task in self.tasks() if task[0] == self.waiting
+            ),
+            "the task is repeated",
             seconds=60,
         )
 
@@ -167,8 +175,9 @@ def scratch(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def stop(new_environment, scratch, tmp_path, processes) -> Iterator[Callable[..., Stopped]]:
-    def start(**more: str) -> Stopped:
+    def start(*, carried: bool = False, **more: str) -> Stopped:
         options = {
+            "millstream.epoch.carried-bytes": 1 << 20 if carried else 0,
             "millstream.epoch.fixed-records": 100,
             "execution.checkpointing.interval": "1 ms",
             "restart-strategy.type": "fixed-delay",
@@ -209,8 +218,9 @@ def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_slot_that_is_killed_ends_the_attempt(stop, processes):
-    job = stop()
+@pytest.mark.parametrize("carried", [False, True])
+def test_slot_that_is_killed_ends_the_attempt(stop, processes, carried):
+    job = stop(carried=carried)
     kill_all(processes, [job.slot])
     job.wait_for_failure()
     job.go_on()
@@ -237,20 +247,23 @@ def test_slot_that_waits_for_a_slower_one_is_asked_for_nothing_and_keeps_its_lea
     assert job.failures == []
 
 
-def test_slot_that_hangs_is_taken_for_lost_after_its_time_out(stop):
-    job = stop(timeout="4 s")
+@pytest.mark.parametrize("carried", [False, True])
+def test_slot_that_hangs_is_taken_for_lost_after_its_time_out(stop, carried):
+    job = stop(carried=carried, timeout="4 s")
     os.kill(job.slot, signal.SIGSTOP)
     job.wait_for_failure()
     job.go_on()
     assert "silent for 4 s" in job.failures[0]
 
 
-def test_task_that_is_killed_is_repeated_and_nothing_runs_twice(stop):
-    job = stop()
-    (task,) = [task[2] for task in job.tasks() if task[0] == 1]
+@pytest.mark.parametrize("carried", [False, True])
+def test_task_that_is_killed_is_repeated_and_nothing_runs_twice(stop, carried):
+    job = stop(carried=carried)
+    assert [task[0] for task in job.tasks()] == ([0] if carried else [0, 1])
+    (task,) = [task[2] for task in job.tasks() if task[0] == job.waiting]
     assert job.spark._jsc.sc().killTaskAttempt(task, True, "by a test")
     job.wait_for_repetition()
-    assert (1, 0, task, "KILLED") in job.tasks()
+    assert (job.waiting, 0, task, "KILLED") in job.tasks()
     job.go_on()
     assert job.failures == []
 
@@ -266,8 +279,11 @@ def test_python_workers_that_are_killed_are_replaced_and_nothing_runs_twice(stop
     assert job.failures == []
 
 
-def test_daemons_of_python_workers_that_are_killed_are_replaced_and_nothing_runs_twice(stop, processes):
-    job = stop()
+@pytest.mark.parametrize("carried", [False, True])
+def test_daemons_of_python_workers_that_are_killed_are_replaced_and_nothing_runs_twice(
+    stop, processes, carried
+):
+    job = stop(carried=carried)
     kill_all(processes, processes.find("pyspark.daemon"))
     job.wait_for_repetition()
     job.go_on()
@@ -309,8 +325,9 @@ def test_executor_that_is_killed_takes_its_slots_along_and_the_attempt_is_repeat
     assert len(job.failures) >= 1
 
 
-def test_all_executors_are_killed_at_once(stop, processes):
-    job = stop()
+@pytest.mark.parametrize("carried", [False, True])
+def test_all_executors_are_killed_at_once(stop, processes, carried):
+    job = stop(carried=carried)
     executors = processes.find(EXECUTOR)
     assert len(executors) == 2
     kill_all(processes, executors)

@@ -113,6 +113,13 @@ EPOCH_MAX_BYTES: Final = ConfigOption(
     64 << 20,
     "Bytes that a subtask sends to others in one epoch, estimated, before it holds the rest of its input.",
 )
+EPOCH_CARRIED_BYTES: Final = ConfigOption(
+    "millstream.epoch.carried-bytes",
+    OptionType.INTEGER,
+    256 << 10,
+    "Bytes that a slot sends to others at one exchange of an epoch and that one task of Spark's carries to them all; "
+    "more go through Spark's shuffle. 0: all do.",
+)
 EPOCH_HOLD_AFTER: Final = ConfigOption(
     "millstream.epoch.hold-after",
     OptionType.POSITIVE_INTEGER,
@@ -190,6 +197,7 @@ ALL_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     EPOCH_MIN_RECORDS,
     EPOCH_FIXED_RECORDS,
     EPOCH_MAX_BYTES,
+    EPOCH_CARRIED_BYTES,
     EPOCH_HOLD_AFTER,
     MAX_EPOCHS,
     STOP_WHEN_IDLE,

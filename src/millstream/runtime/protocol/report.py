@@ -117,6 +117,7 @@ class SlotReport:
         written: What it wrote for each order of the epoch, or why it could not.
         backlogs: What it has not come to, by region; empty for nothing.
         writing_ms: How long it took to write state for a checkpoint, milliseconds.
+        sent_bytes: How much it sent to other slots on the level on which that was most.
     """
 
     slot: int
@@ -130,3 +131,4 @@ class SlotReport:
     written: tuple[WrittenState | CheckpointStorageError | CheckpointDeclined, ...] = ()
     backlogs: tuple[Backlog, ...] = ()
     writing_ms: float = 0.0
+    sent_bytes: int = 0

@@ -42,6 +42,11 @@ class LevelOutput:
     bundles: dict[int, bytes] = field(default_factory=dict)
     report: bytes | None = None
 
+    @property
+    def size_bytes(self) -> int:
+        """How much goes to other slots."""
+        return sum(map(len, self.bundles.values()))
+
 
 def pack_bundle(blocks: list[Block]) -> bytes:
     """Pack blocks for one slot."""
@@ -122,6 +127,10 @@ class SlotCore:
             return LevelOutput(packed)
         report = self._tasks.report(header)
         report.logs, logs[:] = list(logs), []
+        report.sent_bytes = max(
+            (output.size_bytes for (epoch, _), output in self._kept.items() if epoch == header.epoch),
+            default=0,
+        )
         return LevelOutput(packed, pickle_report(report, self._tasks.name_of))
 
     def _drop_committed(self, committed: int) -> None:

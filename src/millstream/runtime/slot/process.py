@@ -18,6 +18,7 @@ import select
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
@@ -30,7 +31,7 @@ from millstream.files.file_systems import install as install_file_systems
 from millstream.files.scratch import remove_all, sweep
 from millstream.runtime.connect.channel import Channel
 from millstream.runtime.protocol.deployment import load_dependencies, load_deployment_and_main
-from millstream.runtime.protocol.report import LogLine
+from millstream.runtime.protocol.report import EpochHeader, LogLine
 from millstream.runtime.slot.cancel import GRACE_S, INTERRUPT_AGAIN_S, CancelWatch
 from millstream.runtime.slot.capture import capture_output
 from millstream.runtime.slot.core import SlotCore
@@ -44,6 +45,8 @@ from millstream.runtime.task.failures import describe_failure, user_frames
 from millstream.runtime.task.interrupting import MainThreadInterrupter
 
 __all__ = ["SlotBoot", "main"]
+
+_ENDS = ("close", "abort")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +150,12 @@ class _Process:
             try:
                 if kind == "level":
                     assert work.request.header is not None
-                    level = partial(core.run_level, work.request.header, work.request.level)
+                    header: EpochHeader = pickle.loads(work.request.header)
+                    level = partial(core.run_level, header, work.request.level)
                     output = self._interrupter.run(partial(level, work.bundles, self._logs))
-                    answer = Answer(output=output)
+                    at_most = work.request.at_most
+                    fits = at_most is None or output.size_bytes <= at_most
+                    answer = Answer(output=output if fits else None)
                 elif kind == "query":
                     assert work.request.question is not None
                     answer = Answer(value=tasks.query(work.request.question))
@@ -192,19 +198,18 @@ class _Process:
         return taken
 
     def _converse(self, channel: Channel) -> None:
-        try:
-            request, bundles = receive(channel)
-            self._last_asked = self._clock.monotonic()
-            if request.kind == "hold":
-                channel.poll(None)  # until the one who holds it lets go
-                return
-            answer = self._answer(request, bundles)
-            send(channel, answer)
-        except (OSError, EOFError):
-            return  # the one who asked has gone; whoever asks again gets the same answer
-        if request.kind in ("close", "abort"):
-            channel.close()
-            self.exit(0)
+        """Answer one request after another, until the one who asks has gone; whoever asks again gets the same."""
+        with suppress(OSError, EOFError):
+            while True:
+                request, bundles = receive(channel)
+                self._last_asked = self._clock.monotonic()
+                if request.kind == "hold":
+                    channel.poll(None)  # until the one who holds it lets go
+                    return
+                send(channel, self._answer(request, bundles))
+                if request.kind in _ENDS:
+                    channel.close()
+                    self.exit(0)
 
     def exit(self, code: int) -> NoReturn:
         """End the process; what it leaves, and what processes left that were killed, is removed."""

@@ -10,18 +10,31 @@ import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from millstream.base.errors import MillstreamError, SlotLostError
 from millstream.runtime.connect.asker import connect
 from millstream.runtime.connect.channel import Channel
 from millstream.runtime.connect.handshake import HandshakeError
 from millstream.runtime.protocol.questions import SlotQuestion
-from millstream.runtime.protocol.report import EpochHeader, LogLine
+from millstream.runtime.protocol.report import LogLine
 from millstream.runtime.slot.core import LevelOutput
 from millstream.runtime.slot.liveness import may_be_busy, probe_host
 
-__all__ = ["Answer", "Request", "SlotAddress", "SlotSilentError", "ask", "hold", "is_busy", "receive", "send"]
+__all__ = [
+    "Answer",
+    "Conversation",
+    "Request",
+    "SlotAddress",
+    "SlotSilentError",
+    "ask",
+    "hold",
+    "is_busy",
+    "receive",
+    "send",
+]
+
+_LIMITED = ("ping", "abort", "kill", "cancel", "stack")
 
 
 class SlotSilentError(SlotLostError):
@@ -60,17 +73,19 @@ class Request:
     Attributes:
         kind: "open" first, then "level" and, between epochs, "query", at last "close" or "abort"; at any time "ping",
             "stack", "kill", "cancel", by which operators that wait give up, and "hold", which is not answered.
-        header: The epoch, for a level.
+        header: The epoch, for a level, pickled: it may hold objects of classes of the program's main module.
         level: The level.
         question: What is asked of the state, for a query.
         completed_checkpoint: To tell functions of before the close.
+        at_most: How many bytes for other slots the answer may bring: more are kept for who asks without a limit.
     """
 
     kind: str
-    header: EpochHeader | None = None
+    header: bytes | None = None
     level: int = 0
     question: SlotQuestion | None = None
     completed_checkpoint: int | None = None
+    at_most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +93,7 @@ class Answer:
     """What a slot answers.
 
     Attributes:
-        output: Of a level.
+        output: Of a level; None if it is more than the request allows, or something went wrong.
         text: Of a control request.
         error: What went wrong.
         logs: What user code printed and logged, when it is not in a report.
@@ -131,21 +146,80 @@ def ask(
         SlotSilentError: If it is silent, or a ping is not answered in time.
         SlotLostError: If the slot is gone.
     """
-    limited = request.kind in ("ping", "abort", "kill", "cancel", "stack")
-    with _telling_loss(address, timeout_s):
-        connection = _connect(address, secret, here, timeout_s)
-        while connection is None:
-            if limited or not (_same_place(address, here) and is_busy(address, here)):
-                raise _silent(address, timeout_s)
-            connection = _connect(address, secret, here, timeout_s)
-        with connection:
-            send(connection, request, bundles)
-            while not connection.poll(timeout_s):
-                if limited or not _answers_ping(address, secret, here, timeout_s):
-                    raise _silent(address, timeout_s)
-            answer, _ = receive(connection)
-    assert isinstance(answer, Answer)
-    return answer
+    with Conversation(address, secret, here=here, timeout_s=timeout_s) as conversation:
+        conversation.ask(request, bundles)
+        return conversation.wait()
+
+
+class Conversation:
+    """Asks a slot for one thing after another over one connection; used by one thread, as a context.
+
+    A slow answer is waited for as `ask` does.
+
+    Args:
+        address: The slot.
+        secret: Of the attempt.
+        here: The place of this process.
+        timeout_s: How long the slot may be silent.
+    """
+
+    def __init__(self, address: SlotAddress, secret: bytes, *, here: str, timeout_s: float) -> None:
+        self._address = address
+        self._secret = secret
+        self._here = here
+        self._timeout_s = timeout_s
+        self._limited = False
+        self._channel: Channel | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._channel is not None:
+            self._channel.close()
+
+    def ask(self, request: Request, bundles: Sequence[bytes] = ()) -> None:
+        """Ask; the answer has to be waited for before anything else is asked.
+
+        Args:
+            request: What to ask.
+            bundles: Of a level.
+
+        Raises:
+            SlotLostError: If the slot is gone or silent.
+        """
+        self._limited = request.kind in _LIMITED
+        with _telling_loss(self._address, self._timeout_s):
+            if self._channel is None:
+                self._channel = self._connect()
+            send(self._channel, request, bundles)
+
+    def wait(self) -> Answer:
+        """Wait for the answer.
+
+        Raises:
+            SlotSilentError: If the slot is silent, or a ping is not answered in time.
+            SlotLostError: If the slot is gone.
+        """
+        assert self._channel is not None
+        with _telling_loss(self._address, self._timeout_s):
+            while not self._channel.poll(self._timeout_s):
+                if self._limited or not _answers_ping(
+                    self._address, self._secret, self._here, self._timeout_s
+                ):
+                    raise _silent(self._address, self._timeout_s)
+            answer, _ = receive(self._channel)
+        assert isinstance(answer, Answer)
+        return answer
+
+    def _connect(self) -> Channel:
+        address, here = self._address, self._here
+        channel = _connect(address, self._secret, here, self._timeout_s)
+        while channel is None:
+            if self._limited or not (_same_place(address, here) and is_busy(address, here)):
+                raise _silent(address, self._timeout_s)
+            channel = _connect(address, self._secret, here, self._timeout_s)
+        return channel
 
 
 def hold(address: SlotAddress, secret: bytes, *, here: str, timeout_s: float) -> Channel:

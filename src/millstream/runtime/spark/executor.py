@@ -4,6 +4,8 @@ An epoch's job is a chain of stages, one for each level, with a shuffle between 
 
     anchor ─► shuttle(0) ─► partitionBy(slot) ─► shuttle(1) ─► … ─► collect: one report for each slot
 
+or, while slots send each other little, one task that asks them all, level by level (`carrier.py`).
+
 What Spark loses of it - a task, a Python worker, a shuffle file, an executor's blocks - it runs again, and a slot that
 is asked again gives the same bytes. A slot that is lost ends the attempt. Spark would first wait for another executor
 in place of a lost one, and for minutes for a host that is silent: so slots are watched (`slot_watch.py`), and Spark is
@@ -26,9 +28,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+import cloudpickle
 from py4j.protocol import Py4JError
 from pyspark import RDD
-from pyspark.serializers import NoOpSerializer
 
 from millstream.base.clock import SystemClock
 from millstream.base.errors import ConfigurationError, MillstreamError, SlotLostError
@@ -43,6 +45,8 @@ from millstream.runtime.slot.cancel import CancelWatch
 from millstream.runtime.slot.place import find_place
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, SlotSilentError, ask, hold, is_busy
 from millstream.runtime.slot.workspace import workspace_name
+from millstream.runtime.spark.carrier import Carried, CarriedEpochs, EpochCarrier
+from millstream.runtime.spark.python_tasks import PythonTasks
 from millstream.runtime.spark.session import SessionConfig, SessionHandle, acquire_session, release_session
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
 from millstream.runtime.spark.slot_watch import SlotWatch
@@ -90,7 +94,8 @@ class SparkExecutor(Executor):
         context = self._handle.context
         self._mark_jobs(f"millstream-{deployment.job_id}-{deployment.attempt}")
         self._broadcast = context.broadcast(payload)
-        self._anchor = context.parallelize(range(self._slots), self._slots)
+        self._tasks = PythonTasks(context, self._slots)
+        self._carried = CarriedEpochs(self._slots, self._configuration.get(options.EPOCH_CARRIED_BYTES))
         starter = SlotStarter(
             self._broadcast,
             deployment.attempt,
@@ -113,43 +118,52 @@ class SparkExecutor(Executor):
         self._ask_all(Request("open"))
 
     def run_epoch(self, headers: Mapping[int, EpochHeader]) -> Sequence[SlotReport]:
-        """Run one Spark job."""
+        """Run one Spark job: a task that carries the epoch's blocks, or a stage for each level."""
         self._raise_lost()
-        rdd: RDD[Any] = self._anchor
-        for level in range(self._levels):
-            if level:
-                rdd = self._exchange(rdd)
-            rdd = rdd.mapPartitionsWithIndex(
-                LevelShuttle(
-                    level,
-                    level == self._levels - 1,
-                    headers,
-                    self._addresses,
-                    self._secret,
-                    self._timeout_s,
-                )
-            )
+        pickled = {slot: _pickle_header(header) for slot, header in headers.items()}
         self._epoch_began = self._clock.monotonic()
         try:
-            frames = self._collect(rdd)
+            carried = self._carry(pickled) if self._carried.is_next else Carried(is_large=True)
+            if carried.is_large:
+                carried = self._shuttle(pickled)
         except SlotLostError:
             self._raise_lost()
             raise
         finally:
             self._epoch_began = None
-            if self._levels > 1:
-                _clean_shuffle(rdd)
-        reports = [pickle.loads(frame[1:]) for frame in frames if frame[:1] == b"R"]
-        failures = [pickle.loads(frame[1:]) for frame in frames if frame[:1] == b"E"]
-        if failures:
-            error, logs = failures[0]
+        reports: list[SlotReport] = [pickle.loads(report) for report in carried.reports]
+        if carried.failures:
+            error, logs = carried.failures[0]
             for report in reports:
                 self._on_logs(report.logs)
             self._on_logs(logs)
             raise error
         if len(reports) != self._slots:
             raise SlotLostError(f"Spark brought the reports of {len(reports)} of {self._slots} slots")
+        self._carried.learn(reports)
         return reports
+
+    def _carry(self, headers: Mapping[int, bytes]) -> Carried:
+        """Have one task run all levels."""
+        carrier = EpochCarrier(
+            self._levels, headers, self._addresses, self._secret, self._timeout_s, self._carried.at_most
+        )
+        carried: Carried = pickle.loads(self._run(lambda: self._tasks.run_one(carrier)))
+        return carried
+
+    def _shuttle(self, headers: Mapping[int, bytes]) -> Carried:
+        """Have a stage of tasks run each level."""
+        shuttles = [
+            LevelShuttle(
+                level, level == self._levels - 1, headers, self._addresses, self._secret, self._timeout_s
+            )
+            for level in range(self._levels)
+        ]
+        frames = self._run(lambda: self._tasks.run_stages(shuttles))
+        return Carried(
+            [frame[1:] for frame in frames if frame[:1] == b"R"],
+            [pickle.loads(frame[1:]) for frame in frames if frame[:1] == b"E"],
+        )
 
     def finish(self, completed_checkpoint: int | None = None) -> None:
         """Close the operators and end the slots."""
@@ -235,19 +249,14 @@ class SparkExecutor(Executor):
             verbose=self._configuration.get(options.VERBOSE),
         )
 
-    def _exchange(self, rdd: RDD[Any]) -> RDD[Any]:
-        """Route frames to their slots: what `RDD.partitionBy` does, without pickling frames once more."""
-        rdd._bypass_serializer = True  # type: ignore[attr-defined]
-        jvm = rdd.ctx._jvm
-        assert jvm is not None
-        pairs = jvm.PairwiseRDD(rdd._jrdd.rdd()).asJavaPairRDD()
-        routed = pairs.partitionBy(jvm.PythonPartitioner(self._slots, 0))
-        return RDD(jvm.PythonRDD.valueOfPair(routed), rdd.ctx, NoOpSerializer())
+    def _run(self, run: Callable[[], _Result]) -> _Result:
+        """Run an epoch's job.
 
-    def _collect(self, rdd: RDD[Any]) -> list[bytes]:
-        rdd._bypass_serializer = True  # type: ignore[attr-defined]
+        Raises:
+            SlotLostError: If Spark could not.
+        """
         try:
-            return rdd.collect()
+            return run()
         except (OSError, EOFError, Py4JError) as error:
             if self._handle is not None and self._handle.is_lost():
                 raise session_lost(owned=self._handle.owned) from error
@@ -257,7 +266,9 @@ class SparkExecutor(Executor):
             ) from error
 
     def _start_slots(self, starter: SlotStarter) -> list[bytes]:
-        started = self._anchor.mapPartitionsWithIndex(starter)
+        assert self._handle is not None
+        anchor: RDD[int] = self._handle.context.parallelize([], self._slots)
+        started: RDD[bytes] = anchor.mapPartitionsWithIndex(starter)
         started._bypass_serializer = True  # type: ignore[attr-defined]
         try:
             return started.collect()
@@ -437,11 +448,11 @@ class SparkExecutor(Executor):
         return False
 
 
-def _clean_shuffle(rdd: RDD[Any]) -> None:
+def _pickle_header(header: EpochHeader) -> bytes:
     try:
-        rdd._jrdd.rdd().cleanShuffleDependencies(False)
-    except (OSError, Py4JError) as error:
-        _log.debug("the JVM is gone, and the epoch's shuffle with it: %s", error)
+        return pickle.dumps(header, protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return bytes(cloudpickle.dumps(header, protocol=5))
 
 
 def _user_path() -> list[str]:
@@ -458,4 +469,6 @@ def _settle(outcome: Future[_Result], act: Callable[[SlotAddress], _Result], add
 
 def _what_spark_said(error: BaseException) -> str:
     java = getattr(error, "java_exception", None)
+    if java is not None and java.getClass().getSimpleName() == "ExecutionException":
+        java = java.getCause()
     return (str(java.getMessage()) if java is not None else str(error)) or type(error).__name__

@@ -31,13 +31,12 @@ from typing import Any
 
 from millstream.base.errors import InterpreterError, MillstreamError, SlotLostError
 from millstream.runtime.protocol.deployment import load_dependencies
-from millstream.runtime.protocol.report import EpochHeader
 from millstream.runtime.slot.place import find_place, inspect_executor
 from millstream.runtime.slot.process import SlotBoot, unpickle_address
 from millstream.runtime.slot.wire import Request, SlotAddress, ask
 from millstream.runtime.slot.workspace import open_workspace
 
-__all__ = ["BrokenInputError", "LevelShuttle", "SlotStarter"]
+__all__ = ["BrokenInputError", "LevelShuttle", "SlotStarter", "pack_target", "prepare_worker_once"]
 
 _prepared = False
 
@@ -50,7 +49,7 @@ class BrokenInputError(MillstreamError, EOFError):
     retryable = True
 
 
-def _prepare_worker_once() -> None:
+def prepare_worker_once() -> None:
     """Make a fresh worker of Spark's fast, and quiet at its end.
 
     Spark collects garbage after each task: what the worker has now is kept out of every collection. And when
@@ -103,7 +102,7 @@ class SlotStarter:
         """Run in Spark's Python worker."""
         for _ in items:
             pass
-        _prepare_worker_once()
+        prepare_worker_once()
         jvm_pid = _grandparent()
         executor = inspect_executor(jvm_pid)
         boot = SlotBoot(
@@ -215,7 +214,7 @@ class LevelShuttle:
     Attributes:
         level: The level, from 0.
         is_last: Whether the result goes to the driver.
-        headers: By slot.
+        headers: By slot, pickled.
         addresses: By slot.
         secret: Of the attempt.
         timeout_s: How long a slot may be silent.
@@ -223,14 +222,14 @@ class LevelShuttle:
 
     level: int
     is_last: bool
-    headers: Mapping[int, EpochHeader]
+    headers: Mapping[int, bytes]
     addresses: Mapping[int, SlotAddress]
     secret: bytes
     timeout_s: float
 
     def __call__(self, slot: int, frames: Iterable[Any]) -> Iterator[bytes]:
         """Run in Spark's Python worker; the input is always drained, or Spark would discard the worker."""
-        _prepare_worker_once()
+        prepare_worker_once()
         bundles, error = self._sort(frames)
         if error is None and slot in self.addresses:
             try:

@@ -64,7 +64,8 @@ def test_levels_run_in_order_and_the_last_one_gives_the_report(slot):
     assert first.report is None
     assert [block.payload for block in unpack_bundle(first.bundles[1])] == [b"1"]
     last = slot.ask(1, LAST, bundles=[pack_bundle([Block(0, 1, 0, b"from slot 1")])])
-    assert pickle.loads(last.report) == SlotReport(0, 1)
+    assert pickle.loads(last.report) == SlotReport(0, 1, sent_bytes=first.size_bytes)
+    assert first.size_bytes == len(first.bundles[1])
     slot.ask(2, 0)
     assert slot.tasks.ran == [(1, 0, []), (1, 1, [b"from slot 1"]), (2, 0, [])]
 

@@ -25,7 +25,7 @@ def asked(monkeypatch):
         return Answer(output=LevelOutput({2: b"blocks"}, b"report"))
 
     monkeypatch.setattr(shuttle, "ask", ask)
-    monkeypatch.setattr(shuttle, "_prepare_worker_once", lambda: None)
+    monkeypatch.setattr(shuttle, "prepare_worker_once", lambda: None)
     return asked
 
 

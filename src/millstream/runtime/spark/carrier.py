@@ -1,0 +1,147 @@
+"""Small epochs: one task of Spark's carries the blocks between all slots, and no shuffle is needed.
+
+A stage costs some milliseconds however little it moves: a task for each slot, files for the shuffle, a gap before the
+next stage. Where slots send each other little, and work for a short time, one task does it all::
+
+    shuttles   anchor ─► shuttle(0) ─► partitionBy(slot) ─► shuttle(1) ─► …     a stage for each level
+    carrier    anchor ─► [ask all slots level 0 ─► ask all slots level 1 ─► …]   one stage, one task
+
+How much an epoch sends is known only when a level has run. A slot that has more for others than a carrier takes keeps
+it, and says so; the epoch's job is then run once more with shuttles, which get from each slot what it has kept, as
+after any other repeated request (`slot/core.py`). So an epoch that was taken for small costs a job, and nothing runs
+twice.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from millstream.base.errors import MillstreamError
+from millstream.runtime.protocol.report import LogLine, SlotReport
+from millstream.runtime.slot.place import find_place
+from millstream.runtime.slot.wire import Answer, Conversation, Request, SlotAddress
+from millstream.runtime.spark.shuttle import prepare_worker_once
+
+__all__ = ["Carried", "CarriedEpochs", "EpochCarrier"]
+
+_LONG_MS = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What became of an epoch that one task carried.
+
+    Attributes:
+        reports: Pickled, of the slots that came to the end.
+        failures: What went wrong, with what user code logged before.
+        is_large: Whether a slot has more for others than was allowed: the epoch is not done.
+    """
+
+    reports: Sequence[bytes] = ()
+    failures: Sequence[tuple[MillstreamError, list[LogLine]]] = ()
+    is_large: bool = False
+
+
+@dataclass(frozen=True)
+class EpochCarrier:
+    """Has every slot run every level of an epoch, level by level, and yields what became of it, pickled.
+
+    Attributes:
+        levels: How many there are.
+        headers: By slot, pickled.
+        addresses: By slot.
+        secret: Of the attempt.
+        timeout_s: How long a slot may be silent.
+        at_most: How many bytes a slot may send to others on one level.
+    """
+
+    levels: int
+    headers: Mapping[int, bytes]
+    addresses: Mapping[int, SlotAddress]
+    secret: bytes
+    timeout_s: float
+    at_most: int
+
+    def __call__(self, partition: int, items: Iterable[object]) -> Iterator[bytes]:
+        """Run in Spark's Python worker; the input is always drained, or Spark would discard the worker."""
+        for _ in items:
+            pass
+        prepare_worker_once()
+        with ExitStack() as stack:
+            conversations = {
+                slot: stack.enter_context(
+                    Conversation(address, self.secret, here=find_place(), timeout_s=self.timeout_s)
+                )
+                for slot, address in self.addresses.items()
+            }
+            carried = self._carry(conversations)
+        yield pickle.dumps(carried, protocol=5)
+
+    def _carry(self, conversations: Mapping[int, Conversation]) -> Carried:
+        bundles: dict[int, list[bytes]] = {slot: [] for slot in conversations}
+        reports: list[bytes] = []
+        for level in range(self.levels):
+            answers = self._ask(conversations, level, bundles)
+            failures = [(each.error, each.logs) for each in answers if each.error is not None]
+            if not failures and any(each.output is None for each in answers):
+                return Carried(is_large=True)
+            bundles = {slot: [] for slot in conversations}
+            for output in (each.output for each in answers if each.output is not None):
+                if output.report is not None:
+                    reports.append(output.report)
+                for target, bundle in output.bundles.items():
+                    bundles[target].append(bundle)
+            if failures:
+                return Carried(reports, failures)
+        return Carried(reports)
+
+    def _ask(
+        self, conversations: Mapping[int, Conversation], level: int, bundles: Mapping[int, Sequence[bytes]]
+    ) -> list[Answer]:
+        """Ask all slots at once; one that is lost has answered with that."""
+        answers: dict[int, Answer] = {}
+        for slot, conversation in conversations.items():
+            try:
+                request = Request("level", self.headers[slot], level, at_most=self.at_most)
+                conversation.ask(request, bundles[slot])
+            except MillstreamError as lost:
+                answers[slot] = Answer(error=lost)
+        for slot, conversation in conversations.items():
+            if slot not in answers:
+                try:
+                    answers[slot] = conversation.wait()
+                except MillstreamError as lost:
+                    answers[slot] = Answer(error=lost)
+        return [answers[slot] for slot in conversations]
+
+
+class CarriedEpochs:
+    """Decides which epochs one task carries: those after an epoch that was small; pure.
+
+    Args:
+        slots: How many there are; what there is in one slot never leaves it.
+        at_most: How many bytes a slot may send to others on one level; 0 for none: shuttles run all epochs.
+
+    Attributes:
+        at_most: The same.
+    """
+
+    def __init__(self, slots: int, at_most: int) -> None:
+        self._alone = slots == 1
+        self.at_most = at_most
+        self._was_small = True
+
+    @property
+    def is_next(self) -> bool:
+        """Whether one task carries the next epoch."""
+        return self._alone or (self.at_most > 0 and self._was_small)
+
+    def learn(self, reports: Sequence[SlotReport]) -> None:
+        """Learn how an epoch went: a long one is worth a task for each slot, by which Spark shares its cores."""
+        self._was_small = all(
+            report.sent_bytes <= self.at_most and sum(each.busy_ms for each in report.backlogs) <= _LONG_MS
+            for report in reports
+        )
