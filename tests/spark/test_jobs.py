@@ -211,7 +211,9 @@ def test_epochs_are_carried_while_they_are_small_and_shuttled_when_they_are_not(
     assert sorted(collect(stream)) == sorted(map(len, texts))
     large = ran.index("_shuttle")
     assert large > 3
-    assert ran[large - 1 : large + 1] == ["_carry", "_shuttle"], "a level ran before it was known how large it is"
+    assert ran[large - 1 : large + 1] == ["_carry", "_shuttle"], (
+        "a level ran before it was known how large it is"
+    )
     assert set(ran[-3:]) == {"_carry"}
 
 

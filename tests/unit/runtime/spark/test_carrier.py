@@ -89,7 +89,14 @@ def test_behind_a_failure_no_further_level_is_asked_for(slots):
     slots.answers[1, 1] = Answer(error=SourceError("broken"), logs=["before"])
     carried = carry()
     assert [(str(error), logs) for error, logs in carried.failures] == [("[SOURCE] broken", ["before"])]
-    assert [(level, slot) for level, slot, _ in slots.asked] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    assert [(level, slot) for level, slot, _ in slots.asked] == [
+        (0, 0),
+        (0, 1),
+        (0, 2),
+        (1, 0),
+        (1, 1),
+        (1, 2),
+    ]
 
 
 def test_reports_of_slots_that_came_to_the_end_are_there_beside_a_failure(slots):
