@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import pickle
 import secrets
 import signal
 import socket
@@ -27,7 +28,7 @@ from millstream.graph.stream_graph import build_stream_graph
 from millstream.runtime.protocol.deployment import Deployment, dump_deployment
 from millstream.runtime.protocol.report import EpochHeader
 from millstream.runtime.slot.process import SlotBoot
-from millstream.runtime.slot.wire import Request, SlotSilentError, ask, hold
+from millstream.runtime.slot.wire import Conversation, Request, SlotSilentError, ask, hold
 from millstream.runtime.spark.shuttle import start_slot
 
 pytestmark = pytest.mark.spark
@@ -63,7 +64,8 @@ class Slot:
         assert not isinstance(self.address, SlotLostError), self.address
 
     def ask(self, kind, header=None, *, here="", secret=None, timeout_s=10.0):
-        return ask(self.address, secret or self.secret, Request(kind, header), here=here, timeout_s=timeout_s)
+        request = Request(kind, None if header is None else pickle.dumps(header))
+        return ask(self.address, secret or self.secret, request, here=here, timeout_s=timeout_s)
 
 
 @pytest.fixture
@@ -164,6 +166,19 @@ def test_slot_does_not_answer_for_another_one_of_its_attempt(start, here):
     with pytest.raises(SlotLostError, match="means another process"):
         ask(meant, slot.secret, Request("ping"), here=here, timeout_s=10)
     assert slot.ask("ping", here=here).text == "pong"
+
+
+def test_one_connection_serves_for_one_request_after_another(start):
+    slot = start()
+    slot.ask("open")
+    with Conversation(slot.address, slot.secret, here="", timeout_s=10) as conversation:
+        answers = []
+        for epoch in (1, 1, 2):
+            conversation.ask(Request("level", pickle.dumps(replace(HEADER, epoch=epoch))))
+            answers.append(conversation.wait().output)
+    assert answers[0] == answers[1]
+    assert [pickle.loads(answer.report).epoch for answer in answers] == [1, 1, 2]
+    assert slot.ask("ping").text == "pong"
 
 
 def test_socket_of_a_slot_that_has_ended_is_gone(start, processes):
