@@ -47,12 +47,14 @@ class Firing(ABC):
     Attributes:
         functions: User functions to open and close.
         clears: Whether `clear` does anything.
+        plain: Whether it emits the contents, and nothing else.
         hand_on: Called between results of a window, with it; emits those that there are if it is time for it, and
             returns whether they come quickly.
     """
 
     functions: tuple[Function, ...] = ()
     clears: bool = False
+    plain: bool = False
     hand_on: Callable[[Window], bool] = staticmethod(lambda window: True)
 
     def open(self, operator: Operator, runtime_context: RuntimeContext, *, merging: bool) -> None:
@@ -81,6 +83,8 @@ class Firing(ABC):
 
 class PlainFiring(Firing):
     """Emits the contents."""
+
+    plain = True
 
     def fire(self, window: Window, contents: Iterable[tuple[Any, Any]], results: list[Any]) -> None:
         """Append the contents themselves."""
