@@ -114,7 +114,11 @@ def call_each(
                         continue
                     append(protect_produced(result, produced, tagged))
                 if stamps is not None:
-                    stamps.extend(repeat(context.stamp, len(results) - len(stamps)))
+                    missing = len(results) - len(stamps)
+                    if missing == 1:
+                        stamps.append(context.stamp)
+                    elif missing:
+                        stamps.extend(repeat(context.stamp, missing))
     except BaseException as error:
         attach_element(error, value)
         check_results(_name_of(process), produced, value)
@@ -214,7 +218,11 @@ def _call_stamped(
                         append(result)
                         continue
                     append(protect_produced(result, produced, tagged))
-                stamps.extend(repeat(context.stamp, len(results) - len(stamps)))
+                missing = len(results) - len(stamps)
+                if missing == 1:
+                    stamps.append(context.stamp)
+                elif missing:
+                    stamps.extend(repeat(context.stamp, missing))
     except BaseException as error:
         attach_element(error, value)
         check_results(_name_of(process), produced, value)

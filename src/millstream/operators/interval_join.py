@@ -36,13 +36,13 @@ from millstream.operators.base import (
     OwnEntries,
     RestoreScope,
 )
-from millstream.operators.calls import emit_results
+from millstream.operators.calls import Produced, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.keys import keys_of
 from millstream.operators.own_entries import add_changed, touched_keys
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
-from millstream.operators.values import all_immutable, copy_of, take_all
+from millstream.operators.values import ATOMIC, all_immutable, copy_of, protect_produced
 from millstream.spi.batch import Rows
 from millstream.state.keyed import NO_KEY
 from millstream.state.snapshots import Entries, StateChanges
@@ -274,11 +274,10 @@ class IntervalJoinOperator(Operator):
             if time_ms > MIN_TIMESTAMP and min(timestamps) < time_ms:
                 values, timestamps = self._take_out_late(side, values, timestamps)
         self._changeable = self._changeable or not all_immutable(values)
-        results: list[Any] = []
-        stamps: list[int] = []
-        self._join_batch(side, values, timestamps, time_ms, results, stamps)
+        made = Produced([], [], [])
+        self._join_batch(side, values, timestamps, time_ms, made)
         self._state.current_key = NO_KEY
-        emit_results(self, results, stamps if self._event_time else None, self._output_type)
+        emit_produced(self, made if self._event_time else made._replace(timestamps=None), self._output_type)
 
     def _join_batch(
         self,
@@ -286,8 +285,7 @@ class IntervalJoinOperator(Operator):
         values: list[Any],
         timestamps: list[int],
         time_ms: int,
-        results: list[Any],
-        stamps: list[int],
+        made: Produced,
     ) -> None:
         own_index, other_index = side.index, 1 - side.index
         from_ms, to_ms = side.from_ms, side.to_ms
@@ -317,31 +315,28 @@ class IntervalJoinOperator(Operator):
                 other = buffers.sides[other_index]
                 other_stamps = other.stamps
                 if other_stamps:
-                    first = bisect_left(other_stamps, stamp + from_ms)
-                    last = bisect_right(other_stamps, stamp + to_ms, first)
+                    lowest, highest = stamp + from_ms, stamp + to_ms
+                    first = 0 if other_stamps[0] >= lowest else bisect_left(other_stamps, lowest)
+                    last = len(other_stamps)
+                    if other_stamps[-1] > highest:
+                        last = bisect_right(other_stamps, highest, first)
                     if first < last:
                         self._state.current_key = key
-                        emit(own_index, value, stamp, other, range(first, last), results, stamps)
+                        emit(own_index, value, stamp, other, range(first, last), made)
         except BaseException as error:
             attach_element(error, value)
             raise
 
     def _emit_pairs(
-        self,
-        own_index: int,
-        value: Any,
-        stamp: int,
-        other: _Buffer,
-        places: range,
-        results: list[Any],
-        stamps: list[int],
+        self, own_index: int, value: Any, stamp: int, other: _Buffer, places: range, made: Produced
     ) -> None:
-        process, context = self._function.process_element, self._context
+        process, context, atomic = self._function.process_element, self._context, ATOMIC
         other_stamps, other_values = other.stamps, other.values
-        kept, changeable = value, self._changeable
+        results, stamps, tagged = made
+        assert stamps is not None
+        append, kept, changeable = results.append, value, self._changeable
         for place in places:
             other_ms, match = other_stamps[place], other_values[place]
-            produced: Iterable[Any] | None
             # The function may change its arguments, which have other pairs.
             if changeable:
                 value, match = copy_of(kept), copy_of(match)
@@ -352,8 +347,24 @@ class IntervalJoinOperator(Operator):
                 context.left_ms, context.right_ms = other_ms, stamp
                 produced = process(match, value, context)
             if produced is not None:
-                take_all(produced, results)
-                stamps.extend([max(stamp, other_ms)] * (len(results) - len(stamps)))
+                for result in produced:
+                    if type(result) is tuple:
+                        for item in result:
+                            if type(item) not in atomic:
+                                break
+                        else:
+                            append(result)
+                            continue
+                        item = None  # it counts as a reference
+                    elif type(result) in atomic:
+                        append(result)
+                        continue
+                    append(protect_produced(result, produced, tagged))
+                missing = len(results) - len(stamps)
+                if missing == 1:
+                    stamps.append(stamp if stamp > other_ms else other_ms)
+                else:
+                    stamps.extend([max(stamp, other_ms)] * missing)
 
     def _take_out_late(
         self, side: _Side, values: list[Any], timestamps: list[int]
