@@ -11,7 +11,6 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from millstream.base.clock import Clock, SystemClock
@@ -52,10 +51,9 @@ from millstream.runtime.job.ended_job import JobEndedBefore, describe_end
 from millstream.runtime.job.job_master import JobControl, JobMaster, SavepointRequest
 from millstream.runtime.job.settings import JobSettings, is_batch
 from millstream.runtime.job.supervisor import JobSupervisor
-from millstream.runtime.local.executor import LocalExecutor
 from millstream.runtime.program.dependencies import collect_dependencies
 from millstream.runtime.protocol.deployment import Deployment
-from millstream.runtime.protocol.executor import Executor
+from millstream.runtime.protocol.executor import Executor, find_executor
 from millstream.runtime.recovery.failures import FailureHistory, describe_failure
 from millstream.runtime.recovery.high_availability import JobTraces, find_traces
 from millstream.runtime.recovery.restart import restart_strategy
@@ -133,13 +131,9 @@ def _build_plan(submission: JobSubmission) -> EpochPlan:
 
 
 def _build_executor(configuration: Configuration, output: JobOutput) -> Executor:
-    target = configuration.get(options.TARGET)
-    if target == "local" or configuration.get(options.DEBUG):
-        return LocalExecutor()
-    # Only here, so that local jobs and the command line never load pyspark.
-    module = import_module("millstream.runtime.spark.executor")
-    executor: Executor = module.SparkExecutor(configuration, output.logs)
-    return executor
+    is_local = configuration.get(options.TARGET) == "local" or configuration.get(options.DEBUG)
+    build = find_executor("local" if is_local else "spark")
+    return build(configuration, output.logs)
 
 
 class _Job(RunningJob):

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from millstream.base.errors import NotSupportedError
+from millstream.config.configuration import Configuration
 from millstream.runtime.protocol.blocks import Block
 from millstream.runtime.protocol.deployment import Deployment, dump_deployment, load_deployment
-from millstream.runtime.protocol.executor import Executor
+from millstream.runtime.protocol.executor import Executor, OnLogs
 from millstream.runtime.protocol.questions import SlotQuestion
 from millstream.runtime.protocol.report import EpochHeader, SlotReport
 from millstream.runtime.slot.cancel import GRACE_S, INTERRUPT_AGAIN_S, CancelWatch
@@ -22,7 +23,7 @@ from millstream.runtime.slot.workspace import Workspace, open_workspace, workspa
 from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.interrupting import ThreadInterrupter
 
-__all__ = ["LocalExecutor"]
+__all__ = ["LocalExecutor", "build_local"]
 
 _COLLECTIONS = RareCollections()  # of the process, as what it steers
 
@@ -149,3 +150,8 @@ def _is_this_interpreter(path: str) -> bool:
     directory = os.path.dirname(os.path.abspath(path))
     own = os.path.dirname(os.path.abspath(sys.executable))
     return directory == own and os.path.samefile(path, sys.executable)
+
+
+def build_local(configuration: Configuration, on_logs: OnLogs) -> Executor:
+    """Return the executor of this process: what user code prints needs no carrying."""
+    return LocalExecutor()

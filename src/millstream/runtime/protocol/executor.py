@@ -1,16 +1,22 @@
-"""What the job master asks of an executor: deploy an attempt, run an epoch, end the attempt."""
+"""What the job master asks of an executor: deploy an attempt, run an epoch, end the attempt.
+
+Executors are found by entry point (`millstream.executors`), so that a job loads only what it runs on.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import entry_points
 
-from millstream.base.errors import NotSupportedError
+from millstream.base.errors import JobDefinitionError, NotSupportedError
+from millstream.config.configuration import Configuration
 from millstream.runtime.protocol.deployment import Deployment
 from millstream.runtime.protocol.questions import SlotQuestion
-from millstream.runtime.protocol.report import EpochHeader, SlotReport
+from millstream.runtime.protocol.report import EpochHeader, LogLine, SlotReport
 
-__all__ = ["Executor"]
+__all__ = ["BuildExecutor", "Executor", "OnLogs", "find_executor"]
 
 
 class Executor(ABC):
@@ -88,3 +94,25 @@ class Executor(ABC):
     @abstractmethod
     def release(self) -> None:
         """Give back what the executor itself holds (a Spark session it made); called once, last."""
+
+
+OnLogs = Callable[[Sequence[LogLine]], None]
+"""Takes what user code printed and logged outside of epochs."""
+
+BuildExecutor = Callable[[Configuration, OnLogs], Executor]
+"""Makes the executor of an attempt."""
+
+
+@cache
+def find_executor(name: str) -> BuildExecutor:
+    """Return what makes executors of a kind, "local" or "spark".
+
+    Raises:
+        JobDefinitionError: If millstream is not installed as a package.
+    """
+    for entry in entry_points(group="millstream.executors", name=name):
+        build: BuildExecutor = entry.load()
+        return build
+    raise JobDefinitionError(
+        f'no executor "{name}" was found', hint="Install millstream as a package: pip install millstream."
+    )
