@@ -61,12 +61,12 @@ class OperatorSnapshot:
 
     Attributes:
         checkpoint_id: Number of the checkpoint.
-        files: Contents of the state file of each subtask.
+        files: Contents of the state files of each subtask: one with everything, then what changed since.
         max_parallelism: Number of key groups.
     """
 
     checkpoint_id: int
-    files: tuple[bytes, ...]
+    files: tuple[tuple[bytes, ...], ...]
     max_parallelism: int
 
 
@@ -131,6 +131,7 @@ class OperatorHarness:
         self._marks = [MIN_TIMESTAMP] * inputs
         self._idle = [False] * inputs
         self._counters: dict[str, int] = {}
+        self._chains: list[tuple[bytes, ...]] | None = None  # of the last snapshot
         self._checkpoint_id = 0 if restore is None else restore.checkpoint_id
         self._selectors = [
             _resolve(each.partitioning, parallelism).build(0, 1, parallelism, max_parallelism)
@@ -204,20 +205,25 @@ class OperatorHarness:
             self.operators[target].records_in += len(part)
             self._mergers[target].run({ChannelId(input, 0): [part]})
 
-    def push_watermark(self, timestamp: int, *, input: int = 0) -> None:
-        """Have an input's event time advance; the operator's is the lowest of its inputs that are not idle.
+    def push_watermark(self, timestamp: int, *, input: int | None = None) -> None:
+        """Have event time of the inputs advance; the operator's is the lowest of its inputs that are not idle.
 
         Of an idle input nothing is heard until its next record.
+
+        Args:
+            timestamp: The watermark, epoch milliseconds.
+            input: The only input that has it; None for all.
 
         Raises:
             ConfigurationError: If it is before the input's last one.
         """
-        if timestamp < self._marks[input]:
-            raise ConfigurationError(
-                f"watermark {timestamp} was pushed to input {input} behind watermark {self._marks[input]}"
-            )
-        self._marks[input] = timestamp
-        self._send(input, Watermark(timestamp))
+        for index in range(len(self._marks)) if input is None else [input]:
+            if timestamp < self._marks[index]:
+                raise ConfigurationError(
+                    f"watermark {timestamp} was pushed to input {index} behind watermark {self._marks[index]}"
+                )
+            self._marks[index] = timestamp
+            self._send(index, Watermark(timestamp))
 
     def push_idle(self, *, input: int = 0) -> None:
         """Have an input be idle: the operator's event time does not wait for it until its next record."""
@@ -235,15 +241,7 @@ class OperatorHarness:
             merger.run({ChannelId(index, 0): [element]})
 
     def set_processing_time(self, timestamp: int) -> None:
-        """Move the clock; timers that are due fire.
-
-        Raises:
-            ConfigurationError: If that is back.
-        """
-        if timestamp < self._time.now_ms:
-            raise ConfigurationError(
-                f"processing time was set to {timestamp}, and is {self._time.now_ms} already"
-            )
+        """Move the clock, also back, as machines' clocks may be set back; timers that are due fire."""
         self._time.now_ms = timestamp
         for operator in self.operators:
             operator.on_processing_time()
@@ -258,7 +256,7 @@ class OperatorHarness:
         self._time.final = True
         for index in range(len(self._marks)):
             self._wake(index)
-            self.push_watermark(MAX_TIMESTAMP, input=index)
+        self.push_watermark(MAX_TIMESTAMP)
         for operator in self.operators:
             operator.end_input()
             self._end_epoch(operator, checkpoint=True)
@@ -368,21 +366,34 @@ class OperatorHarness:
 
     # Checkpoints
 
-    def snapshot(self) -> OperatorSnapshot:
-        """Return what the next checkpoint would hold; the operator goes on."""
+    def snapshot(self, *, incremental: bool = False) -> OperatorSnapshot:
+        """Return what the next checkpoint would hold; the operator goes on.
+
+        Args:
+            incremental: Write what changed since the last snapshot only, where the operator can tell; the files of that
+                one are part of this one. Changes are known if the options ask for checkpoints, as in
+                `{"execution.checkpointing.interval": "1 s"}`.
+        """
         self._checkpoint_id += 1
-        files = []
-        for index, operator in enumerate(self.operators):
-            self._end_epoch(operator, checkpoint=True)
-            context = operator.context
-            if context.operator_state is not None:
-                context.operator_state.prepare_snapshot(self._checkpoint_id, self._time.now_ms)
-            if context.keyed_state is not None:
-                context.keyed_state.end_epoch(checkpoint=True)
-            writer = StateFileWriter()
-            add_operator_state(writer, self._node, index, operator)
-            files.append(writer.finish())
-        return OperatorSnapshot(self._checkpoint_id, tuple(files), self._node.max_parallelism)
+        patched = incremental and self._chains is not None
+        chains = self._chains if patched and self._chains is not None else [()] * len(self.operators)
+        self._chains = [
+            (*chain, self._write(index, operator, patched=patched))
+            for index, (chain, operator) in enumerate(zip(chains, self.operators, strict=True))
+        ]
+        return OperatorSnapshot(self._checkpoint_id, tuple(self._chains), self._node.max_parallelism)
+
+    def _write(self, index: int, operator: Operator, *, patched: bool) -> bytes:
+        """Return the state file of a subtask."""
+        self._end_epoch(operator, checkpoint=True)
+        context = operator.context
+        if context.operator_state is not None:
+            context.operator_state.prepare_snapshot(self._checkpoint_id, self._time.now_ms)
+        if context.keyed_state is not None:
+            context.keyed_state.end_epoch(checkpoint=True)
+        writer = StateFileWriter()
+        add_operator_state(writer, self._node, index, operator, patched=patched)
+        return writer.finish()
 
     def complete_checkpoint(self) -> None:
         """Tell functions (`CheckpointListener`) that the checkpoint of the last snapshot is complete."""
@@ -400,7 +411,9 @@ class OperatorHarness:
         stores = MemoryStores()
         store = stores(_STORE)
         state = tuple(
-            StateFile(store.write(f"files/{slot}", data), slot) for slot, data in enumerate(snapshot.files)
+            StateFile(store.write(f"files/{slot}-{number}", data), slot, is_delta=number > 0)
+            for slot, chain in enumerate(snapshot.files)
+            for number, data in enumerate(chain)
         )
         parallelism = {_OPERATOR_ID: len(snapshot.files)}
         order = RestoreOrder(_STORE, snapshot.checkpoint_id, state, parallelism)

@@ -7,56 +7,16 @@ from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.co_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from millstream.common.functions import TimeDomain
 from millstream.common.state import MapStateDescriptor, ValueStateDescriptor
-from millstream.operators.base import EpochTime, OperatorContext, Output
 from millstream.operators.broadcast_process import BroadcastProcessSpec, KeyedBroadcastProcessSpec
-from millstream.spi.batch import Rows
-from millstream.state.heap import HeapKeyedStateBackend
-from millstream.state.operator_state import OperatorStateBackend
+from millstream.testing import OperatorHarness
 
 LIMITS = MapStateDescriptor("limits")
 OTHER = MapStateDescriptor("other")
 COUNT = ValueStateDescriptor("count")
 
 
-class Recorder(Output):
-    def __init__(self):
-        self.records = []
-
-    def emit(self, batch):
-        values, timestamps = batch.values, batch.timestamps
-        self.records += zip(values, timestamps or [None] * len(values), strict=True)
-
-    def emit_side(self, tag_id, batch):
-        raise AssertionError
-
-    def emit_watermark(self, timestamp_ms):
-        pass
-
-    def emit_status(self, status):
-        raise AssertionError
-
-
 def start(spec):
-    operator = spec.build()
-    context = OperatorContext(
-        job_id="job",
-        name="rules",
-        operator_id="rules",
-        subtask_index=0,
-        parallelism=1,
-        max_parallelism=128,
-        attempt=0,
-        time=EpochTime(1_000),
-        keyed_state=HeapKeyedStateBackend() if spec.is_keyed else None,
-        operator_state=OperatorStateBackend(),
-    )
-    operator.setup(context, Recorder())
-    operator.open()
-    return operator
-
-
-def results(operator):
-    return [value for value, _ in operator.output.records]
+    return OperatorHarness(spec, inputs=2, processing_time=1_000)
 
 
 class Filter(BroadcastProcessFunction):
@@ -77,22 +37,22 @@ class Filter(BroadcastProcessFunction):
 
 
 def test_records_see_the_rules_that_came_before_them():
-    operator = start(BroadcastProcessSpec(Filter(), (LIMITS,)))
-    rules, data = operator.batch_handlers()
-    data(Rows([("hot", 99)], [1]))
-    rules(Rows([("hot", 50), ("dry", 5)]))
-    data(Rows([("hot", 51), ("hot", 50), ("wet", 7)], [2, 3, 4]))
-    rules(Rows([("hot", None)], [9]))
-    operator.process_watermark(8)
-    data(Rows([("hot", 99), ("dry", 6)], [10, 11]))
-    assert results(operator) == [
+    harness = start(BroadcastProcessSpec(Filter(), (LIMITS,)))
+    harness.push_batch([("hot", 99)], [1], input=1)
+    harness.push_batch([("hot", 50), ("dry", 5)])
+    harness.push_batch([("hot", 51), ("hot", 50), ("wet", 7)], [2, 3, 4], input=1)
+    harness.push_batch([("hot", None)], [9])
+    harness.push_watermark(8)
+    harness.push_batch([("hot", 99), ("dry", 6)], [10, 11], input=1)
+    records = harness.take_records()
+    assert [value for value, _ in records] == [
         ("limits", {"hot": 50}, MIN_TIMESTAMP),
         ("limits", {"hot": 50, "dry": 5}, MIN_TIMESTAMP),
         ("hot", 51, 2, MIN_TIMESTAMP, 1_000),
         ("limits", {"dry": 5}, 9),
         ("dry", 6, 11, 8, 1_000),
     ]
-    assert operator.output.records[2][1] == 2
+    assert records[2].timestamp == 2
 
 
 WRITES = {
@@ -124,14 +84,13 @@ class WritesWhereItMayNot(BroadcastProcessFunction, KeyedBroadcastProcessFunctio
 def test_writing_broadcast_state_on_the_data_side_is_refused(write, keyed):
     function = WritesWhereItMayNot(write)
     if keyed:
-        operator = start(KeyedBroadcastProcessSpec(function, (LIMITS,), str))
+        harness = start(KeyedBroadcastProcessSpec(function, (LIMITS,), str))
     else:
-        operator = start(BroadcastProcessSpec(function, (LIMITS,)))
-    rules, data = operator.batch_handlers()
-    rules(Rows(["kept"]))
+        harness = start(BroadcastProcessSpec(function, (LIMITS,)))
+    harness.push_batch(["kept"])
     with pytest.raises(StateAccessError, match='(?s)"limits" was written.*process_broadcast_element'):
-        data(Rows(["x"]))
-    assert operator.context.operator_state.snapshot().maps["limits"] == {"kept": "kept"}
+        harness.push_batch(["x"], input=1)
+    assert harness.operators[0].context.operator_state.snapshot().maps["limits"] == {"kept": "kept"}
 
 
 class Reads(BroadcastProcessFunction):
@@ -160,11 +119,10 @@ def test_the_view_reads_as_pyflinks_does():
             state.is_empty(),
         )
 
-    operator = start(BroadcastProcessSpec(Reads(read), (LIMITS,)))
-    rules, data = operator.batch_handlers()
-    rules(Rows([{"a": 1, "b": 2}]))
-    data(Rows(["x"]))
-    assert results(operator) == [
+    harness = start(BroadcastProcessSpec(Reads(read), (LIMITS,)))
+    harness.push_batch([{"a": 1, "b": 2}])
+    harness.push_batch(["x"], input=1)
+    assert harness.take() == [
         (1, None, 2, True, False, ["a", "b"], ["a", "b"], [1, 2], [("a", 1), ("b", 2)], False)
     ]
 
@@ -177,9 +135,10 @@ class AsksForOther(BroadcastProcessFunction):
 
 
 def test_a_state_that_was_not_broadcast_is_refused_by_name_on_both_sides():
-    for handler in start(BroadcastProcessSpec(AsksForOther(), (LIMITS,))).batch_handlers():
+    harness = start(BroadcastProcessSpec(AsksForOther(), (LIMITS,)))
+    for side in range(2):
         with pytest.raises(StateAccessError, match='"other" was asked for') as raised:
-            handler(Rows(["x"]))
+            harness.push("x", input=side)
         assert '"limits"' in raised.value.detail
 
 
@@ -217,14 +176,13 @@ def start_counts():
 
 
 def test_a_broadcast_record_visits_the_state_of_all_keys():
-    operator = start_counts()
-    rules, data = operator.batch_handlers()
-    rules(Rows(["count"]))
-    data(Rows([1, 2, 11, 21, 3]))
-    rules(Rows(["count", "forget", "count"]))
-    data(Rows([1]))
-    rules(Rows(["count"]))
-    assert results(operator) == [
+    harness = start_counts()
+    harness.push_batch(["count"])
+    harness.push_batch([1, 2, 11, 21, 3], input=1)
+    harness.push_batch(["count", "forget", "count"])
+    harness.push_batch([1], input=1)
+    harness.push_batch(["count"])
+    assert harness.take() == [
         ("count", []),
         ("count", [(1, 3), (2, 1), (3, 1)]),
         ("forget", []),
@@ -234,27 +192,25 @@ def test_a_broadcast_record_visits_the_state_of_all_keys():
 
 
 def test_timers_of_the_keyed_side_see_broadcast_state_and_their_key():
-    operator = start_counts()
-    rules, data = operator.batch_handlers()
-    data(Rows([12], [0]))
-    rules(Rows(["on"], [1]))
-    operator.process_watermark(12)
-    operator.context.time.now_ms = 2_000
-    assert operator.next_processing_time() == 2_000
-    operator.on_processing_time()
-    assert results(operator)[1:] == [
+    harness = start_counts()
+    harness.push_batch([12], [0], input=1)
+    harness.push_batch(["on"], [1])
+    harness.push_watermark(12)
+    assert harness.next_processing_time == 2_000
+    harness.set_processing_time(2_000)
+    assert harness.take()[1:] == [
         (TimeDomain.EVENT_TIME, 2, 12, 12, "on", 1),
         (TimeDomain.PROCESSING_TIME, 2, 2_000, 2_000, "on", 1),
     ]
 
 
 def test_a_broadcast_record_has_neither_key_nor_timers():
-    rules, data = start_counts().batch_handlers()
-    data(Rows([1]))
+    harness = start_counts()
+    harness.push_batch([1], input=1)
     with pytest.raises(StateAccessError, match="no current key"):
-        rules(Rows(["touch"]))
+        harness.push_batch(["touch"])
     with pytest.raises(StateAccessError, match="timer"):
-        rules(Rows(["timer"]))
+        harness.push_batch(["timer"])
 
 
 def test_key_is_gone_after_a_visit_even_if_it_failed():
@@ -267,8 +223,7 @@ def test_key_is_gone_after_a_visit_even_if_it_failed():
                 ctx.apply_to_keyed_state(COUNT, fail)
             self.count.value()
 
-    operator = start(KeyedBroadcastProcessSpec(Fails(), (LIMITS,), lambda value: value))
-    rules, data = operator.batch_handlers()
-    data(Rows([1]))
+    harness = start(KeyedBroadcastProcessSpec(Fails(), (LIMITS,), lambda value: value))
+    harness.push_batch([1], input=1)
     with pytest.raises(StateAccessError, match="no current key"):
-        rules(Rows(["x"]))
+        harness.push_batch(["x"])

@@ -4,59 +4,35 @@ import cloudpickle
 import pytest
 
 from millstream.base.errors import TypeMismatchError
-from millstream.operators.base import EpochTime, OperatorContext, Output
 from millstream.operators.reduce import Aggregation, ReduceSpec, RollingAggregate
 from millstream.operators.user_code import attached_element
-from millstream.spi.batch import Rows
-from millstream.state.heap import HeapKeyedStateBackend
+from millstream.testing import OperatorHarness
 from millstream.types.row import Row
 
 
-class Recorder(Output):
-    def __init__(self):
-        self.values = []
-        self.timestamps = []
-
-    def emit(self, batch):
-        values, timestamps = batch.values, batch.timestamps
-        self.values.extend(values)
-        self.timestamps.append(timestamps)
-
-    def emit_side(self, tag_id, batch):
-        raise AssertionError(tag_id)
-
-    def emit_watermark(self, timestamp_ms):
-        raise AssertionError
-
-    def emit_status(self, status):
-        raise AssertionError
-
-
 def reducing(function, key=lambda value: value[0]):
-    spec = cloudpickle.loads(cloudpickle.dumps(ReduceSpec(function, key)))
-    operator, output = spec.build(), Recorder()
-    context = OperatorContext("job", "op", "id", 0, 1, 128, 0, EpochTime(), HeapKeyedStateBackend())
-    operator.setup(context, output)
-    operator.open()
-    return operator, output
+    return OperatorHarness(cloudpickle.loads(cloudpickle.dumps(ReduceSpec(function, key))))
 
 
 def reduced(function, *batches, key=lambda value: value[0], timestamps=None):
-    operator, output = reducing(function, key)
-    for batch in batches:
-        operator.process(Rows(list(batch), timestamps))
-    operator.close()
-    return output
+    with reducing(function, key) as harness:
+        for batch in batches:
+            harness.push_batch(batch, timestamps)
+    return harness.take_records()
+
+
+def values(records):
+    return [record.value for record in records]
 
 
 def test_every_record_gives_what_was_reduced_so_far_for_its_key():
     output = reduced(lambda a, b: (a[0], a[1] + b[1]), [("a", 1), ("b", 2)], [("a", 3)])
-    assert output.values == [("a", 1), ("b", 2), ("a", 4)]
+    assert values(output) == [("a", 1), ("b", 2), ("a", 4)]
 
 
 def test_results_have_the_timestamps_of_their_records():
     output = reduced(max, [("a", 1), ("a", 0)], timestamps=[7, 8])
-    assert (output.values, output.timestamps) == ([("a", 1), ("a", 1)], [[7, 8]])
+    assert output == [(("a", 1), 7), (("a", 1), 8)]
 
 
 def test_a_none_that_was_reduced_counts_as_state():
@@ -66,14 +42,9 @@ def test_a_none_that_was_reduced_counts_as_state():
         seen.append((a, b))
         return None
 
-    spec = ReduceSpec(keep, lambda value: "k")
-    operator, output = spec.build(), Recorder()
-    operator.setup(
-        OperatorContext("job", "op", "id", 0, 1, 128, 0, EpochTime(), HeapKeyedStateBackend()), output
-    )
-    operator.open()
-    operator.process(Rows([1, 2, 3]))
-    assert output.values == [1, None, None]
+    harness = OperatorHarness(ReduceSpec(keep, lambda value: "k"))
+    harness.push_batch([1, 2, 3])
+    assert harness.take() == [1, None, None]
     assert seen == [(1, 2), (None, 3)]
 
 
@@ -84,7 +55,7 @@ def test_a_function_that_changes_its_first_argument_does_not_change_what_was_emi
         return a
 
     output = reduced(add, [make("a", 1), make("a", 2), make("a", 3)])
-    assert [value[1] for value in output.values] == [1, 3, 6]
+    assert [value[1] for value in values(output)] == [1, 3, 6]
 
 
 def test_what_is_nested_in_results_does_not_change_later():
@@ -94,7 +65,7 @@ def test_what_is_nested_in_results_does_not_change_later():
         return a
 
     output = reduced(add, [("a", [1]), ("a", [2]), ("a", [3])])
-    assert output.values == [("a", [1]), ("a", [1, 2]), ("a", [1, 2, 3])]
+    assert values(output) == [("a", [1]), ("a", [1, 2]), ("a", [1, 2, 3])]
 
 
 def test_a_list_that_is_added_to_in_place_does_not_change_later():
@@ -103,20 +74,19 @@ def test_a_list_that_is_added_to_in_place_does_not_change_later():
         return a
 
     output = reduced(extend, [["a", 1], ["a", 2], ["a", 3]])
-    assert output.values == [["a", 1], ["a", 1, 2], ["a", 1, 2, 3]]
+    assert values(output) == [["a", 1], ["a", 1, 2], ["a", 1, 2, 3]]
 
 
 @pytest.mark.parametrize("function", [lambda a, b: a, RollingAggregate(Aggregation.MAX_BY, 1)])
 @pytest.mark.parametrize("make", [lambda *parts: list(parts), Row, lambda *parts: (*parts[:2], list(parts))])
 def test_whoever_changes_a_result_does_not_change_the_state(function, make):
-    operator, output = reducing(function)
+    harness = reducing(function)
     for _ in range(3):
-        operator.process(Rows([make("a", 1), make("a", 0)]))
-        for value in output.values:
+        harness.push_batch([make("a", 1), make("a", 0)])
+        for value in harness.take():
             (value[2] if isinstance(value, tuple) else value)[1] = "changed"
-        output.values.clear()
-    operator.process(Rows([make("a", 1)]))
-    assert output.values == [make("a", 1)]
+    harness.push(make("a", 1))
+    assert harness.take() == [make("a", 1)]
 
 
 def test_the_failing_element_is_noted_on_the_error():
@@ -156,8 +126,8 @@ EXPECTED = {
 def test_rolling_aggregates_of_a_field_keep_other_fields_as_flink_does(aggregation, make, position):
     records = [make(record) for record in RECORDS]
     output = reduced(RollingAggregate(aggregation, position), records)
-    assert [(value[1], value[2]) for value in output.values] == EXPECTED[aggregation]
-    assert {type(value) for value in output.values} == {type(records[0])}
+    assert [(value[1], value[2]) for value in values(output)] == EXPECTED[aggregation]
+    assert {type(value) for value in values(output)} == {type(records[0])}
     assert records == [make(record) for record in RECORDS], "the records themselves were changed"
 
 
@@ -165,7 +135,7 @@ def test_rolling_aggregates_of_a_field_keep_other_fields_as_flink_does(aggregati
     ("aggregation", "expected"), [(Aggregation.SUM, [2, 3, 6]), (Aggregation.MIN_BY, [2, 1, 1])]
 )
 def test_records_without_fields_are_aggregated_themselves(aggregation, expected):
-    assert reduced(RollingAggregate(aggregation), [2, 1, 3], key=lambda value: 0).values == expected
+    assert values(reduced(RollingAggregate(aggregation), [2, 1, 3], key=lambda value: 0)) == expected
 
 
 @pytest.mark.parametrize(

@@ -2,51 +2,27 @@ import pytest
 
 from millstream.base.errors import TypeMismatchError
 from millstream.common.functions import FlatMapFunction, KeySelector, MapFunction
-from millstream.operators.base import EpochTime, OperatorContext, Output
 from millstream.operators.functions_adapter import as_key_selector, as_map, as_reduce
 from millstream.operators.simple import FilterSpec, FlatMapSpec, IdentitySpec, MapSpec
 from millstream.operators.user_code import attached_element
 from millstream.spi.batch import Marks, Rows
+from millstream.testing import OperatorHarness, Record, Watermark
+from millstream.testing.recorder import Recorder
 from millstream.types.row import Row
 from millstream.types.typeinfo import Types
 
 
-class Recorder(Output):
-    def __init__(self):
-        self.batches = []
-
-    def emit(self, batch):
-        values, timestamps = batch.values, batch.timestamps
-        self.batches.append((values, timestamps))
-
-    def emit_side(self, tag_id, batch):
-        raise AssertionError(tag_id)
-
-    def emit_watermark(self, timestamp_ms):
-        self.batches.append(timestamp_ms)
-
-    def emit_status(self, status):
-        self.batches.append(status)
-
-
-def started(spec):
-    operator, output = spec.build(), Recorder()
-    operator.setup(OperatorContext("job", "op", "id", 1, 2, 128, 0, EpochTime()), output)
-    operator.open()
-    return operator, output
-
-
 def outcome(spec, values, timestamps=None):
-    operator, output = started(spec)
-    operator.process(Rows(list(values), timestamps))
-    return output.batches
+    harness = OperatorHarness(spec)
+    harness.push_batch(values, timestamps)
+    return harness.take_records()
 
 
 class Whole(Recorder):
-    """Takes batches with watermarks between their records."""
+    """Keeps batches as they are, with the watermarks between their records."""
 
     def emit(self, batch):
-        self.batches.append((batch.values, batch.timestamps, batch.marks))
+        self.elements.append((batch.values, batch.timestamps, batch.marks))
 
 
 @pytest.mark.parametrize(
@@ -59,35 +35,36 @@ class Whole(Recorder):
     ],
 )
 def test_watermarks_between_records_stay_between_them(spec, expected):
-    operator = spec.build()
-    operator.setup(OperatorContext("job", "op", "id", 1, 2, 128, 0, EpochTime()), Whole())
-    operator.open()
+    (operator,) = OperatorHarness(spec).operators
+    operator.output = Whole()
     marks = Marks([1, 3, 3], [2, 4, 6])
     assert operator.process_marked(Rows([1, 2, 3, 4], [5, 6, 7, 8], marks), operator.reach_watermark) is None
-    assert operator.output.batches == [expected]
+    assert operator.output.take() == [expected]
     assert operator.watermark_ms == 6
 
 
 def test_other_operators_get_pieces():
-    operator, output = started(FlatMapSpec(lambda x: [x, x]))
+    harness = OperatorHarness(FlatMapSpec(lambda x: [x, x]))
+    (operator,) = harness.operators
     marks = Marks([1, 3, 3], [2, 4, 6])
     operator.process_marked(Rows([1, 2, 3, 4], None, marks), operator.reach_watermark)
-    assert output.batches == [([1, 1], None), 2, ([2, 2, 3, 3], None), 4, 6, ([4, 4], None)]
+    numbers = [each.value if isinstance(each, Record) else each for each in harness.take_elements()]
+    assert numbers == [1, 1, Watermark(2), 2, 2, 3, 3, Watermark(4), Watermark(6), 4, 4]
 
 
 def test_map_keeps_each_records_timestamp():
-    assert outcome(MapSpec(lambda x: x + 1), [1, 2], [10, 20]) == [([2, 3], [10, 20])]
+    assert outcome(MapSpec(lambda x: x + 1), [1, 2], [10, 20]) == [(2, 10), (3, 20)]
 
 
 def test_filter_drops_a_records_timestamp_with_it():
-    assert outcome(FilterSpec(lambda x: x % 2), [1, 2, 3], [10, 20, 30]) == [([1, 3], [10, 30])]
-    assert outcome(FilterSpec(lambda x: x % 2), [1, 2, 3]) == [([1, 3], None)]
+    assert outcome(FilterSpec(lambda x: x % 2), [1, 2, 3], [10, 20, 30]) == [(1, 10), (3, 30)]
+    assert outcome(FilterSpec(lambda x: x % 2), [1, 2, 3]) == [(1, None), (3, None)]
 
 
 def test_flat_map_gives_results_the_timestamp_of_their_record():
     spec = FlatMapSpec(lambda x: range(x) if x else None)
-    assert outcome(spec, [2, 0, 1], [10, 20, 30]) == [([0, 1, 0], [10, 10, 30])]
-    assert outcome(spec, [2, 0, 1]) == [([0, 1, 0], None)]
+    assert outcome(spec, [2, 0, 1], [10, 20, 30]) == [(0, 10), (1, 10), (0, 30)]
+    assert outcome(spec, [2, 0, 1]) == [(0, None), (1, None), (0, None)]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +102,7 @@ def test_a_result_that_does_not_fit_its_declared_type_is_refused(spec):
 
 def test_a_tuple_declared_as_named_row_becomes_one():
     kind = Types.ROW_NAMED(["a"], [Types.INT()])
-    assert outcome(MapSpec(lambda x: (x,), kind), [1]) == [([Row(a=1)], None)]
+    assert outcome(MapSpec(lambda x: (x,), kind), [1]) == [(Row(a=1), None)]
 
 
 class Counting(MapFunction):
@@ -145,12 +122,11 @@ class Counting(MapFunction):
 
 def test_a_function_is_opened_once_and_closed_once_and_keeps_its_members():
     function = Counting()
-    operator, output = started(MapSpec(function))
-    operator.process(Rows(["a"]))
-    operator.process(Rows(["b"]))
-    operator.close()
-    assert function.calls == ["open 1", "a", "b", "close"]
-    assert output.batches == [([2], None), ([3], None)]
+    with OperatorHarness(MapSpec(function)) as harness:
+        harness.push("a")
+        harness.push("b")
+    assert function.calls == ["open 0", "a", "b", "close"]
+    assert harness.take() == [2, 3]
 
 
 class ByFirst(KeySelector):

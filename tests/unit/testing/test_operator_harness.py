@@ -150,8 +150,9 @@ def test_processing_time_stands_still_until_it_is_set():
     harness.set_processing_time(160)
     assert harness.take() == [(120, 160), (150, 160)]
     assert (harness.processing_time_timers(), harness.next_processing_time) == (0, None)
-    with pytest.raises(ConfigurationError, match="set to 159, and is 160 already"):
-        harness.set_processing_time(159)
+    harness.set_processing_time(100)
+    harness.push(("a", 130))
+    assert (harness.take(), harness.next_processing_time) == ([("at", 100)], 130)
 
 
 def test_each_key_comes_to_the_subtask_that_a_job_would_send_it_to():

@@ -104,7 +104,7 @@ def runs(script):
 def drive(run, kind, step):
     if kind == "records":
         return run.add(*step)
-    return run.watermark(step) if kind == "watermark" else run.clock(run.time.now_ms + step)
+    return run.watermark(step) if kind == "watermark" else run.clock(run.harness.processing_time + step)
 
 
 def in_order_of_time(elements):
@@ -317,34 +317,32 @@ def test_job_restored_on_two_subtasks_then_on_one_goes_on_as_if_nothing_had_been
     steps = [pair for pair in runs(script) if pair[0] != "watermark" or pair[1] < MAX_TIMESTAMP]
     through = Harness(assigner, FUNCTIONS[name], **options)
 
-    def restored(*checkpoints, owns):
-        parts = [part for checkpoint in checkpoints for part in checkpoint]
-        now_ms = through.time.now_ms
-        return Harness(assigner, FUNCTIONS[name], restore=parts, owns=owns, now_ms=now_ms, **options)
+    def restored(before, parallelism):
+        now_ms = through.harness.processing_time
+        return Harness(
+            assigner,
+            FUNCTIONS[name],
+            restore=before.checkpoint(),
+            parallelism=parallelism,
+            now_ms=now_ms,
+            **options,
+        )
 
-    def go(pieces, others):
+    def go(pieces, other):
         for kind, step in pieces:
-            if kind == "watermark" and step <= through.operator.watermark_ms:
+            if kind == "watermark" and step <= through.harness.watermark:
                 continue
-            expected = drive(through, kind, step)
-            seen = []
-            for key, run in others:
-                if kind != "records":
-                    seen += drive(run, kind, step)
-                elif own := [record for record in step if key in (record[0], None)]:
-                    seen += drive(run, kind, own)
+            expected, seen = drive(through, kind, step), drive(other, kind, step)
             assert in_order_of_time(results_of(seen)) == in_order_of_time(results_of(expected))
 
     for before in steps[:cut]:
         drive_on(through, before)
-    pair = [(key, restored(through.checkpoint(), owns=key.__eq__)) for key in "ab"]
+    two = restored(through, 2)
     half = (cut + len(steps)) // 2
-    go(steps[cut:half], pair)
-    whole = restored(*(run.checkpoint() for _, run in pair), owns=lambda key: True)
-    assert (whole.operator.next_processing_time() is None) == (
-        through.operator.next_processing_time() is None
-    )
-    go([*steps[half:], ("watermark", MAX_TIMESTAMP)], [(None, whole)])
+    go(steps[cut:half], two)
+    whole = restored(two, 1)
+    assert (whole.harness.next_processing_time is None) == (through.harness.next_processing_time is None)
+    go([*steps[half:], ("watermark", MAX_TIMESTAMP)], whole)
 
 
 def drive_on(run, pair):

@@ -310,7 +310,8 @@ def test_count_evictor_after_lets_the_function_see_all():
     run = Harness(GLOBAL, LIST, trigger=CountTrigger.of(2), evictor=CountEvictor.of(1, True))
     records = [("a", number, number) for number in range(6)]
     assert numbers(run.add(*records)) == [[0, 1], [1, 2, 3], [3, 4, 5]]
-    [(_, key, windows)] = run.entries()["contents"]
+    kept = {name: list(held) for name, _, held in run.operator.snapshot_entries()}
+    [(key, windows)] = kept["contents"]
     assert key == "a"
     assert windows[GlobalWindow.get()][0].value == ("a", 5)
 

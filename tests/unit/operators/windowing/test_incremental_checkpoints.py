@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import tempfile
-from types import SimpleNamespace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from window_harness import (
     Listing,
-    RecordingOutput,
     Sum,
     Totals,
     Unmergeable,
     by_first,
+    by_key,
     first_field,
+    plain,
 )
 
-from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.base.time import MAX_TIMESTAMP
 from millstream.common.co_functions import ProcessJoinFunction
 from millstream.common.functions import ProcessWindowFunction
 from millstream.common.state import ListStateDescriptor, ValueStateDescriptor
-from millstream.operators.base import EpochTime, OperatorContext
 from millstream.operators.interval_join import IntervalJoinSpec
 from millstream.operators.windowing.assigners import (
     DynamicEventTimeSessionWindows,
@@ -48,14 +45,9 @@ from millstream.operators.windowing.spec import (
 )
 from millstream.operators.windowing.triggers import ContinuousEventTimeTrigger, CountTrigger, PurgingTrigger
 from millstream.runtime.checkpoint.chain import StateChain
-from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
-from millstream.runtime.task.checkpoint import add_operator_state, restore_operator
-from millstream.spi.batch import Rows
+from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader
 from millstream.state import touched
-from millstream.state.disk import DiskKeyedStateBackend
-from millstream.state.heap import HeapKeyedStateBackend
-from millstream.state.key_groups import key_group, subtask_of
-from millstream.state.operator_state import OperatorStateBackend
+from millstream.testing import OperatorHarness, Watermark
 
 KEY_GROUPS = 8
 
@@ -83,90 +75,46 @@ def gap_of(record):
     return record[1] % 4 + 1
 
 
-def memory():
-    return HeapKeyedStateBackend(max_parallelism=KEY_GROUPS, tracking=True)
-
-
-def disk():
-    return DiskKeyedStateBackend(
-        tempfile.mkdtemp(), cache_bytes=2_000, max_parallelism=KEY_GROUPS, tracking=True
-    )
+TRACKED = {"execution.checkpointing.interval": "1 s"}
+MEMORY = TRACKED
+DISK = {**TRACKED, "state.backend.type": "rocksdb", "millstream.state.cache-bytes": 2_000}
 
 
 class Job:
     """An operator in some subtasks; each step is given to all, records by key."""
 
-    def __init__(self, spec, parallelism, *, now_ms=0, saved=None, backend=memory):
-        self.parallelism = parallelism
-        self.time = EpochTime(now_ms)
-        self.watermark_ms = MIN_TIMESTAMP
-        self.operators = []
-        node = self.node(spec)
-        for index in range(parallelism):
-            operator = spec.build()
-            context = OperatorContext(
-                "job", "op", "op", index, parallelism, KEY_GROUPS, 0, self.time, backend(), {}, frozenset({"late"}),
-                operator_state=OperatorStateBackend(),
-            )  # fmt: skip
-            operator.setup(context, RecordingOutput())
-            if saved is not None:
-                restore_operator(saved, node, index, operator)
-            operator.open()
-            self.operators.append(operator)
+    def __init__(self, spec, parallelism, *, now_ms=0, kept=None, backend=MEMORY):
         self.spec = spec
-
-    def node(self, spec):
-        return SimpleNamespace(
-            operator_id="op",
-            name="op",
-            id=1,
-            spec=spec,
+        self.inputs = 2 if isinstance(spec, IntervalJoinSpec) else 1
+        self.harness = OperatorHarness(
+            by_key(spec),
+            inputs=self.inputs,
+            parallelism=parallelism,
             max_parallelism=KEY_GROUPS,
-            parallelism=self.parallelism,
+            processing_time=now_ms,
+            restore=kept,
+            options=backend,
         )
 
     def step(self, kind, given):
         """Make a step; return what came out, without watermarks."""
-        for operator in self.operators:
-            if kind == "watermark":
-                operator.process_watermark(given)
-            elif kind == "clock":
-                self.time.now_ms = max(self.time.now_ms, given)
-                operator.on_processing_time()
-        if kind in ("records", "right"):
-            for index, operator in enumerate(self.operators):
-                own = [
-                    record
-                    for record in given
-                    if subtask_of(key_group(record[0], KEY_GROUPS), KEY_GROUPS, self.parallelism) == index
-                ]
-                handlers = operator.batch_handlers()
-                handler = handlers[-1 if kind == "right" else 0]
-                handler(Rows([record[:2] for record in own], [record[2] for record in own]))
-        results = [element for operator in self.operators for element in operator.output.take()]
-        return [element for element in results if element[0] != "watermark"]
+        harness = self.harness
+        if kind == "watermark":
+            harness.push_watermark(given)
+        elif kind == "clock":
+            harness.set_processing_time(max(harness.processing_time, given))
+        elif kind in ("records", "right"):
+            values, stamps = [record[:2] for record in given], [record[2] for record in given]
+            harness.push_batch(values, stamps, input=self.inputs - 1 if kind == "right" else 0)
+        return [plain(each) for each in harness.take_elements() if not isinstance(each, Watermark)]
 
     def write(self, *, patched):
-        """Return the files of a checkpoint, one for each slot."""
-        files = []
-        for index, operator in enumerate(self.operators):
-            writer = StateFileWriter()
-            operator.context.keyed_state.end_epoch(checkpoint=True)
-            add_operator_state(writer, self.node(self.spec), index, operator, patched=patched)
-            files.append(StateFileReader(writer.finish(), "there"))
-        return files
+        """Return the file of a checkpoint of the only subtask."""
+        (chain,) = self.harness.snapshot(incremental=patched).files
+        return StateFileReader(chain[-1], "there")
 
     def close(self):
-        for operator in self.operators:
-            operator.close()
-            operator.context.keyed_state.close()
-
-
-def saved(chains):
-    slots = {slot: StateChain(chain) for slot, chain in enumerate(chains)}
-    return SimpleNamespace(
-        slots=slots, order=SimpleNamespace(parallelism={"op": len(chains)}, checkpoint_id=1)
-    )
+        self.harness.close()
 
 
 def in_any_order(elements):
@@ -185,20 +133,19 @@ def undisturbed(spec, script):
 def disturbed(spec, script, events, backend):
     """Run the script with a checkpoint, or a failure and another parallelism, behind some steps."""
     job = Job(spec, 2, backend=backend)
-    chains = [[file] for file in job.write(patched=False)]
+    kept = job.harness.snapshot()
     committed, pending, since, now_ms = [], [], [], 0
     for place, step in enumerate(script):
         pending += job.step(*step)
         since.append(step)
         event = events.get(place)
         if event == "checkpoint":
-            for chain, file in zip(chains, job.write(patched=True), strict=True):
-                chain.append(file)
-            committed, pending, since, now_ms = [*committed, *pending], [], [], job.time.now_ms
+            kept = job.harness.snapshot(incremental=True)
+            committed, pending, since, now_ms = [*committed, *pending], [], [], job.harness.processing_time
         elif event is not None:
             job.close()
-            job = Job(spec, event, now_ms=now_ms, saved=saved(chains), backend=backend)
-            chains = [[file] for file in job.write(patched=False)]
+            job = Job(spec, event, now_ms=now_ms, kept=kept, backend=backend)
+            job.harness.snapshot()
             pending = [element for again in since for element in job.step(*again)]
     job.close()
     return committed + pending
@@ -316,14 +263,14 @@ def check(spec, script, events, backend, always_changes):
 @settings(max_examples=400, deadline=None)
 @given(specs, st.lists(steps, max_size=25), events_of, st.sampled_from([0, 1_000]))
 def test_a_job_that_fails_gives_what_the_undisturbed_job_gives(spec, script, events, always_changes):
-    check(spec, list(timed(script)), events, memory, always_changes)
+    check(spec, list(timed(script)), events, MEMORY, always_changes)
 
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(specs, st.lists(steps, max_size=15), events_of, st.sampled_from([0, 1_000]))
 def test_also_with_state_on_disk(spec, script, events, always_changes):
-    check(spec, list(timed(script)), events, disk, always_changes)
+    check(spec, list(timed(script)), events, DISK, always_changes)
 
 
 # --- how much is written ------------------------------------------------------------------------------------
@@ -351,14 +298,14 @@ def size_of(file, *kinds):
 def test_a_checkpoint_behind_a_small_change_is_small(spec):
     job = Job(spec, 1)
     job.step("records", [(f"user-{number}", 1, 500_000) for number in range(MANY)])
-    [whole] = job.write(patched=False)
+    whole = job.write(patched=False)
     job.step("records", [(f"user-{number}", 1, 500_001) for number in range(100)])
-    [delta] = job.write(patched=True)
+    delta = job.write(patched=True)
     entries = size_of(whole, ChunkKind.ENTRIES)
     assert entries > 20 * MANY
     assert size_of(delta, ChunkKind.ENTRIES) == 0
     assert size_of(delta, ChunkKind.ENTRIES_PATCH, ChunkKind.ENTRIES_PATCHED, ChunkKind.OWN) * 20 < entries
-    [nothing] = job.write(patched=True)
+    nothing = job.write(patched=True)
     assert size_of(nothing, ChunkKind.ENTRIES, ChunkKind.ENTRIES_PATCH) == 0
 
 
@@ -367,9 +314,9 @@ def test_of_many_slices_only_the_newest_is_written():
     job = Job(spec, 1)
     for second in range(60):
         job.step("records", [(f"user-{number}", 1, second * 1_000) for number in range(200)])
-    [whole] = job.write(patched=False)
+    whole = job.write(patched=False)
     job.step("records", [(f"user-{number}", 1, 60_000) for number in range(200)])
-    [delta] = job.write(patched=True)
+    delta = job.write(patched=True)
     assert size_of(delta, ChunkKind.ENTRIES_PATCH) * 20 < size_of(whole, ChunkKind.ENTRIES)
 
 
@@ -377,26 +324,27 @@ def test_if_most_of_it_changed_everything_is_written_and_older_files_are_not_nee
     job = Job(WindowSpec(first_field, TumblingEventTimeWindows.of(1_000), SPECS["reduce"]), 1)
     records = [(f"user-{number}", 1, 5) for number in range(3_000)]
     job.step("records", records)
-    [whole] = job.write(patched=False)
+    job.write(patched=False)
     job.step("records", records[:2_000])
-    [delta] = job.write(patched=True)
+    kept = job.harness.snapshot(incremental=True)
+    delta = StateFileReader(kept.files[0][-1], "there")
     assert size_of(delta, ChunkKind.ENTRIES_PATCH, ChunkKind.ENTRIES_PATCHED) == 0
     assert size_of(delta, ChunkKind.ENTRIES) > 0
-    again = Job(job.spec, 1, saved=saved([[whole, delta]]))
+    again = Job(job.spec, 1, kept=kept)
     assert in_any_order(again.step("watermark", 999)) == in_any_order(job.step("watermark", 999))
 
 
 def test_a_window_that_ended_is_dropped_as_a_whole():
     job = Job(WindowSpec(first_field, TumblingEventTimeWindows.of(10), SPECS["reduce"]), 1)
     job.step("records", [(f"user-{number}", 1, 5 + 10 * (number % 2)) for number in range(1_000)])
-    [whole] = job.write(patched=False)
+    whole = job.write(patched=False)
     job.step("watermark", 9)
-    [delta] = job.write(patched=True)
-    assert list(delta.read("op", ChunkKind.ENTRIES_PATCHED)) == [(None, {"panes": [0]})]
+    delta = job.write(patched=True)
+    assert list(delta.read("operator", ChunkKind.ENTRIES_PATCHED)) == [(None, {"panes": [0]})]
     assert size_of(delta, ChunkKind.ENTRIES_PATCH) == 0
     entries = [
         entry
-        for _, states in StateChain([whole, delta]).read("op", ChunkKind.ENTRIES)
+        for _, states in StateChain([whole, delta]).read("operator", ChunkKind.ENTRIES)
         for entry in states["panes"]
     ]
     assert len(entries) == 500
@@ -405,7 +353,7 @@ def test_a_window_that_ended_is_dropped_as_a_whole():
 
 def test_nothing_is_tracked_without_incremental_checkpoints():
     spec = WindowSpec(first_field, TumblingEventTimeWindows.of(10), SPECS["reduce"])
-    job = Job(spec, 1, backend=lambda: HeapKeyedStateBackend(max_parallelism=KEY_GROUPS))
+    job = Job(spec, 1, backend={})
     job.step("records", [("a", 1, 5)])
-    [file] = job.write(patched=True)
+    file = job.write(patched=True)
     assert {chunk.kind for chunk in file.chunks} == {ChunkKind.ENTRIES, ChunkKind.OWN}

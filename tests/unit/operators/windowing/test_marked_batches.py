@@ -71,7 +71,7 @@ def give(run, process, records, marks, refuse=frozenset()):
     while marks.positions:
         stopped_at = process(Rows(list(values), list(timestamps), marks), reach)
         if stopped_at is None:
-            return run.output.take()
+            return run.take()
         begin = marks.positions[stopped_at]
         values, timestamps = values[begin:], timestamps[begin:]
         assert reach(marks.watermarks[stopped_at])
@@ -79,7 +79,7 @@ def give(run, process, records, marks, refuse=frozenset()):
         marks = Marks([position - begin for position in left], marks.watermarks[stopped_at + 1 :])
     if values:
         run.operator.process(Rows(values, timestamps))
-    return run.output.take()
+    return run.take()
 
 
 @settings(max_examples=500, deadline=None)

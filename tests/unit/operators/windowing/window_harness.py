@@ -1,135 +1,86 @@
-"""Runs one window operator by hand: records in, elements out."""
+"""Window operators in the public harness: records are `(key, number, timestamp)`, elements are plain tuples."""
 
 from __future__ import annotations
 
-import pickle
-from itertools import repeat
-
 from millstream.common.functions import AggregateFunction, ProcessWindowFunction, WindowFunction
 from millstream.common.windows import TimeWindow
-from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
+from millstream.datastream.streams.data_stream import transform
+from millstream.operators.base import OperatorReport
 from millstream.operators.windowing.spec import WindowSpec
-from millstream.spi.batch import Rows
-from millstream.state.heap import HeapKeyedStateBackend
-from millstream.state.key_groups import key_group
-
-KEYS = ("a", "b", "k")
+from millstream.testing import OperatorHarness, OperatorSnapshot, SideRecord, Watermark
 
 
-class RecordingOutput(Output):
-    """Keeps `(value, timestamp)`, `("side", tag, value, timestamp)` and `("watermark", time)`, in order."""
+def by_key(spec):
+    """Return the program of an operator whose inputs are dealt by the records' first field."""
+    return lambda *streams: transform("windows", spec, [stream.key_by(first_field) for stream in streams])
 
-    def __init__(self):
-        self.elements = []
 
-    def emit(self, batch):
-        values, timestamps = batch.values, batch.timestamps
-        self.elements.extend(zip(values, timestamps or repeat(None), strict=timestamps is not None))
-
-    def emit_side(self, tag_id, batch):
-        values, timestamps = batch.values, batch.timestamps
-        self.elements.extend(("side", tag_id, *pair) for pair in zip(values, timestamps, strict=True))
-
-    def emit_watermark(self, timestamp_ms):
-        self.elements.append(("watermark", timestamp_ms))
-
-    def emit_status(self, status):
-        self.elements.append(status)
-
-    def take(self):
-        taken, self.elements = self.elements, []
-        return taken
+def plain(element):
+    """Return `(value, timestamp)`, `("side", tag, value, timestamp)`, `("watermark", time)`, or a status."""
+    if isinstance(element, SideRecord):
+        return ("side", *element)
+    return ("watermark", element.timestamp_ms) if isinstance(element, Watermark) else element
 
 
 class Harness:
-    """A window operator with its surroundings; records are `(key, number, timestamp)`."""
+    """A window operator; with one subtask it has the very function that it is given."""
 
     def __init__(
-        self,
-        assigner,
-        function,
-        *,
-        restore=None,
-        side_outputs=(),
-        wrap=lambda *pair: pair,
-        now_ms=0,
-        owns=lambda key: True,
-        **options,
+        self, assigner, function, *, restore=(), wrap=lambda *pair: pair, now_ms=0, parallelism=1, **options
     ):
-        self.output = RecordingOutput()
-        self.time = EpochTime(now_ms)
-        self.keyed_state = HeapKeyedStateBackend()
-        self.operator = WindowSpec(first_field, assigner, function, **options).build()
+        spec = WindowSpec(first_field, assigner, function, **options)
         self._wrap = wrap
-        context = OperatorContext(
-            "job",
-            "windows",
-            "windows",
-            0,
-            1,
-            128,
-            0,
-            self.time,
-            self.keyed_state,
-            {},
-            frozenset(side_outputs),
+        self.harness = OperatorHarness(
+            spec if parallelism == 1 else by_key(spec),
+            processing_time=now_ms,
+            parallelism=parallelism,
+            restore=joined(restore) if restore else None,
         )
-        self.operator.setup(context, self.output)
-        for snapshot, entries, keyed_snapshot in restore or ():
-            if snapshot is not None:
-                self.operator.restore_state(snapshot, RestoreScope(0, 0, 1, owns))
-            for name, held in entries.items():
-                self.operator.restore_entries(name, [entry for entry in held if owns(entry[1])])
-            for key in filter(owns, KEYS):
-                group = key_group(key, 128)
-                self.keyed_state.restore(keyed_snapshot, range(group, group + 1))
-        self.operator.open()
+        self.operator = self.harness.operators[0]
+        self.keyed_state = self.operator.context.keyed_state
+
+    def take(self):
+        """Return what came out, in order."""
+        return [plain(element) for element in self.harness.take_elements()]
 
     def add(self, *records):
         """Process one batch; return what came out."""
-        values = [self._wrap(key, number) for key, number, _ in records]
         timestamps = [timestamp for *_, timestamp in records]
-        self.operator.process(Rows(values, None if None in timestamps else timestamps))
-        return self.output.take()
+        values = [self._wrap(key, number) for key, number, _ in records]
+        self.harness.push_batch(values, None if None in timestamps else timestamps)
+        return self.take()
 
     def clock(self, now_ms):
         """Begin an epoch at a processing time; return what came out."""
-        self.time.now_ms = now_ms
-        self.operator.on_processing_time()
-        return self.output.take()
-
-    def snapshot(self):
-        """Return what a checkpoint holds, pickled."""
-        return pickle.dumps([(self.operator.snapshot_state(), self.entries(), self.keyed_state.snapshot())])
-
-    def entries(self):
-        """Return what the operator keeps by key: name -> [(namespace, key, entry)]."""
-        entries = {}
-        for name, namespace, held in self.operator.snapshot_entries():
-            entries.setdefault(name, []).extend((namespace, key, entry) for key, entry in held)
-        return entries
-
-    def checkpoint(self):
-        """Return it as a `restore` argument."""
-        return pickle.loads(self.snapshot())
-
-    def is_empty(self):
-        """Return whether nothing is kept: no contents, no state, no timers."""
-        keyed = self.keyed_state
-        queues = (keyed.event_timers, keyed.processing_timers)
-        timers = [queue.next_timestamp() for queue in queues]
-        return not any(self.entries().values()) and not keyed.snapshot().groups and timers == [None, None]
+        self.harness.set_processing_time(now_ms)
+        return self.take()
 
     def watermark(self, timestamp_ms):
         """Advance event time; return what came out."""
-        self.operator.process_watermark(timestamp_ms)
-        return self.output.take()
+        self.harness.push_watermark(timestamp_ms)
+        return self.take()
+
+    def checkpoint(self):
+        """Return what a checkpoint holds, for `restore`."""
+        return [self.harness.snapshot()]
+
+    def is_empty(self):
+        """Return whether nothing is kept: no contents, no state, no timers."""
+        harness = self.harness
+        timers = harness.event_time_timers() + harness.processing_time_timers()
+        return not timers and not harness.keyed_state_entries()
 
     def counters(self):
         """End an epoch; return its counters."""
         report = OperatorReport()
         self.operator.end_epoch(report, checkpoint=False)
         return report.counters
+
+
+def joined(snapshots):
+    """Return the snapshots of several harnesses as one, of as many subtasks."""
+    files = tuple(chain for snapshot in snapshots for chain in snapshot.files)
+    return OperatorSnapshot(1, files, snapshots[0].max_parallelism)
 
 
 def first_field(record):
