@@ -4,6 +4,7 @@
 `OperatorHarness`, `harness_of`                      one operator or function, with a clock that the test moves
 `MiniCluster`                                        whole programs, on the local executor or a local Spark
 `check_source`, `check_source_function`              hold a source against the contract of `millstream.spi.source`
+`SourceRun`                                          one run of a source, epoch by epoch
 `check_sink`, `check_sink_in_jobs`                   hold a sink against the contract of `millstream.spi.sink`
 ===================================================  =================================================================
 
@@ -21,7 +22,7 @@ from millstream.testing.harness import OperatorHarness, OperatorSnapshot
 from millstream.testing.recorder import Record, SideRecord
 from millstream.testing.rules import ContractViolation
 from millstream.testing.sink_run import SinkRule, SinkTarget
-from millstream.testing.source_run import SourceRule
+from millstream.testing.source_run import SourceRule, SourceRun
 from millstream.testing.storage import MemoryStores
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "SinkRule",
     "SinkTarget",
     "SourceRule",
+    "SourceRun",
     "StreamStatus",
     "TickingClock",
     "Watermark",

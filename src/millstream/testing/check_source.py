@@ -120,7 +120,6 @@ class _SourceCheck:
         scenario = f"{parallelism} subtasks, budget {budget}, {reading.value}"
         run = self._begin(parallelism, budget, scenario, reading=reading, rereads=rereads)
         run.run(until=self._enough(run))
-        run.close()
         return run
 
     def _begin(self, parallelism: int, budget: int, scenario: str, **how: Any) -> SourceRun:
@@ -175,7 +174,6 @@ class _SourceCheck:
         finished = kept.finished if parallelism == after else ()
         run = self._begin(after, budget, scenario, restored=kept.snapshot, finished=finished)
         run.run(until=self._enough(run))
-        run.close()
         rule = SourceRule.RESTORED if parallelism == after else SourceRule.RESCALED
         before = kept.records
         self._compare(run, rule, [value for value, _ in before])

@@ -8,8 +8,16 @@ from typing import Any
 
 from millstream.base.errors import shorten
 from millstream.spi.batch import Rows
-from millstream.spi.source import PlanRequest, RangeEnd, Source, SourcePlan, SourceReader, SplitRange
-from millstream.testing.rules import ContractViolation, KeyOf, Rule, travel
+from millstream.spi.source import (
+    PlanRequest,
+    RangeEnd,
+    Source,
+    SourcePlan,
+    SourceReader,
+    SplitEnumerator,
+    SplitRange,
+)
+from millstream.testing.rules import ContractViolation, KeyOf, Rule, as_text, travel
 
 __all__ = ["Reading", "SourceRule", "SourceRun"]
 
@@ -54,10 +62,10 @@ class Reading(Enum):
 
 
 class SourceRun:
-    """One run of a source from its beginning, or from a snapshot.
+    """One run of a source from its beginning, or from a snapshot; sees that it keeps the rules meanwhile.
 
     Args:
-        source: The source.
+        source: The source; a copy of it runs, as it arrives in another process.
         parallelism: Number of subtasks.
         budget: Records of a subtask in an epoch.
         scenario: What is being done, for messages.
@@ -68,8 +76,18 @@ class SourceRun:
         rereads: Whether ranges are read a second time, and compared.
 
     Attributes:
-        splits: What was read, (record, timestamp) by split.
+        read: What each subtask emitted, in order.
+        splits: The same as (what it is compared by, timestamp), by split.
         epochs: Epochs so far.
+
+    Example:
+        >>> from millstream.connectors.number_sequence import NumberSequenceSource
+        >>> first = SourceRun(NumberSequenceSource(1, 10), 2, 3)
+        >>> plan = first.epoch()
+        >>> first.read
+        [[1, 2, 3], [6, 7, 8]]
+        >>> SourceRun(NumberSequenceSource(1, 10), 1, 100, restored=first.snapshot()).run()
+        [4, 5, 9, 10]
     """
 
     def __init__(
@@ -78,8 +96,8 @@ class SourceRun:
         parallelism: int,
         budget: int,
         *,
-        scenario: str,
-        key: KeyOf,
+        scenario: str = "by hand",
+        key: KeyOf = as_text,
         restored: Any = None,
         finished: Collection[int] = (),
         reading: Reading = Reading.WHOLE,
@@ -92,13 +110,14 @@ class SourceRun:
         self._key = key
         self._reading = reading
         self._rereads = rereads
-        self._enumerator = self._source.build_enumerator(parallelism, restored)
+        self._enumerator: SplitEnumerator = self._source.build_enumerator(parallelism, restored)
         self._readers = [self._open_reader(index) for index in range(parallelism)]
         self._retired = frozenset(finished)
         self._finished: set[int] = set()
         self._finished_splits: set[str] = set()
         self._idle_plans = 0
         self._now_ms = 1_000
+        self.read: list[list[Any]] = [[] for _ in range(parallelism)]
         self.splits: dict[str, list[tuple[Any, Any]]] = {}
         self.epochs = 0
 
@@ -125,21 +144,40 @@ class SourceRun:
         """Return the enumerator's snapshot as it comes back from a checkpoint."""
         return travel(self._enumerator.snapshot(), SourceRule.TRAVELS, self.scenario)
 
-    def run(self, *, until: Callable[[], bool] = lambda: False) -> None:
-        """Run epochs until the source has ended, or somebody says that it is enough.
+    def run(self, *, until: Callable[[], bool] = lambda: False, drain: bool = False) -> list[Any]:
+        """Run epochs until the source has ended, or somebody says that it is enough, then close it.
+
+        Args:
+            until: Says so.
+            drain: Whether the source is told to end after what is there.
+
+        Returns:
+            What was read, subtask by subtask.
 
         Raises:
             ContractViolation: If a rule is broken; if nothing comes any more and it does not end.
         """
         while not self.has_ended and not until():
-            self.epoch()
+            self.epoch(drain=drain)
+        self.close()
+        return [value for values in self.read for value in values]
 
-    def epoch(self) -> None:
-        """Plan and read one epoch."""
+    def epoch(self, now_ms: int | None = None, *, drain: bool = False) -> SourcePlan:
+        """Plan and read one epoch.
+
+        Args:
+            now_ms: Its processing time; None has some time pass, as much as the source asks for.
+            drain: Whether the source is told to end after what is there.
+
+        Returns:
+            What was planned.
+        """
         self.epochs += 1
+        if now_ms is not None:
+            self._now_ms = now_ms
         paused = self._choose_paused()
         plan = self._enumerator.plan(
-            PlanRequest(self._parallelism, self._budget, self._now_ms, paused=paused)
+            PlanRequest(self._parallelism, self._budget, self._now_ms, drain, paused)
         )
         self._check_plan(plan)
         ends: list[RangeEnd] = []
@@ -155,6 +193,7 @@ class SourceRun:
         self._finished_splits.update(end.split_id for end in ends if end.finished)
         self._finished |= plan.finished - left_early
         self._note_progress(plan, ends, rests=bool(left_early))
+        return plan
 
     def _choose_paused(self) -> frozenset[str]:
         if self._reading is not Reading.PAUSED or self.epochs % 2:
@@ -207,20 +246,23 @@ class SourceRun:
         ends = []
         for each in ranges:
             travelled: SplitRange = travel(each, SourceRule.TRAVELS, self.scenario)
-            end, records = self._read(self._readers[subtask], travelled)
+            end, records = self._read(self._readers[subtask], travelled, self.read[subtask])
             if self._rereads:
                 self._read_again(subtask, travelled, end, records)
             self.splits.setdefault(each.split_id, []).extend(records)
             ends.append(travel(end, SourceRule.TRAVELS, self.scenario))
         return ends
 
-    def _read(self, reader: SourceReader, split_range: SplitRange) -> tuple[RangeEnd, list[tuple[Any, Any]]]:
+    def _read(
+        self, reader: SourceReader, split_range: SplitRange, values: list[Any]
+    ) -> tuple[RangeEnd, list[tuple[Any, Any]]]:
         records: list[tuple[Any, Any]] = []
 
         def emit(batch: Rows) -> bool:
             self._check_batch(batch)
             stamps = [None] * len(batch) if batch.timestamps is None else batch.timestamps
             records.extend(zip(map(self._key, batch.values), stamps, strict=True))
+            values.extend(batch.values)
             return self._reading is not Reading.STOPPED
 
         end = reader.read(split_range, emit)
@@ -248,7 +290,7 @@ class SourceRun:
         self, subtask: int, split_range: SplitRange, end: RangeEnd, records: list[tuple[Any, Any]]
     ) -> None:
         other = self._open_reader(subtask)
-        again, same = self._read(other, split_range)
+        again, same = self._read(other, split_range, [])
         other.close()
         both = min(len(records), len(same))
         if records[:both] != same[:both]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from millstream.common import WatermarkStrategy
+from millstream.testing import SourceRun
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -53,13 +54,13 @@ def test_source_of_the_documentation_is_read_exactly_once(
     assert faults.armed() == []
 
 
-def test_enumerator_goes_on_from_its_snapshot_at_another_parallelism(tmp_path, folder, driver):
+def test_enumerator_goes_on_from_its_snapshot_at_another_parallelism(tmp_path, folder):
     source = example(tmp_path, "sources.md", "A source of your own")["LinesOfFolder"](str(folder))
-    first = driver(source, 1, budget=7)
+    first = SourceRun(source, 1, budget=7)
     for _ in range(5):
         first.epoch()
     read = [value for values in first.read for value in values]
-    rest = driver(source, 3, budget=11, restored=first.enumerator.snapshot()).run()
+    rest = SourceRun(source, 3, budget=11, restored=first.snapshot()).run()
     assert Counter(read + rest) == Counter(f"{number}:{line}" for number in range(3) for line in range(40))
 
 

@@ -9,6 +9,7 @@ from millstream.connectors.collection import CollectionSource
 from millstream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from millstream.connectors.number_sequence import NumberSequenceSource
 from millstream.spi.source import Boundedness
+from millstream.testing import SourceRun
 
 
 def double(index: int) -> int:
@@ -22,26 +23,26 @@ class Doubler:
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3, 8])
 @pytest.mark.parametrize("budget", [1, 4, 1_000])
-def test_sequence_holds_both_ends_and_every_number_once(driver, parallelism, budget):
-    run = driver(NumberSequenceSource(-3, 9), parallelism, budget=budget)
+def test_sequence_holds_both_ends_and_every_number_once(parallelism, budget):
+    run = SourceRun(NumberSequenceSource(-3, 9), parallelism, budget=budget)
     assert run.run() == list(range(-3, 10))  # consecutive parts, in order
 
 
-def test_sequence_over_all_longs_can_be_planned(driver):
-    run = driver(NumberSequenceSource(-(2**63), 2**63 - 1), 2, budget=2)
+def test_sequence_over_all_longs_can_be_planned():
+    run = SourceRun(NumberSequenceSource(-(2**63), 2**63 - 1), 2, budget=2)
     run.epoch()
     assert run.read == [[-(2**63), -(2**63) + 1], [0, 1]]
 
 
-def test_sequence_goes_on_from_a_snapshot_at_another_parallelism(driver):
-    first = driver(NumberSequenceSource(1, 20), 2, budget=3)
+def test_sequence_goes_on_from_a_snapshot_at_another_parallelism():
+    first = SourceRun(NumberSequenceSource(1, 20), 2, budget=3)
     first.epoch()
-    second = driver(NumberSequenceSource(1, 20), 3, budget=4, restored=first.enumerator.snapshot())
+    second = SourceRun(NumberSequenceSource(1, 20), 3, budget=4, restored=first.snapshot())
     assert sorted([*first.read[0], *first.read[1], *second.run()]) == list(range(1, 21))
 
 
-def test_last_range_ends_the_subtask_in_the_same_plan(driver):
-    run = driver(NumberSequenceSource(1, 4), 2, budget=10)
+def test_last_range_ends_the_subtask_in_the_same_plan():
+    run = SourceRun(NumberSequenceSource(1, 4), 2, budget=10)
     assert run.epoch().finished == {0, 1}
 
 
@@ -61,16 +62,16 @@ def test_large_ranges_are_emitted_in_batches():
     assert sizes == [50_000, 50_000, 20_000]
 
 
-def test_collection_is_read_in_order_and_later_changes_are_not_seen(driver):
+def test_collection_is_read_in_order_and_later_changes_are_not_seen():
     values = [[1], [2], [3]]
     source = CollectionSource(values)
     values[0].append(9)
     assert source.max_parallelism() == 1
-    assert driver(source, 1, budget=2).run() == [[1], [2], [3]]
+    assert SourceRun(source, 1, budget=2).run() == [[1], [2], [3]]
 
 
-def test_empty_collection_ends_at_once(driver):
-    assert driver(CollectionSource([]), 1, budget=2).epoch().finished == {0}
+def test_empty_collection_ends_at_once():
+    assert SourceRun(CollectionSource([]), 1, budget=2).epoch().finished == {0}
 
 
 def test_value_that_cannot_be_pickled_is_named_where_it_is_declared():
@@ -79,32 +80,32 @@ def test_value_that_cannot_be_pickled_is_named_where_it_is_declared():
 
 
 @pytest.mark.parametrize("function", [double, Doubler()])
-def test_generator_is_given_every_index_once(driver, function):
+def test_generator_is_given_every_index_once(function):
     source = DataGeneratorSource(function, 10)
     assert source.get_boundedness() is Boundedness.BOUNDED
-    run = driver(source, 3, budget=2)
+    run = SourceRun(source, 3, budget=2)
     assert run.run() == [2 * index for index in range(10)]
 
 
-def generator(driver, per_second, parallelism, budget=1_000, count=None):
+def generator(per_second, parallelism, budget=1_000, count=None):
     source = DataGeneratorSource(double, count, RateLimiterStrategy.per_second(per_second))
-    return driver(
+    return SourceRun(
         source, parallelism, budget=budget, restored=source.build_enumerator(parallelism, None).snapshot()
     )
 
 
-def test_unbounded_generator_covers_all_indices_and_ends_when_drained(driver):
+def test_unbounded_generator_covers_all_indices_and_ends_when_drained():
     source = DataGeneratorSource(double)
     assert source.get_boundedness() is Boundedness.CONTINUOUS_UNBOUNDED
-    run = driver(source, 2, budget=3)
+    run = SourceRun(source, 2, budget=3)
     run.epoch(0)
     run.epoch(1_000)
     assert sorted(run.read[0] + run.read[1]) == [2 * index for index in range(12)]
     assert run.epoch(2_000, drain=True).finished == {0, 1}
 
 
-def test_rate_is_kept_over_all_subtasks(driver):
-    run = generator(driver, 100, 3)
+def test_rate_is_kept_over_all_subtasks():
+    run = generator(100, 3)
     for now_ms in range(0, 2_001, 50):
         run.epoch(now_ms)
     counts = [len(values) for values in run.read]
@@ -112,20 +113,20 @@ def test_rate_is_kept_over_all_subtasks(driver):
     assert max(counts) - min(counts) <= 1 + 200 // 3 // 10
 
 
-def test_stall_is_made_up_for_one_second_at_most(driver):
-    run = generator(driver, 100, 1)
+def test_stall_is_made_up_for_one_second_at_most():
+    run = generator(100, 1)
     run.epoch(0)
     run.epoch(60_000)
     assert len(run.read[0]) == 1 + 100
 
 
-def test_next_record_is_announced_when_it_is_due_but_not_too_often(driver):
-    assert generator(driver, 2, 1).epoch(0).next_ms == 500
-    assert generator(driver, 1_000_000, 1).epoch(0).next_ms == 10
+def test_next_record_is_announced_when_it_is_due_but_not_too_often():
+    assert generator(2, 1).epoch(0).next_ms == 500
+    assert generator(1_000_000, 1).epoch(0).next_ms == 10
 
 
-def test_rate_below_one_a_second_still_produces(driver):
-    run = generator(driver, 0.5, 1, count=3)
+def test_rate_below_one_a_second_still_produces():
+    run = generator(0.5, 1, count=3)
     now_ms, plan = 0, run.epoch(0)
     while not run.finished:
         now_ms = plan.next_ms

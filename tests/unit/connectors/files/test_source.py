@@ -12,6 +12,7 @@ from millstream.base.errors import SourceError
 from millstream.base.time import Duration
 from millstream.connectors.files.source import FileSource
 from millstream.formats.text.lines import StreamFormat
+from millstream.testing import SourceRun
 
 
 def lines_of(*paths, follow_ms=None):
@@ -34,54 +35,54 @@ def write(path, *lines):
     parallelism_after=st.integers(1, 4),
 )
 def test_every_line_is_read_once_on_any_parallelism_and_across_a_restart(
-    driver, tmp_path_factory, sizes, parallelism, budget, stop_after, parallelism_after
+    tmp_path_factory, sizes, parallelism, budget, stop_after, parallelism_after
 ):
     folder = tmp_path_factory.mktemp("lines")
     for number, size in enumerate(sizes):
         write(folder / f"f{number}", *(f"{number}.{i}" for i in range(size)))
-    first = driver(lines_of(folder), parallelism, budget=budget)
+    first = SourceRun(lines_of(folder), parallelism, budget=budget)
     for _ in range(stop_after):
         if len(first.finished) < parallelism:
             first.epoch()
-    second = driver(lines_of(folder), parallelism_after, budget=budget, restored=first.enumerator.snapshot())
+    second = SourceRun(lines_of(folder), parallelism_after, budget=budget, restored=first.snapshot())
     read = [line for lines in first.read for line in lines] + second.run()
     assert sorted(read) == sorted(f"{n}.{i}" for n, size in enumerate(sizes) for i in range(size))
 
 
-def test_one_subtask_reads_the_files_by_path_one_after_the_other(driver, tmp_path):
+def test_one_subtask_reads_the_files_by_path_one_after_the_other(tmp_path):
     write(tmp_path / "b", "b1", "b2")
     write(tmp_path / "a" / "z", "z1", "z2", "z3")
-    assert driver(lines_of(tmp_path), 1, budget=2).run() == ["z1", "z2", "z3", "b1", "b2"]
+    assert SourceRun(lines_of(tmp_path), 1, budget=2).run() == ["z1", "z2", "z3", "b1", "b2"]
 
 
-def test_file_stays_with_its_subtask_and_files_are_shared_out_evenly(driver, tmp_path):
+def test_file_stays_with_its_subtask_and_files_are_shared_out_evenly(tmp_path):
     for number in range(4):
         write(tmp_path / str(number), *(f"{number}.{i}" for i in range(5)))
-    run = driver(lines_of(tmp_path), 2, budget=2)
+    run = SourceRun(lines_of(tmp_path), 2, budget=2)
     run.run()
     assert run.read == [[f"{n}.{i}" for n in (k, k + 2) for i in range(5)] for k in (0, 1)]
 
 
-def test_many_tiny_files_need_few_epochs(driver, tmp_path):
+def test_many_tiny_files_need_few_epochs(tmp_path):
     for number in range(200):
         write(tmp_path / f"{number:03}", number)
-    run = driver(lines_of(tmp_path), 2, budget=1_000)
+    run = SourceRun(lines_of(tmp_path), 2, budget=1_000)
     assert len(run.run()) == 200
     assert run.epochs <= 3
 
 
-def test_hidden_files_and_directories_are_left_out(driver, tmp_path):
+def test_hidden_files_and_directories_are_left_out(tmp_path):
     write(tmp_path / ".hidden", "no")
     write(tmp_path / "_SUCCESS", "no")
     write(tmp_path / ".git" / "x", "no")
     write(tmp_path / "day=1" / "x", "yes")
-    assert driver(lines_of(tmp_path), 1, budget=9).run() == ["yes"]
+    assert SourceRun(lines_of(tmp_path), 1, budget=9).run() == ["yes"]
 
 
-def test_empty_file_and_empty_directory_are_fine(driver, tmp_path):
-    assert driver(lines_of(tmp_path), 2, budget=9).run() == []
+def test_empty_file_and_empty_directory_are_fine(tmp_path):
+    assert SourceRun(lines_of(tmp_path), 2, budget=9).run() == []
     write(tmp_path / "empty")
-    assert driver(lines_of(tmp_path), 2, budget=9).run() == []
+    assert SourceRun(lines_of(tmp_path), 2, budget=9).run() == []
 
 
 def test_missing_path_is_named_before_the_job_starts(tmp_path):
@@ -89,27 +90,27 @@ def test_missing_path_is_named_before_the_job_starts(tmp_path):
         lines_of(tmp_path / "nowhere").build_enumerator(1, None)
 
 
-def test_file_uri_is_a_local_path(driver, tmp_path):
+def test_file_uri_is_a_local_path(tmp_path):
     file = write(tmp_path / "with space", "x")
-    assert driver(lines_of(file.as_uri()), 1, budget=9).run() == ["x"]
+    assert SourceRun(lines_of(file.as_uri()), 1, budget=9).run() == ["x"]
 
 
 @pytest.mark.parametrize(
     ("suffix", "compress"), [(".gz", gzip.compress), (".deflate", zlib.compress)], ids=["gz", "deflate"]
 )
-def test_compressed_file_is_read_through_any_number_of_epochs_and_readers(driver, tmp_path, suffix, compress):
+def test_compressed_file_is_read_through_any_number_of_epochs_and_readers(tmp_path, suffix, compress):
     expected = [f"line {i}" for i in range(500)]
     (tmp_path / f"x{suffix}").write_bytes(compress("\n".join(expected).encode()))
-    first = driver(lines_of(tmp_path), 1, budget=120)
+    first = SourceRun(lines_of(tmp_path), 1, budget=120)
     first.epoch()
     first.epoch()
-    second = driver(lines_of(tmp_path), 1, budget=77, restored=first.enumerator.snapshot())
+    second = SourceRun(lines_of(tmp_path), 1, budget=77, restored=first.snapshot())
     assert first.read[0] + second.run() == expected
 
 
-def test_followed_directory_finds_new_files_at_the_interval_in_order_of_change(driver, tmp_path):
+def test_followed_directory_finds_new_files_at_the_interval_in_order_of_change(tmp_path):
     write(tmp_path / "z", "z1")
-    run = driver(lines_of(tmp_path, follow_ms=100), 1, budget=9)
+    run = SourceRun(lines_of(tmp_path, follow_ms=100), 1, budget=9)
     assert run.epoch(0).next_ms == 100
     for age, name in ((3, "b"), (9, "a"), (1, "c.tmp"), (1, "c.inprogress")):
         os.utime(write(tmp_path / name, name), (1_000_000 + age, 1_000_000 + age))
@@ -119,18 +120,18 @@ def test_followed_directory_finds_new_files_at_the_interval_in_order_of_change(d
     assert not run.finished
 
 
-def test_followed_directory_is_drained_of_what_is_there_and_ends(driver, tmp_path):
-    run = driver(lines_of(tmp_path, follow_ms=100_000), 2, budget=1)
+def test_followed_directory_is_drained_of_what_is_there_and_ends(tmp_path):
+    run = SourceRun(lines_of(tmp_path, follow_ms=100_000), 2, budget=1)
     run.epoch(0)
     write(tmp_path / "a", "a1", "a2", "a3")
     assert run.run(drain=True) == ["a1", "a2", "a3"]
 
 
-def test_followed_directory_reads_no_file_twice_after_a_restart(driver, tmp_path):
+def test_followed_directory_reads_no_file_twice_after_a_restart(tmp_path):
     write(tmp_path / "a", "a")
     source = lines_of(tmp_path, follow_ms=100)
-    first = driver(source, 1, budget=9)
+    first = SourceRun(source, 1, budget=9)
     first.epoch(0)
     write(tmp_path / "b", "b")
-    second = driver(source, 2, budget=9, restored=first.enumerator.snapshot())
+    second = SourceRun(source, 2, budget=9, restored=first.snapshot())
     assert second.run(drain=True) == ["b"]
