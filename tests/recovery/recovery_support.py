@@ -1,9 +1,8 @@
-"""Runs programs that fail where they are told to, on the local executor and a clock that moves by itself."""
+"""Runs programs that fail where they are told to, in a `MiniCluster` with virtual time."""
 
 from __future__ import annotations
 
 import os
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -11,84 +10,49 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from millstream.base.clock import ManualClock
-from millstream.cli.script import launching_with
 from millstream.config.configuration import Configuration
-from millstream.datastream import DataStream, MapFunction, StreamExecutionEnvironment
-from millstream.graph.launcher import JobLauncher, JobSubmission, RunningJob
-from millstream.runtime.job.launcher import DefaultLauncher
+from millstream.datastream import DataStream, StreamExecutionEnvironment
+from millstream.testing import MiniCluster
+from millstream.testing.failures import Tap
+
+__all__ = [
+    "FAULTS",
+    "SAME",
+    "Tap",
+    "difference",
+    "multiset",
+    "new_environment",
+    "resume",
+    "run",
+    "run_to_savepoint",
+]
 
 Build = Callable[[StreamExecutionEnvironment], DataStream]
 
 
-class Crash(Exception):
-    """What a fault raises."""
-
-
 class Faults:
-    """Counts what passes all taps, over all attempts of a job, and raises at chosen counts, once each."""
+    """What goes wrong in the next cluster, and what went wrong in the last one."""
 
     def __init__(self) -> None:
-        self.arm()
+        self.gaps: tuple[int, ...] = ()
+        self.cluster: MiniCluster | None = None
 
     def arm(self, *gaps: int) -> None:
-        """Forget what was; raise when `gaps[0]` records passed, again `gaps[1]` later, and so on."""
-        self.gaps = list(gaps)
-        self.at: tuple[int, Callable[[], Any]] | None = None
-        self.seen = self.since = self.raised = 0
+        """Fail when `gaps[0]` records have passed all taps, again `gaps[1]` later, and so on."""
+        self.gaps = gaps
 
-    def tick(self) -> None:
-        self.seen += 1
-        self.since += 1
-        if self.at is not None and self.seen >= self.at[0]:
-            (_, action), self.at = self.at, None
-            action()
-        if self.gaps and self.since >= self.gaps[0]:
-            self.gaps.pop(0)
-            self.since = 0
-            self.raised += 1
-            raise Crash(f"after {self.seen} records")
+    @property
+    def seen(self) -> int:
+        """Records that passed all taps."""
+        return 0 if self.cluster is None else self.cluster.records_tapped
+
+    @property
+    def raised(self) -> int:
+        """How many failures came."""
+        return 0 if self.cluster is None else len(self.cluster.failures)
 
 
 FAULTS = Faults()
-"""Shared by the functions of all attempts: they run in this process."""
-
-
-class Tap(MapFunction):
-    """Hands records on; fails when it is their turn."""
-
-    def map(self, value):
-        FAULTS.tick()
-        return value
-
-
-class TickingClock(ManualClock):
-    """Moves a millisecond whenever it is asked for the time of day, and by every wait."""
-
-    def __init__(self) -> None:
-        super().__init__(1_000)
-
-    def now_ms(self) -> int:
-        self.advance(1)
-        return super().now_ms()
-
-    def wait(self, seconds: float, wake: threading.Event | None = None) -> bool:
-        return super().wait(max(seconds, 0.001), wake)
-
-
-class Launcher(JobLauncher):
-    """The runtime on a ticking clock; remembers the jobs."""
-
-    def __init__(self) -> None:
-        self.jobs: list[RunningJob] = []
-        self.launched = threading.Event()
-        self._launcher = DefaultLauncher(TickingClock())
-
-    def launch(self, submission: JobSubmission) -> RunningJob:
-        job = self._launcher.launch(submission)
-        self.jobs.append(job)
-        self.launched.set()
-        return job
 
 
 def new_environment(parallelism: int = 1, epoch: int = 7, **options: Any) -> StreamExecutionEnvironment:
@@ -153,13 +117,12 @@ def run_to_savepoint(
     environment = new_environment(parallelism, epoch, **options)
     FAULTS.arm()
     futures: list[Future[str]] = []
-    with running() as launcher:
+    with running() as cluster:
 
         def ask() -> None:
-            assert launcher.launched.wait(10)
-            futures.append(launcher.jobs[0].savepoint(str(directory), stop=stop, drain=drain))
+            futures.append(cluster.job().savepoint(str(directory), stop=stop, drain=drain))
 
-        FAULTS.at = (at, ask)
+        cluster.do_after(at, ask)
         with build(environment).execute_and_collect() as results:
             found = multiset(results)
     return found, futures[0].result(10)
@@ -171,11 +134,13 @@ def resume(path: str, build: Build, **options: Any) -> Counter:
 
 
 @contextmanager
-def running() -> Iterator[Launcher]:
-    """Have jobs run on a clock of their own; nothing is synced to disk, as no power fails in a test."""
-    launcher = Launcher()
-    with launching_with(launcher), mock.patch.object(os, "fsync", lambda descriptor: None):
-        yield launcher
+def running() -> Iterator[MiniCluster]:
+    """Have jobs run in a cluster with a clock of its own; nothing is synced to disk, as no power fails in a test."""
+    with mock.patch.object(os, "fsync", lambda descriptor: None), MiniCluster(virtual_time=True) as cluster:
+        cluster.fail_after(*FAULTS.gaps)
+        FAULTS.gaps = ()
+        FAULTS.cluster = cluster
+        yield cluster
 
 
 def multiset(results: Iterable[Any]) -> Counter:

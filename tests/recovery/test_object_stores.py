@@ -313,7 +313,7 @@ def cancelled_job(server: S3Server, root: str, **options: object) -> Counter:
     FAULTS.arm()
     found = []
     with running() as launcher:
-        FAULTS.at = (30, lambda: launcher.launched.wait(10) and launcher.jobs[0].cancel())
+        launcher.do_after(30, lambda: launcher.job().cancel())
         with (
             tumbling(environment).execute_and_collect() as results,
             pytest.raises(JobExecutionError, match="cancelled"),

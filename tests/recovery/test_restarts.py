@@ -58,7 +58,7 @@ def test_job_without_restarts_fails_with_its_cause():
     supervisor, _, failure = fail(20, **NO_RESTART)
     assert statuses(supervisor) == ["CREATED", "RUNNING", "FAILING", "FAILED"]
     assert isinstance(failure.__cause__.__cause__ or failure.__cause__, Exception)
-    assert "after 20 records" in str(failure.__cause__)
+    assert "record 20" in str(failure.__cause__)
 
 
 def test_every_failure_is_kept_with_attempt_time_and_cause():
@@ -67,7 +67,7 @@ def test_every_failure_is_kept_with_attempt_time_and_cause():
     assert failure is None
     assert found == Counter(RECORDS)
     assert [each.attempt for each in supervisor.failures] == [0, 1]
-    assert ["after 20 records" in str(each.error) for each in supervisor.failures] == [True, False]
+    assert ["record 20" in str(each.error) for each in supervisor.failures] == [True, False]
     times = [each.time_ms for each in supervisor.failures]
     assert times == sorted(times)
     assert next(at for status, at in supervisor.history if status == "RESTARTING") >= times[0]
@@ -84,9 +84,10 @@ def test_a_client_is_told_of_the_last_failures_with_their_causes():
     assert [(each.attempt, each.restart_delay_ms) for each in failures] == [(1, 0), (2, 0)]
     assert all(each.exception_name == "UserFunctionError" for each in failures)
     assert [each.message for each in failures] == [
-        f'recovery_support.Crash: after {count} records in operator "tapped", subtask 0' for count in (10, 15)
+        f'millstream.testing.failures.InjectedFailure: injected at record {count} in operator "tapped", subtask 0'
+        for count in (10, 15)
     ]
-    assert all("FAULTS.tick()" in each.stacktrace for each in failures)
+    assert all("_current.tick()" in each.stacktrace for each in failures)
     assert all((each.operator, each.subtask) == ("tapped", 0) for each in failures)
     assert failures[0].timestamp_ms < failures[1].timestamp_ms
     described = launcher.jobs[0]._describe()
@@ -124,11 +125,10 @@ def test_cancelled_job_is_cancelling_until_it_has_ended():
         FAULTS.arm()
 
         def cancel():
-            assert launcher.launched.wait(10)
-            launcher.jobs[0].cancel()
-            seen.append(launcher.jobs[0].status())
+            launcher.job().cancel()
+            seen.append(launcher.job().status())
 
-        FAULTS.at = (20, cancel)
+        launcher.do_after(20, cancel)
         plain(client_environment).print()
         client = client_environment.execute_async()
         with pytest.raises(JobExecutionError, match="cancelled"):
@@ -144,10 +144,7 @@ def test_job_that_waits_for_its_restart_can_be_cancelled():
     with running() as launcher:
         plain(environment).print()
         # On this clock the hour would pass at once.
-        launcher._launcher._clock.wait = lambda seconds, wake=None: (
-            launcher.launched.wait(10),
-            launcher.jobs[0].cancel(),
-        )
+        launcher.clock.wait = lambda seconds, wake=None: launcher.job().cancel()
         client = environment.execute_async()
         with pytest.raises(JobExecutionError, match="cancelled"):
             client.get_job_execution_result().result()

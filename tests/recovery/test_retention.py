@@ -27,10 +27,9 @@ def end(tmp_path, how, retention, **options):
         if how == "is cancelled":
 
             def cancel():
-                assert launcher.launched.wait(10)
-                launcher.jobs[0].cancel()
+                launcher.job().cancel()
 
-            FAULTS.at = (40, cancel)
+            launcher.do_after(40, cancel)
         plain(environment).print()
         client = environment.execute_async()
         try:

@@ -61,7 +61,7 @@ def test_a_savepoint_comes_with_a_checkpoint_so_what_it_refers_to_outlives_a_fai
         return stream
 
     def crash_later():
-        FAULTS.gaps, FAULTS.since = [40], 0
+        FAULTS.cluster.fail_after(40)
 
     environment = new_environment(epoch=3, execution_checkpointing_interval=100_000_000)
     FAULTS.arm()
@@ -69,11 +69,10 @@ def test_a_savepoint_comes_with_a_checkpoint_so_what_it_refers_to_outlives_a_fai
     with running() as launcher:
 
         def ask():
-            assert launcher.launched.wait(10)
-            futures.append(launcher.jobs[0].savepoint(str(tmp_path / "savepoints"), stop=False, drain=False))
+            futures.append(launcher.job().savepoint(str(tmp_path / "savepoints"), stop=False, drain=False))
             crash_later()
 
-        FAULTS.at = (100, ask)
+        launcher.do_after(100, ask)
         with build(environment).execute_and_collect() as results:
             assert sorted(results) == numbers
     assert FAULTS.raised == 1
@@ -137,13 +136,12 @@ def test_whoever_asked_for_a_savepoint_is_told_that_the_attempt_failed_meanwhile
     with running() as launcher:
 
         def ask():
-            assert launcher.launched.wait(10)
-            futures.append(launcher.jobs[0].savepoint(str(tmp_path), stop=True, drain=False))
+            futures.append(launcher.job().savepoint(str(tmp_path), stop=True, drain=False))
 
-        FAULTS.at = (20, ask)
+        launcher.do_after(20, ask)
         with plain(environment).execute_and_collect() as results:
             assert not wanted - multiset(results)
-    with pytest.raises(JobExecutionError, match=r"not made[\s\S]*after 23 records"):
+    with pytest.raises(JobExecutionError, match=r"not made[\s\S]*record 23"):
         futures[0].result(1)
 
 
@@ -200,7 +198,7 @@ def checkpoints_of_a_cancelled_job(directory, *, retained=1):
     FAULTS.arm()
     found = []
     with running() as launcher:
-        FAULTS.at = (30, lambda: launcher.launched.wait(10) and launcher.jobs[0].cancel())
+        launcher.do_after(30, lambda: launcher.job().cancel())
         with (
             tumbling(environment).execute_and_collect() as results,
             pytest.raises(JobExecutionError, match="cancelled"),

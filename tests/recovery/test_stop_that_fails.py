@@ -7,13 +7,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from recovery_support import FAULTS, Crash, Tap, new_environment, resume, running
+from recovery_support import FAULTS, Tap, new_environment, resume, running
 
 from millstream.base.errors import JobExecutionError
 from millstream.connectors.two_phase import TwoPhaseCommitSink
 from millstream.datastream import MapFunction
 from millstream.runtime.checkpoint.pointer import RecoveryPointer
 from millstream.runtime.checkpoint.restore import find_saved
+from millstream.testing import InjectedFailure
 
 NUMBERS = list(range(120))
 DRIVER = {"commits": 0, "failing": 0, "completed": [], "closed": 0}
@@ -49,7 +50,7 @@ class Lines(TwoPhaseCommitSink):
     def fail(self):
         if DRIVER["failing"] and FAULTS.seen >= 60:
             DRIVER["failing"] -= 1
-            raise Crash("the target does not answer")
+            raise InjectedFailure("the target does not answer")
 
     def abort(self, committable):
         Path(committable).unlink(missing_ok=True)
@@ -90,12 +91,11 @@ def stop(tmp_path, *, failing, behind=True, interval=8, drain=False, **options):
     with running() as launcher:
 
         def ask():
-            assert launcher.launched.wait(10)
             DRIVER["failing"] = failing
-            job = launcher.jobs[0]
+            job = launcher.job()
             futures.append(job.savepoint(str(tmp_path / "savepoints"), stop=True, drain=drain))
 
-        FAULTS.at = (60, ask)
+        launcher.do_after(60, ask)
         environment = new_environment(epoch=3, **options)
         build(tmp_path / "lines", behind=behind)(environment)
         client = environment.execute_async()
@@ -128,7 +128,9 @@ def test_whoever_asked_is_told_that_the_savepoint_is_there_but_not_committed(tmp
     options = {"restart__strategy_fixed__delay_attempts": 2}
     job, future = stop(tmp_path, failing=1_000, behind=False, **options)
     assert job.status() == "FAILED"
-    with pytest.raises(JobExecutionError, match=r"savepoint-[\s\S]*is complete[\s\S]*Crash") as caught:
+    with pytest.raises(
+        JobExecutionError, match=r"savepoint-[\s\S]*is complete[\s\S]*InjectedFailure"
+    ) as caught:
         future.result(0)
     assert caught.value.hint is not None
     assert "from the savepoint" in caught.value.hint

@@ -83,7 +83,7 @@ def test_more_failures_than_are_tolerated_fail_the_attempt(tmp_path):
 
 
 def test_a_driver_whose_clock_says_that_the_manifest_took_too_long_begins_again(tmp_path, monkeypatch):
-    from recovery_support import TickingClock
+    from millstream.testing import TickingClock
 
     slow = []
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from types import ModuleType
@@ -18,7 +19,6 @@ import cloudpickle
 from millstream.base.clock import Clock, SystemClock
 from millstream.base.crash_points import set_crash_hook
 from millstream.base.errors import ConfigurationError, JobExecutionError, NotSupportedError
-from millstream.base.ids import new_id
 from millstream.config import options_checkpointing as keys
 from millstream.config.configuration import Configuration
 from millstream.config.targets import check_target
@@ -28,13 +28,14 @@ from millstream.graph.launcher import JobLauncher, JobSubmission, RunningJob, se
 from millstream.runtime.control.console import JobOutput
 from millstream.runtime.job.launcher import DefaultLauncher
 from millstream.testing.clock import TickingClock
-from millstream.testing.failures import PLANS, FailurePlan, FailurePoint, Tap
+from millstream.testing.failures import FailurePlan, FailurePoint, Tap, set_failure_plan
 from millstream.verify.run import scratch_base
 
 __all__ = ["MiniCluster"]
 
 _ENDED = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
 _CANCEL_S = 60.0
+_SUBMIT_S = 10.0
 _START_MS = 1_000
 
 
@@ -88,7 +89,7 @@ class MiniCluster:
         self._options = dict(options or {})
         self._by_value = by_value
         self._plan = FailurePlan()
-        self._name = new_id()
+        self._submitted = threading.Event()
         self._directory: str | None = None
         self._leaving = ExitStack()
 
@@ -96,10 +97,10 @@ class MiniCluster:
         with ExitStack() as entering:
             self._directory = tempfile.mkdtemp(prefix="millstream-mini-", dir=scratch_base())
             entering.callback(shutil.rmtree, self._directory, ignore_errors=True)
-            PLANS[self._name] = self._plan
-            entering.callback(PLANS.pop, self._name)
+            entering.callback(set_failure_plan, set_failure_plan(self._plan))
             entering.enter_context(_travelling_by_value(self._by_value))
-            entering.callback(set_crash_hook, set_crash_hook(self._plan))
+            self._plan.outer = set_crash_hook(self._plan)
+            entering.callback(set_crash_hook, self._plan.outer)
             entering.callback(set_launcher_override, set_launcher_override(_Launcher(self)))
             entering.callback(self._end_jobs)
             self._leaving = entering.pop_all()
@@ -151,6 +152,16 @@ class MiniCluster:
         with stream.execute_and_collect() as records:
             return list(records)
 
+    def job(self) -> RunningJob:
+        """Return the job that was submitted last; its own functions may ask, too.
+
+        Raises:
+            TimeoutError: If none was.
+        """
+        if not self._submitted.wait(_SUBMIT_S):
+            raise TimeoutError("no job was submitted to the MiniCluster")
+        return self.jobs[-1]
+
     # Failures
 
     def fail_at(self, point: FailurePoint, occurrence: int = 1) -> None:
@@ -174,7 +185,7 @@ class MiniCluster:
     def do_after(self, records: int, action: Callable[[], object]) -> None:
         """Have something done when so many more records have passed the `tap`s, on the job's thread.
 
-        The job must not be waited for in it: ask, and wait elsewhere.
+        The job must not be waited for in it: ask, as by `cluster.job().savepoint(...)`, and wait elsewhere.
         """
         self._plan.add_action(records, action)
 
@@ -189,7 +200,7 @@ class MiniCluster:
                 f'records are counted in this process, and functions run elsewhere with "{self._executor}"',
                 hint="Use fail_at(...), or the local executor.",
             )
-        return Tap(self._name)
+        return Tap()
 
     @property
     def failures(self) -> list[str]:
@@ -207,8 +218,10 @@ class MiniCluster:
             configuration.set(keys.RESTART_STRATEGY, "fixed-delay")
             configuration.set(keys.RESTART_FIXED_DELAY_ATTEMPTS, self._plan.pending)
             configuration.set(keys.RESTART_DELAY, 1)
+        self._submitted.clear()
         job = launcher.launch(submission)
         self.jobs.append(job)
+        self._submitted.set()
         return job
 
     def _end_jobs(self) -> None:

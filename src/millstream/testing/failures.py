@@ -7,9 +7,10 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from millstream.base.crash_points import CrashHook
 from millstream.common.functions import MapFunction
 
-__all__ = ["FailurePlan", "FailurePoint", "InjectedFailure", "Tap"]
+__all__ = ["FailurePlan", "FailurePoint", "InjectedFailure", "Tap", "set_failure_plan"]
 
 
 class InjectedFailure(Exception):
@@ -39,9 +40,11 @@ class FailurePlan:
     Attributes:
         failed: What has failed, in order.
         records: Records that passed all taps.
+        outer: The hook that was there before, which goes on to be told; None if there was none.
     """
 
     def __init__(self) -> None:
+        self.outer: CrashHook | None = None
         self._points: set[tuple[str, int]] = set()
         self._reached: Counter[str] = Counter()
         self._gaps: list[int] = []
@@ -82,6 +85,8 @@ class FailurePlan:
 
     def reach(self, name: str, detail: str) -> None:
         """Take note of a place in the engine."""
+        if self.outer is not None:
+            self.outer.reach(name, detail)
         self._reached[name] += 1
         place = (name, self._reached[name])
         if place in self._points:
@@ -89,29 +94,32 @@ class FailurePlan:
             self._fail(f"{FailurePoint(name).name} {place[1]}")
 
     def around(self, name: str, detail: str, action: Callable[[], Any]) -> Any:
-        """Perform an action of the engine: nothing fails there."""
-        return action()
+        """Perform an action of the engine: nothing of the plan fails there."""
+        return action() if self.outer is None else self.outer.around(name, detail, action)
 
     def _fail(self, where: str) -> None:
         self.failed.append(where)
         raise InjectedFailure(f"injected at {where}")
 
 
-PLANS: dict[str, FailurePlan] = {}
-"""Plans of this process by name: functions find theirs by it, whatever attempt they are of."""
+_current: FailurePlan | None = None
+
+
+def set_failure_plan(plan: FailurePlan | None) -> FailurePlan | None:
+    """Set what the taps of this process ask, None for nothing; return what was there before."""
+    global _current
+    before, _current = _current, plan
+    return before
 
 
 class Tap(MapFunction[Any, Any]):
-    """Hands records on, and counts them; fails where its plan says so. In the process of the test only.
+    """Hands records on, and counts them; fails where the plan of the cluster that runs says so.
 
-    Args:
-        plan: Name of the plan.
+    In the process of the test only: functions of all attempts find the plan there.
     """
-
-    def __init__(self, plan: str) -> None:
-        self._plan = plan
 
     def map(self, value: Any) -> Any:
         """Count a record."""
-        PLANS[self._plan].tick()
+        if _current is not None:
+            _current.tick()
         return value

@@ -147,7 +147,7 @@ def test_something_may_be_done_when_so_many_records_have_passed(tmp_path):
         paths = []
 
         def ask():
-            paths.append(cluster.jobs[0].savepoint(str(tmp_path), stop=True))
+            paths.append(cluster.job().savepoint(str(tmp_path), stop=True))
 
         cluster.do_after(50, ask)
         before = cluster.collect(sums(cluster, tapped=True))
