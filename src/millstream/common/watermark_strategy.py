@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from millstream.base.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError, TypeMismatchError, shorten
 from millstream.base.time import MIN_TIMESTAMP, Duration
+from millstream.types.row import Row
 
 __all__ = [
+    "FieldTimestamps",
     "TimestampAssigner",
     "WatermarkAlignment",
     "WatermarkGenerator",
@@ -19,6 +22,8 @@ __all__ = [
 ]
 
 _DEFAULT_UPDATE_INTERVAL_MS = 1_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 class TimestampAssigner(ABC):
@@ -32,6 +37,40 @@ class TimestampAssigner(ABC):
             value: The record.
             record_timestamp: The timestamp it had before; -2**63 if none.
         """
+
+
+@dataclass(frozen=True)
+class FieldTimestamps(TimestampAssigner):
+    """Takes event time from a field: epoch milliseconds, or datetimes (in UTC if they have no zone).
+
+    Attributes:
+        field: Its name, in rows, dicts, named tuples, other objects, and columns.
+    """
+
+    field: str
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """Return the field of a record as epoch milliseconds.
+
+        Raises:
+            TypeMismatchError: If the record has no such field, or it holds no time.
+        """
+        try:
+            found = value[self.field] if isinstance(value, (Row, Mapping)) else getattr(value, self.field)
+        except (AttributeError, KeyError) as error:
+            raise TypeMismatchError(
+                f"a record of type {type(value).__name__} has no field {self.field!r}: {shorten(value)}",
+                detail="Event time is taken from it: with_timestamp_assigner(...) was given its name.",
+            ) from error
+        if isinstance(found, datetime):
+            moment = found.replace(tzinfo=UTC) if found.tzinfo is None else found
+            return (moment - _EPOCH) // _MILLISECOND
+        if isinstance(found, (int, float)) and not isinstance(found, bool):
+            return int(found)
+        raise TypeMismatchError(
+            f"field {self.field!r} holds no event time: {shorten(found)}",
+            detail="Event time is a number of epoch milliseconds, or a datetime.",
+        )
 
 
 class WatermarkOutput(ABC):
@@ -149,16 +188,23 @@ class WatermarkStrategy:
         """No watermarks: for processing time only."""
         return WatermarkStrategy()
 
-    def with_timestamp_assigner(self, timestamp_assigner: TimestampAssigner) -> WatermarkStrategy:
+    def with_timestamp_assigner(self, timestamp_assigner: TimestampAssigner | str) -> WatermarkStrategy:
         """Take timestamps from records.
 
+        Args:
+            timestamp_assigner: Takes them, or the name of the field that holds them: epoch milliseconds, or datetimes
+                (in UTC if they have no zone).
+
         Raises:
-            ConfigurationError: If it is not a TimestampAssigner.
+            ConfigurationError: If it is neither.
         """
+        if isinstance(timestamp_assigner, str):
+            timestamp_assigner = FieldTimestamps(timestamp_assigner)
         if not isinstance(timestamp_assigner, TimestampAssigner):
             raise ConfigurationError(
                 f"a timestamp assigner of type {type(timestamp_assigner).__name__} was given",
-                hint="Derive it from TimestampAssigner and implement extract_timestamp(value, record_timestamp).",
+                hint="Derive it from TimestampAssigner and implement extract_timestamp(value, record_timestamp), or "
+                "name a field.",
             )
         return replace(self, timestamp_assigner=timestamp_assigner)
 

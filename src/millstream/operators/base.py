@@ -23,7 +23,7 @@ from millstream.common.accumulators import Accumulators
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.metrics.groups import MetricGroup, MetricName, MetricValue
 from millstream.operators.budget import WorkBudget
-from millstream.spi.batch import Rows, StreamStatus
+from millstream.spi.batch import Batch, StreamStatus
 from millstream.spi.sink import Sink
 from millstream.spi.source import Source
 
@@ -52,19 +52,21 @@ class Output(ABC):
 
     Attributes:
         records_out: Records handed on so far, to side outputs too.
+        wants_columns: Whether a reader of the main output does best with columns: who can make them easily does.
     """
 
     records_out: int = 0
+    wants_columns: bool = False
 
     @abstractmethod
-    def emit(self, batch: Rows) -> None:
+    def emit(self, batch: Batch) -> None:
         """Hand on a batch; empty ones are allowed.
 
         A watermark between its records counts as one that is handed on there.
         """
 
     @abstractmethod
-    def emit_side(self, tag_id: str, batch: Rows) -> None:
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
         """Hand a batch without watermarks between its records to a side output; dropped if nobody reads it."""
 
     @abstractmethod
@@ -208,8 +210,8 @@ class RestoreScope:
 OwnEntries = tuple[str, Any, Iterable[tuple[Any, Any]]]
 """Name, namespace, and entries by key."""
 
-BatchHandler = Callable[[Rows], None]
-"""Takes a batch, which is its own then."""
+BatchHandler = Callable[[Any], None]
+"""Takes a batch, which is its own then: `Rows`, or any `Batch` if the operator takes columns."""
 
 Reach = Callable[[int], bool]
 """Has an operator's event time advance, and returns whether it has: `advance_watermark` or `reach_watermark`."""
@@ -239,8 +241,12 @@ class Operator(ABC):
         """Start: open the user's function; called once."""
 
     @abstractmethod
-    def process(self, batch: Rows) -> None:
-        """Process a batch of the first input, without watermarks between its records."""
+    def process(self, batch: Any) -> None:
+        """Process a batch of the first input, without watermarks between its records.
+
+        Args:
+            batch: `Rows`; any `Batch` if the spec says `takes_columns`.
+        """
 
     def batch_handlers(self) -> list[BatchHandler]:
         """Return one handler for each input, in order; most operators have one input."""
@@ -267,14 +273,14 @@ class Operator(ABC):
         self.process_watermark(timestamp_ms)
         return True
 
-    def process_marked(self, batch: Rows, reach: Reach) -> int | None:
+    def process_marked(self, batch: Any, reach: Reach) -> int | None:
         """Process a batch of the only input that has watermarks between its records; here: by cutting it there.
 
         Operators that can tell which of the watermarks matter to them process it whole; what they hand on is the
         same.
 
         Args:
-            batch: The records, and the watermarks between them.
+            batch: The records, and the watermarks between them; in the forms that `process` takes.
             reach: Advances this operator's event time.
 
         Returns:
@@ -369,12 +375,14 @@ class OperatorSpec(ABC):
     Attributes:
         is_source: Whether it has no input and reads ranges.
         is_keyed: Whether it needs keyed state.
+        takes_columns: Whether its operator takes batches in both forms; if not, columns are made rows before it.
         is_fed_back: Whether records come back to it from the end of an iteration.
         former_name: A class that is renamed gives the name it had first: checkpoints know it by that.
     """
 
     is_source: bool = False
     is_keyed: bool = False
+    takes_columns: bool = False
     is_fed_back: bool = False
     former_name: str = ""
 

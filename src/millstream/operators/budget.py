@@ -89,7 +89,7 @@ class WorkBudget:
         self.begun = self._granted = self._left = self._bytes = 0
         self.spent = False
 
-    def take(self, wanted: int, lane: Any = None) -> int:
+    def take(self, wanted: int, lane: Any = None, smallest: int = 1) -> int:
         """Return how many of `wanted` records may be begun now; 0 when the rest has to be held.
 
         At least one record is granted in each epoch, so that whatever it costs, the job goes on.
@@ -97,6 +97,8 @@ class WorkBudget:
         Args:
             wanted: How many there are.
             lane: Tells kinds of work apart that may take different times.
+            smallest: So few are worth a call, whatever the time they take; an epoch's limit of records counts all the
+                same.
         """
         if lane is not self._lane and lane != self._lane:
             self._change_lane(lane)
@@ -105,11 +107,11 @@ class WorkBudget:
             self._left = left - wanted
             self.begun += wanted
             return wanted
-        if left:
+        if left >= smallest:
             self._left = 0
             self.begun += left
             return left
-        return 0 if self.spent else self._next_slice(wanted)
+        return 0 if self.spent else self._next_slice(wanted, smallest)
 
     def seconds_left(self) -> float:
         """Return how much time the epoch has left; infinite where it has no limit."""
@@ -148,14 +150,15 @@ class WorkBudget:
             self._is_full()
             self._adapt(granted - self._left, granted, now - self._slice_began, self._bytes - before)
 
-    def _next_slice(self, wanted: int) -> int:
+    def _next_slice(self, wanted: int, smallest: int) -> int:
         now = self._monotonic()
         self._settle(now)
         if self.begun and (now >= self._deadline or self._is_full() or self.begun >= self._most_records):
             self.spent = True
             return 0
         self._slice_began = now
-        size = int(min(self._sizes.get(self._lane, _FIRST_SLICE), max(self._most_records - self.begun, 1)))
+        size = max(self._sizes.get(self._lane, _FIRST_SLICE), smallest)
+        size = int(min(size, max(self._most_records - self.begun, 1)))
         granted = min(wanted, size)
         self._granted = size
         self._left = size - granted

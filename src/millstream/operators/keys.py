@@ -10,7 +10,7 @@ from millstream.operators.user_code import apply_to_each, attach_element
 from millstream.state.keys import canonical_key, canonical_keys
 from millstream.types.typeinfo import TypeInformation
 
-__all__ = ["TypedSelector", "key_list", "key_portions", "keys_of", "typed_selector"]
+__all__ = ["TypedSelector", "key_fields", "key_list", "key_portions", "keys_of", "typed_selector"]
 
 _PORTION = 1_024
 
@@ -44,6 +44,12 @@ def _typed(keys: list[Any], key_type: TypeInformation) -> list[Any]:
 def typed_selector(select: KeySelect, key_type: TypeInformation | None) -> KeySelect:
     """Return a selector whose keys are of the declared type; itself where the type changes nothing."""
     return select if key_type is None or not key_type.adapts() else TypedSelector(select, key_type)
+
+
+def key_fields(select: KeySelect) -> tuple[str, ...] | None:
+    """Return the fields that are the key, if a selector says so: the key is the only one, or a tuple of them."""
+    fields = getattr(select, "fields", None)
+    return fields if isinstance(fields, tuple) and all(isinstance(each, str) for each in fields) else None
 
 
 def key_portions(

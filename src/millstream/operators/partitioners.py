@@ -14,11 +14,11 @@ from typing import Any
 
 from millstream.base.errors import ConfigurationError
 from millstream.common.functions import Partitioner
-from millstream.operators.keys import key_list
+from millstream.operators.keys import key_fields, key_list
 from millstream.operators.plain_functions import is_plain
 from millstream.operators.values import claim
-from millstream.spi.batch import Rows
-from millstream.state.key_groups import KeyGroupMemo
+from millstream.spi.batch import Columns, Rows, column_of
+from millstream.state.key_groups import KeyGroupMemo, key_groups_of_columns
 from millstream.types.typeinfo import TypeInformation
 
 __all__ = [
@@ -37,13 +37,26 @@ __all__ = [
 Parts = list[tuple[int, Rows]]
 """Target subtask and its part: only targets that get something."""
 
+ColumnParts = list[tuple[int, Columns]]
+"""The same of columns."""
+
 
 class ChannelSelector(ABC):
-    """Cuts batches by target; one thread calls it."""
+    """Cuts batches by target; one thread calls it.
+
+    Attributes:
+        deals_columns: Whether it cuts columns as they are; if not, they are made rows before.
+    """
+
+    deals_columns: bool = False
 
     @abstractmethod
     def split(self, batch: Rows) -> Parts:
         """Return the batch's parts, order kept within each."""
+
+    def split_columns(self, batch: Columns) -> ColumnParts:
+        """Return the parts of columns, order kept within each; only called if it `deals_columns`."""
+        raise NotImplementedError(type(self).__name__)
 
 
 @dataclass(frozen=True)
@@ -65,15 +78,22 @@ class Partitioning(ABC):
 
 
 class _One(ChannelSelector):
+    deals_columns = True
+
     def __init__(self, target: int) -> None:
         self._target = target
 
     def split(self, batch: Rows) -> Parts:
         return [(self._target, batch)]
 
+    def split_columns(self, batch: Columns) -> ColumnParts:
+        return [(self._target, batch)]
+
 
 class _RoundRobin(ChannelSelector):
     """Deals records in turn, by slices; goes on where the last batch ended."""
+
+    deals_columns = True
 
     def __init__(self, targets: list[int], first: int) -> None:
         self._targets = targets
@@ -88,6 +108,17 @@ class _RoundRobin(ChannelSelector):
             stamps = None if timestamps is None else timestamps[offset::count]
             parts.append((target, Rows(values[offset::count], stamps)))
         self._next = (self._next + len(values)) % count
+        return parts
+
+    def split_columns(self, batch: Columns) -> ColumnParts:
+        """Deal consecutive records to each target: as many as in turn, without a copy."""
+        count, total, start = len(self._targets), len(batch), 0
+        parts: ColumnParts = []
+        for offset in range(min(count, total)):
+            stop = start + total // count + (offset < total % count)
+            parts.append((self._targets[(self._next + offset) % count], batch.slice(start, stop)))
+            start = stop
+        self._next = (self._next + total) % count
         return parts
 
 
@@ -106,6 +137,25 @@ def _deal(values: list[Any], timestamps: list[int] | None, targets: list[int], r
     return [(target, Rows(part, stamps)) for target, (part, stamps) in enumerate(stamped) if part]
 
 
+def _deal_columns(batch: Columns, targets: Any, receivers: int) -> ColumnParts:
+    """Sort records by target, and cut that: one copy for all parts."""
+    # Whoever has columns has numpy; jobs without columns never import it.
+    import numpy as np
+
+    narrow = np.asarray(targets, np.uint16 if receivers < 1 << 16 else np.int64)  # few bits sort faster
+    counts = np.bincount(narrow, minlength=receivers).tolist()
+    if max(counts) == len(batch):
+        return [(counts.index(len(batch)), batch)] if len(batch) else []
+    ordered = batch.take(np.argsort(narrow, kind="stable"))
+    parts: ColumnParts = []
+    start = 0
+    for target, count in enumerate(counts):
+        if count:
+            parts.append((target, ordered.slice(start, start + count)))
+        start += count
+    return parts
+
+
 @dataclass(frozen=True)
 class Forward(Partitioning):
     """Subtask i sends to subtask i."""
@@ -121,11 +171,11 @@ class Forward(Partitioning):
 
 @dataclass(frozen=True)
 class Global(Partitioning):
-    """Everything goes to subtask 0."""
+    """Everything goes to subtask 0; the others get watermarks only, and the end."""
 
-    def targets(self, sender: int, senders: int, receivers: int) -> list[int]:
-        """Return subtask 0."""
-        return [0]
+    def targets(self, sender: int, senders: int, receivers: int) -> range:
+        """Return all subtasks."""
+        return range(receivers)
 
     def build(self, sender: int, senders: int, receivers: int, max_parallelism: int) -> ChannelSelector:
         """Make a selector with one target."""
@@ -174,6 +224,8 @@ class Shuffle(Partitioning):
 
 
 class _Random(ChannelSelector):
+    deals_columns = True
+
     def __init__(self, receivers: int, random: Random) -> None:
         self._receivers = receivers
         self._random = random
@@ -182,6 +234,10 @@ class _Random(ChannelSelector):
         values, timestamps = batch.values, batch.timestamps
         targets = self._random.choices(range(self._receivers), k=len(values))
         return _deal(values, timestamps, targets, self._receivers)
+
+    def split_columns(self, batch: Columns) -> ColumnParts:
+        targets = self._random.choices(range(self._receivers), k=len(batch))
+        return _deal_columns(batch, targets, self._receivers)
 
 
 @dataclass(frozen=True)
@@ -198,6 +254,8 @@ class Broadcast(Partitioning):
 
 
 class _All(ChannelSelector):
+    deals_columns = True
+
     def __init__(self, receivers: int) -> None:
         self._receivers = receivers
 
@@ -207,6 +265,9 @@ class _All(ChannelSelector):
             (target, Rows(list(values), None if timestamps is None else list(timestamps)))
             for target in range(self._receivers)
         ]
+
+    def split_columns(self, batch: Columns) -> ColumnParts:
+        return [(target, batch) for target in range(self._receivers)]
 
 
 @dataclass(frozen=True)
@@ -234,7 +295,11 @@ class KeyGroups(Partitioning):
         """Make a selector with a memo of key -> subtask."""
         if receivers == 1:
             return _One(0)
-        return _Keyed(self.key_selector, KeyGroupMemo(max_parallelism, receivers), receivers)
+        fields = key_fields(self.key_selector)
+        memo = KeyGroupMemo(max_parallelism, receivers)
+        if fields is None:
+            return _Keyed(self.key_selector, memo, receivers)
+        return _KeyedByFields(self.key_selector, memo, receivers, fields, max_parallelism)
 
 
 class _Keyed(ChannelSelector):
@@ -250,6 +315,30 @@ class _Keyed(ChannelSelector):
         if not self._plain:
             claim(values)
         return _deal(values, timestamps, targets, self._receivers)
+
+
+class _KeyedByFields(_Keyed):
+    """Deals by fields that columns have."""
+
+    deals_columns = True
+
+    def __init__(
+        self,
+        key_selector: Callable[[Any], Any],
+        memo: KeyGroupMemo,
+        receivers: int,
+        fields: tuple[str, ...],
+        max_parallelism: int,
+    ) -> None:
+        super().__init__(key_selector, memo, receivers)
+        self._fields = fields
+        self._max_parallelism = max_parallelism
+
+    def split_columns(self, batch: Columns) -> ColumnParts:
+        arrays = [column_of(batch, field) for field in self._fields]
+        groups = key_groups_of_columns(arrays, self._max_parallelism)
+        targets = groups.astype("int64") * self._receivers // self._max_parallelism  # `subtask_of` each
+        return _deal_columns(batch, targets, self._receivers)
 
 
 @dataclass(frozen=True)

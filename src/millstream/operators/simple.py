@@ -25,7 +25,7 @@ from millstream.operators.portions import LISTED, in_portions, is_brief
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import apply_to_each, attach_element, check_results, fit
 from millstream.operators.values import ATOMIC, all_immutable, protect, protect_produced
-from millstream.spi.batch import Marks, Rows
+from millstream.spi.batch import Batch, Marks, Rows
 from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["FilterSpec", "FlatMapSpec", "IdentitySpec", "MapSpec"]
@@ -229,6 +229,8 @@ class FlatMapOperator(_UserFunctionOperator):
 class IdentitySpec(OperatorSpec):
     """Declares an operator that hands its input on."""
 
+    takes_columns = True
+
     def build(self) -> Operator:
         """Make the running half."""
         return IdentityOperator()
@@ -237,11 +239,11 @@ class IdentitySpec(OperatorSpec):
 class IdentityOperator(Operator):
     """Hands its input on."""
 
-    def process(self, batch: Rows) -> None:
+    def process(self, batch: Batch) -> None:
         """Hand a batch on."""
         self.output.emit(batch)
 
-    def process_marked(self, batch: Rows, reach: Reach) -> int | None:
+    def process_marked(self, batch: Batch, reach: Reach) -> int | None:
         """Hand a batch on."""
         watermark_ms = batch.last_mark_ms
         self.output.emit(batch)

@@ -23,7 +23,7 @@ from millstream.operators.functions_adapter import open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
 from millstream.operators.weight import estimate_bytes
-from millstream.spi.batch import Rows
+from millstream.spi.batch import Batch, Rows
 from millstream.spi.sink import Sink, WriterContext
 from millstream.types.typeinfo import TypeInformation
 
@@ -41,6 +41,7 @@ class SinkSpec(OperatorSpec):
 
     sink: Sink
     value_type: TypeInformation | None = None
+    takes_columns = True
 
     @property
     def state_form(self) -> str:
@@ -152,9 +153,14 @@ class SinkOperator(Operator):
             context.operator_state.on_complete(self._writer.checkpoint_completed)
         self._writer.open()
 
-    def process(self, batch: Rows) -> None:
+    def process(self, batch: Batch) -> None:
         """Stage a batch."""
-        self._writer.write(batch, watermark_ms=self.watermark_ms, now_ms=self.context.time.now_ms)
+        writer = self._writer
+        writer.write(
+            batch if writer.takes_columns else batch.to_rows(),
+            watermark_ms=self.watermark_ms,
+            now_ms=self.context.time.now_ms,
+        )
 
     def process_watermark(self, timestamp_ms: int) -> None:
         """Take note of it; there is nobody behind a sink."""

@@ -24,7 +24,7 @@ from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import fit
 from millstream.operators.values import claim
 from millstream.operators.watermarks import SplitWatermarks
-from millstream.spi.batch import ACTIVE, IDLE, Rows, StreamStatus
+from millstream.spi.batch import ACTIVE, IDLE, Batch, Rows, StreamStatus
 from millstream.spi.source import RangeEnd, Source, SplitRange
 from millstream.types.typeinfo import TypeInformation
 
@@ -65,7 +65,7 @@ class _Held(NamedTuple):
 
     split_id: str
     sequential: bool
-    batch: Rows
+    batch: Batch
 
 
 class _EndRange(NamedTuple):
@@ -114,6 +114,7 @@ class SourceOperator(Operator):
         self._strategy = strategy.without_watermarks() if context.batch else strategy
         self._empty_since_ms = context.time.now_ms
         self._reader = self._spec.source.build_reader(context.subtask_index, context.parallelism)
+        self._reader.wants_columns = self.output.wants_columns
         self._reader.open()
 
     def process(self, batch: Rows) -> None:
@@ -244,11 +245,12 @@ class SourceOperator(Operator):
         self._agenda.append(_EndRange(end.split_id, end.finished))
         self._work_off()
 
-    def _take(self, split_range: SplitRange, batch: Rows) -> bool:
+    def _take(self, split_range: SplitRange, batch: Batch) -> bool:
         """Take a batch from the reader; return whether it may go on."""
-        if batch.values:
-            values = batch.values if self._reader.gives_away else claim(batch.values)
-            batch.values = fit(values, self._spec.output_type)
+        if len(batch):
+            if type(batch) is Rows:
+                values = batch.values if self._reader.gives_away else claim(batch.values)
+                batch.values = fit(values, self._spec.output_type)
             self._agenda.append(_Held(split_range.split_id, split_range.sequential, batch))
             if len(self._agenda) == 1:
                 self._work_off()
@@ -280,7 +282,7 @@ class SourceOperator(Operator):
         batch = item.batch
         count, start = len(batch), 0
         while start < count:
-            granted = self.context.budget.take(count - start)
+            granted = self.context.budget.take(count - start, None, batch.smallest_slice)
             stop = start + granted
             if not granted:
                 return item._replace(batch=batch.cut(start, count))
@@ -288,7 +290,7 @@ class SourceOperator(Operator):
             start = stop
         return None
 
-    def _emit(self, split: SplitWatermarks, batch: Rows) -> None:
+    def _emit(self, split: SplitWatermarks, batch: Batch) -> None:
         if self._status is IDLE:
             split.idle = False
             self._set_status(ACTIVE)

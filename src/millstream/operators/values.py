@@ -49,7 +49,7 @@ from millstream.common.output_tag import OutputTag
 from millstream.operators.tuple_shapes import all_of_shape, are_own_rows, row_shape_of, shape_of
 from millstream.operators.value_copies import copy_of
 from millstream.operators.value_kinds import ATOMIC, Kind, is_immutable, kind_of
-from millstream.spi.batch import Rows
+from millstream.spi.batch import Batch, Columns, Rows
 from millstream.types.row import Row, copy_rows
 
 __all__ = [
@@ -190,8 +190,11 @@ def copies(values: list[Any]) -> list[Any]:
     return [value if type(value) in ATOMIC else copy_of(value) for value in values]
 
 
-def copy_of_batch(batch: Rows) -> Rows:
-    """Return a batch whose lists and values share nothing that can be changed with the other's."""
+def copy_of_batch(batch: Batch) -> Batch:
+    """Return a batch that shares nothing that can be changed with the other; columns are shared."""
+    if type(batch) is Columns:
+        return batch
+    assert type(batch) is Rows
     timestamps = batch.timestamps
     return Rows(copies(batch.values), None if timestamps is None else timestamps.copy(), batch.marks)
 

@@ -24,16 +24,18 @@ from millstream.base.errors import TypeMismatchError, shorten
 from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.watermark_strategy import (
     BoundedOutOfOrderness,
+    FieldTimestamps,
     WatermarkGenerator,
     WatermarkOutput,
     WatermarkStrategy,
 )
 from millstream.operators.base import EpochTime, Operator, OperatorReport, OperatorSpec, Output, RestoreScope
+from millstream.operators.column_times import largest_of, times_of
 from millstream.operators.plain_functions import is_plain, overlooks
 from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import apply_to_each, attach_element
 from millstream.operators.values import all_immutable, claim
-from millstream.spi.batch import ACTIVE, IDLE, Marks, Rows, StreamStatus
+from millstream.spi.batch import ACTIVE, IDLE, Batch, Columns, Marks, Rows, StreamStatus
 
 __all__ = ["SplitWatermarks", "WatermarksSpec"]
 
@@ -82,7 +84,9 @@ class SplitWatermarks(WatermarkOutput):
         self.max_timestamp_ms = MIN_TIMESTAMP
         self.idle = False
         self._assigner = strategy.timestamp_assigner
-        self._plain = self._assigner is None or is_plain(self._assigner.extract_timestamp)
+        self._plain = self._assigner is None or (
+            isinstance(self._assigner, FieldTimestamps) or is_plain(self._assigner.extract_timestamp)
+        )
         self._generator = _build_generator(strategy)
         self._begun_as = _settings_of(self._generator)
         self._overlooked = self._generator is None or overlooks(self._generator.on_event, 0)
@@ -114,7 +118,7 @@ class SplitWatermarks(WatermarkOutput):
 
     def process(
         self,
-        batch: Rows,
+        batch: Batch,
         output: Output,
         advanced: Callable[[], int | None],
     ) -> None:
@@ -128,11 +132,34 @@ class SplitWatermarks(WatermarkOutput):
             advanced: Called after a record when `watermark_ms` has advanced; returns the watermark to hand on there,
                 or None.
         """
-        values, timestamps = batch.values, batch.timestamps
-        if not values:
+        if not len(batch):
             return
         self._last_record_ms = self._silent_since_ms = self._time.now_ms
         self.idle = False
+        columns = self._stamped_columns(batch) if type(batch) is Columns else None
+        if columns is None:
+            self._process_rows(batch.to_rows(), output, advanced)
+            return
+        if columns.timestamps is not None:
+            self.max_timestamp_ms = max(self.max_timestamp_ms, largest_of(columns.timestamps))
+        self._stamped = columns.timestamps is not None
+        if isinstance(self._generator, _Bounded):
+            self._generator.see(self.max_timestamp_ms)
+        output.emit(columns)
+
+    def _stamped_columns(self, batch: Columns) -> Columns | None:
+        """Return columns with their timestamps; None if somebody has to see the records one by one."""
+        if self._generator is not None and not isinstance(self._generator, _Bounded):
+            return None
+        if self._assigner is None:
+            return batch
+        if not isinstance(self._assigner, FieldTimestamps):
+            return None
+        stamps = times_of(batch, self._assigner.field)
+        return None if stamps is None else Columns(batch.data, stamps, batch.kinds)
+
+    def _process_rows(self, batch: Rows, output: Output, advanced: Callable[[], int | None]) -> None:
+        values, timestamps = batch.values, batch.timestamps
         stamps = timestamps if self._assigner is None else self._extract(values, timestamps)
         self._stamped = stamps is not None
         if stamps is not None:
@@ -281,6 +308,7 @@ class WatermarksSpec(OperatorSpec):
     """Declares `assign_timestamps_and_watermarks`."""
 
     strategy: WatermarkStrategy
+    takes_columns = True
 
     @property
     def watermark_strategy(self) -> WatermarkStrategy:
@@ -320,9 +348,9 @@ class WatermarksOperator(Operator):
         if self._restored is None or snapshot[0] < self._restored[0]:
             self._restored = snapshot
 
-    def process(self, batch: Rows) -> None:
+    def process(self, batch: Batch) -> None:
         """Stamp a batch."""
-        if batch.values:
+        if len(batch):
             self._set_status(ACTIVE)
         self._split.process(batch, self.output, self._take_watermark)
 

@@ -1,24 +1,46 @@
 """What flows between operators.
 
-A **batch** is one object: a list of values with a parallel list of timestamps, or None if the records carry none.
-Batches and **watermarks** travel in one list, in order. Watermarks stand between batches, or between the records
-of one as columns of the batch: what a generator emits at each record does not cut the stream into pieces::
+A **batch** is one object, in one of two forms: `Rows`, a list of Python objects with a parallel list of timestamps, or
+`Columns`, the same as Arrow has it. Batches and **watermarks** travel in one list, in order. Watermarks stand between
+batches, or between the records of one as columns of the batch: what a generator emits at each record does not cut the
+stream into pieces::
 
     [Rows([a, b], [5, 3]), Watermark(4), Rows([c], [9]), IDLE]
     [Rows([a, b, c], [5, 3, 9], Marks([2], [4])), IDLE]            the same
 
-Operators take and give whole batches; a batch and its lists belong to the receiver, who may keep or change them.
+Operators take and give whole batches. Rows and their lists belong to the receiver, who may keep or change them;
+columns never change, and are shared. Which operators take columns their specs say (`takes_columns`): all others get
+rows, whatever was emitted. Jobs without columns never import pyarrow.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-__all__ = ["ACTIVE", "IDLE", "Element", "Marks", "Rows", "StreamStatus", "Watermark"]
+from millstream.base.errors import TypeMismatchError
+from millstream.types.row import RowKind
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = [
+    "ACTIVE",
+    "IDLE",
+    "Batch",
+    "Columns",
+    "Element",
+    "Marks",
+    "Rows",
+    "StreamStatus",
+    "Watermark",
+    "column_of",
+    "concat_columns",
+]
 
 
 class Marks(NamedTuple):
@@ -51,16 +73,71 @@ class Marks(NamedTuple):
         return Marks(positions, self.watermarks[index + 1 :]) if positions else None
 
 
-class Rows:
+class _Marked:
+    """What both forms of a batch do with the watermarks between their records."""
+
+    __slots__ = ("marks",)
+    marks: Marks | None
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def unmarked(self) -> Self:
+        """Return the same records without the watermarks between them."""
+        raise NotImplementedError
+
+    def cut(self, start: int, stop: int) -> Self:
+        """Take records out, with the watermarks between them; the whole is the batch itself."""
+        raise NotImplementedError
+
+    @property
+    def last_mark_ms(self) -> int:
+        """The last watermark between the records; there must be one."""
+        assert self.marks is not None, "a batch without watermarks between its records"
+        return self.marks.watermarks[-1]
+
+    def pieces(self) -> list[Self | Watermark]:
+        """Take the batch apart: records and the watermarks between them, in order."""
+        if self.marks is None:
+            return [self]
+        whole, count, start = self.unmarked(), len(self), 0
+        pieces: list[Self | Watermark] = []
+        for position, watermark_ms in zip(*self.marks, strict=True):
+            if position > start:
+                pieces.append(whole.cut(start, position))
+                start = position
+            pieces.append(Watermark(watermark_ms))
+        if start < count:
+            pieces.append(whole.cut(start, count))
+        return pieces
+
+    def behind(self, index: int, count: int) -> Self:
+        """Take out what is behind one of the watermarks between the records: records and further watermarks.
+
+        Args:
+            index: Of the watermark.
+            count: How many records the batch has; who got the first ones may have put more behind them.
+        """
+        assert self.marks is not None, "a batch without watermarks between its records"
+        rest = self.unmarked().cut(self.marks.positions[index], count)
+        rest.marks = self.marks.behind(index)
+        return rest
+
+
+class Rows(_Marked):
     """Records that are processed together, as a list of Python objects.
 
     Args:
         values: The records, in order.
         timestamps: Event time of each in epoch milliseconds, or None if they have none.
         marks: Watermarks between them, or None if there are none.
+
+    Attributes:
+        smallest_slice: So few records are worth a call.
     """
 
-    __slots__ = ("marks", "timestamps", "values")
+    __slots__ = ("timestamps", "values")
+    smallest_slice = 1
 
     def __init__(
         self, values: list[Any], timestamps: list[int] | None = None, marks: Marks | None = None
@@ -86,11 +163,9 @@ class Rows:
     def _parts(self) -> tuple[list[Any], list[int] | None, Marks | None]:
         return self.values, self.timestamps, self.marks
 
-    @property
-    def last_mark_ms(self) -> int:
-        """The last watermark between the records; there must be one."""
-        assert self.marks is not None, "a batch without watermarks between its records"
-        return self.marks.watermarks[-1]
+    def to_rows(self) -> Rows:
+        """Return the batch itself."""
+        return self
 
     def unmarked(self) -> Rows:
         """Return the same records, in the same lists, without the watermarks between them."""
@@ -112,32 +187,162 @@ class Rows:
             None if marks is None else marks.part(start, stop),
         )
 
-    def pieces(self) -> list[Rows | Watermark]:
-        """Take the batch apart: records and the watermarks between them, in order."""
-        if self.marks is None:
-            return [self]
-        whole, count, start = self.unmarked(), len(self.values), 0
-        pieces: list[Rows | Watermark] = []
-        for position, watermark_ms in zip(*self.marks, strict=True):
-            if position > start:
-                pieces.append(whole.cut(start, position))
-                start = position
-            pieces.append(Watermark(watermark_ms))
-        if start < count:
-            pieces.append(whole.cut(start, count))
-        return pieces
 
-    def behind(self, index: int, count: int) -> Rows:
-        """Take out what is behind one of the watermarks between the records: records and further watermarks.
+class Columns(_Marked):
+    """Records that are processed together, as Arrow has them; never changed, so one batch may have many readers.
+
+    Args:
+        data: The records. They are rows with the schema's names, or the bare values of the only column
+            (`types.arrow_values.bare_schema`).
+        timestamps: Event time of each in epoch milliseconds, an int64 array without null; None if they have none.
+        kinds: Kind of each row, an int8 array of values of `RowKind`; None if all are inserted.
+        marks: Watermarks between them, or None if there are none.
+
+    Attributes:
+        smallest_slice: A call for fewer records than this costs about as much as one for so many.
+    """
+
+    __slots__ = ("data", "kinds", "timestamps")
+    smallest_slice = 4_096
+
+    def __init__(
+        self,
+        data: pyarrow.RecordBatch,
+        timestamps: pyarrow.Int64Array | None = None,
+        kinds: pyarrow.Int8Array | None = None,
+        marks: Marks | None = None,
+    ) -> None:
+        self.data = data
+        self.timestamps = timestamps
+        self.kinds = kinds
+        self.marks = marks
+
+    @staticmethod
+    def from_rows(rows: Rows, schema: pyarrow.Schema | None = None) -> Columns:
+        """Make columns of records: Rows, named tuples or dicts of the same names, tuples, or bare values.
 
         Args:
-            index: Of the watermark.
-            count: How many records the batch has; who got the first ones may have put more behind them.
+            rows: The records; those of a batch without any have no columns unless there is a schema.
+            schema: Names and types; None takes the records' names (tuples have f0, f1, ...) and what types their
+                values have.
+
+        Raises:
+            ConfigurationError: If pyarrow is not installed.
+            TypeMismatchError: If the records do not fit the schema or each other; names the column.
         """
-        assert self.marks is not None, "a batch without watermarks between its records"
-        rest = self.unmarked().cut(self.marks.positions[index], count)
-        rest.marks = self.marks.behind(index)
-        return rest
+        from millstream.types.arrow_records import batch_of, int64_array, kinds_of
+
+        data = batch_of(rows.values, schema)
+        timestamps = None if rows.timestamps is None else int64_array(rows.timestamps)
+        return Columns(data, timestamps, kinds_of(rows.values), rows.marks)
+
+    def __len__(self) -> int:
+        return int(self.data.num_rows)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Columns)
+            and self.data.equals(other.data, check_metadata=True)
+            and (self.timestamps, self.kinds, self.marks) == (other.timestamps, other.kinds, other.marks)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Columns of {len(self)} records: {', '.join(self.data.schema.names)}"
+
+    def __reduce__(self) -> Any:
+        from millstream.types.arrow_records import dump_batch
+
+        extra = [each for each in (self.timestamps, self.kinds) if each is not None]
+        has = (self.timestamps is not None, self.kinds is not None)
+        return _load_columns, (dump_batch(self.data, extra), *has, self.marks)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the records take."""
+        return sum(each.nbytes for each in (self.data, self.timestamps, self.kinds) if each is not None)
+
+    def to_rows(self) -> Rows:
+        """Make Python objects of the records, column by column; they are the caller's alone."""
+        from millstream.types.arrow_values import records_of
+
+        values = records_of(self.data)
+        if self.kinds is not None:
+            for place, kind in enumerate(self.kinds.to_pylist()):
+                if kind:
+                    values[place].set_row_kind(RowKind(kind))
+        return Rows(values, None if self.timestamps is None else self.timestamps.to_pylist(), self.marks)
+
+    def unmarked(self) -> Columns:
+        """Return the same records without the watermarks between them."""
+        return Columns(self.data, self.timestamps, self.kinds)
+
+    def slice(self, start: int, stop: int) -> Columns:
+        """Return some of the records, with the watermarks between them; nothing is copied."""
+        count = stop - start
+        return Columns(
+            self.data.slice(start, count),
+            None if self.timestamps is None else self.timestamps.slice(start, count),
+            None if self.kinds is None else self.kinds.slice(start, count),
+            None if self.marks is None else self.marks.part(start, stop),
+        )
+
+    def cut(self, start: int, stop: int) -> Columns:
+        """Return some of the records, as `slice` does; the whole is the batch itself."""
+        return self if start == 0 and stop >= len(self) else self.slice(start, stop)
+
+    def take(self, indices: Any) -> Columns:
+        """Return the records in some places, without the watermarks between them.
+
+        Args:
+            indices: The places, an array of integers.
+        """
+        return Columns(
+            self.data.take(indices),
+            None if self.timestamps is None else self.timestamps.take(indices),
+            None if self.kinds is None else self.kinds.take(indices),
+        )
+
+
+def column_of(batch: Columns, field: str) -> Any:
+    """Return the column of a field of the records.
+
+    Raises:
+        TypeMismatchError: If they have no such field.
+    """
+    place = batch.data.schema.get_field_index(field)
+    if place < 0:
+        raise TypeMismatchError(
+            f"the records have no field {field!r}", detail=f"They have: {', '.join(batch.data.schema.names)}."
+        )
+    return batch.data.column(place)
+
+
+def concat_columns(batches: Sequence[Columns]) -> Columns:
+    """Return batches without watermarks between their records as one.
+
+    Args:
+        batches: At least one; all of the same schema, all with timestamps or none, all with kinds or none.
+    """
+    from millstream.types.arrow_records import concat_batches
+
+    extra = [
+        None if getattr(batches[0], name) is None else [getattr(each, name) for each in batches]
+        for name in ("timestamps", "kinds")
+    ]
+    return Columns(*concat_batches([each.data for each in batches], extra))
+
+
+def _load_columns(dumped: bytes, stamped: bool, has_kinds: bool, marks: Marks | None) -> Columns:
+    from millstream.types.arrow_records import load_batch
+
+    data, extra = load_batch(dumped, stamped + has_kinds)
+    timestamps = extra.pop(0) if stamped else None
+    return Columns(data, timestamps, extra.pop() if has_kinds else None, marks)
+
+
+Batch = Rows | Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,4 +362,4 @@ class StreamStatus(Enum):
 ACTIVE = StreamStatus.ACTIVE
 IDLE = StreamStatus.IDLE
 
-Element = Rows | Watermark | StreamStatus
+Element = Rows | Columns | Watermark | StreamStatus

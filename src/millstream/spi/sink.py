@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.base.ids import new_id
-from millstream.spi.batch import Rows
 from millstream.types.basic import TypeInformation
 
 __all__ = ["Committer", "Sink", "SinkWriter", "WriterContext"]
@@ -94,11 +93,16 @@ class WriterContext:
 class SinkWriter(ABC):
     """Stages output. Lives in the slot for the whole attempt; one thread calls it.
 
+    Attributes:
+        takes_columns: Whether `write` takes batches in both forms; if not, columns are made rows before it.
+
     ::
 
         [restore] ─► open ─► { write* prepare_commit [number_committables snapshot] [checkpoint_completed] }* ─► close
                                                                                               after a failure: abort
     """
+
+    takes_columns: bool = False
 
     def restore(self, snapshots: Sequence[Any], *, others: Sequence[Any]) -> None:
         """Go on from a checkpoint; called once, first, if the attempt begins from one.
@@ -120,11 +124,12 @@ class SinkWriter(ABC):
         """
 
     @abstractmethod
-    def write(self, batch: Rows, *, watermark_ms: int, now_ms: int) -> None:
+    def write(self, batch: Any, *, watermark_ms: int, now_ms: int) -> None:
         """Stage a batch.
 
         Args:
-            batch: The records, with their event times in epoch milliseconds or None; without watermarks between them.
+            batch: The records with their event times: `Rows`, or any `spi.batch.Batch` if `takes_columns`; without
+                watermarks between them.
             watermark_ms: The watermark before this batch.
             now_ms: The epoch's processing time.
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from millstream.spi.batch import Rows
+from millstream.spi.batch import Batch
 
 __all__ = [
     "Boundedness",
@@ -30,7 +30,7 @@ __all__ = [
     "SplitRange",
 ]
 
-EmitBatch = Callable[[Rows], bool]
+EmitBatch = Callable[[Batch], bool]
 """Takes a batch: values and their timestamps (epoch milliseconds) or None; it belongs to the callee.
 
 Returns whether the reader is to go on. If not, the epoch's time or space is used up: what was emitted is kept, and
@@ -147,9 +147,12 @@ class SourceReader(ABC):
     Attributes:
         gives_away: Whether records that can be changed are referred to by nothing but the lists they are emitted in;
             if not, they are looked at, and copied where they are not.
+        wants_columns: Set before `open`: whether what follows does best with columns. A reader that decodes columns
+            anyway emits them then; any reader may emit either form at any time.
     """
 
     gives_away: bool = False
+    wants_columns: bool = False
 
     def open(self) -> None:
         """Called once, before the first range."""

@@ -51,7 +51,7 @@ from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.local.executor import LocalExecutor
 from millstream.runtime.program.dependencies import collect_dependencies
 from millstream.runtime.protocol.deployment import Deployment
-from millstream.spi.batch import Rows, StreamStatus, Watermark
+from millstream.spi.batch import Batch, Rows, StreamStatus, Watermark
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.keys import canonical_key
@@ -491,9 +491,9 @@ class _ToldOutput(Output):
         self._inner = inner
         self._tell = tell
 
-    def emit(self, batch: Rows) -> None:
+    def emit(self, batch: Batch) -> None:
         """Tell a batch."""
-        for piece in batch.pieces():
+        for piece in batch.to_rows().pieces():
             if isinstance(piece, Watermark):
                 self._inner.emit_watermark(piece.timestamp_ms)
             else:
@@ -501,11 +501,12 @@ class _ToldOutput(Output):
                 self._tell(None, piece)
                 self._inner.emit(piece)
 
-    def emit_side(self, tag_id: str, batch: Rows) -> None:
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
         """Tell a batch of a side output."""
         self.records_out += len(batch)
-        self._tell(tag_id, batch)
-        self._inner.emit_side(tag_id, batch)
+        rows = batch.to_rows()
+        self._tell(tag_id, rows)
+        self._inner.emit_side(tag_id, rows)
 
     def emit_watermark(self, timestamp_ms: int) -> None:
         """Hand on a watermark."""

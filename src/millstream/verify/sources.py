@@ -11,7 +11,7 @@ from millstream.base.crash_points import reach
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.watermark_strategy import BoundedOutOfOrderness, WatermarkStrategy
 from millstream.connectors.collection import CollectionSource
-from millstream.spi.batch import Rows
+from millstream.spi.batch import Batch
 from millstream.spi.source import (
     Boundedness,
     EmitBatch,
@@ -105,7 +105,7 @@ class _Reader(SourceReader):
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         reach("read", split_range.split_id)
 
-        def emit_in_two(batch: Rows) -> bool:
+        def emit_in_two(batch: Batch) -> bool:
             count = len(batch)
             half = count // 2
             if half:
@@ -158,6 +158,6 @@ def _read_all(source: Source) -> list[Any]:
             return values
 
 
-def _keep(values: list[Any], batch: Rows) -> bool:
-    values.extend(batch.values)
+def _keep(values: list[Any], batch: Batch) -> bool:
+    values.extend(batch.to_rows().values)
     return True

@@ -1,7 +1,8 @@
 """Blocks: the elements that one subtask sends to another in one epoch, encoded.
 
 A block between subtasks of the same slot stays a list of elements and is never encoded. Of a batch of Rows with
-the same names, the names are encoded once, and the values as tuples.
+the same names, the names are encoded once, and the values as tuples; columns are what Arrow's stream format makes of
+them.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from typing import Any
 import cloudpickle
 
 from millstream.base.errors import NotSerializableError, shorten
-from millstream.spi.batch import IDLE, Element, Marks, Rows, StreamStatus, Watermark
+from millstream.spi.batch import IDLE, Columns, Element, Marks, Rows, StreamStatus, Watermark, concat_columns
 from millstream.types.row import rows_of, unpack_rows
 
-__all__ = ["Block", "decode_elements", "encode_elements"]
+__all__ = ["Block", "decode_elements", "encode_elements", "join_columns"]
+
+_MOST_JOINED = 65_536
+_MOST_JOINED_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,39 @@ class Block:
     def elements(self) -> list[Element]:
         """Return the elements, decoded."""
         return self.payload if isinstance(self.payload, list) else decode_elements(self.payload)
+
+
+def join_columns(elements: list[Element]) -> list[Element]:
+    """Return elements with columns that follow each other as one: a call for few records costs as much as for many."""
+    joined: list[Element] = []
+    run: list[Columns] = []
+    records = size = 0
+    for element in elements:
+        if not isinstance(element, Columns):
+            joined += _as_one(run)
+            joined.append(element)
+            run = []
+            continue
+        records, size = records + len(element), size + element.nbytes
+        if not run or records > _MOST_JOINED or size > _MOST_JOINED_BYTES or not _alike(element, run[-1]):
+            joined += _as_one(run)
+            run, records, size = [], len(element), element.nbytes
+        run.append(element)
+    return joined + _as_one(run)
+
+
+def _alike(one: Columns, other: Columns) -> bool:
+    return (
+        one.marks is None
+        and other.marks is None
+        and (one.timestamps is None) == (other.timestamps is None)
+        and (one.kinds is None) == (other.kinds is None)
+        and bool(one.data.schema.equals(other.data.schema, check_metadata=True))
+    )
+
+
+def _as_one(run: list[Columns]) -> list[Element]:
+    return list(run) if len(run) < 2 else [concat_columns(run)]
 
 
 def encode_elements(elements: list[Element]) -> bytes:
@@ -64,6 +101,8 @@ def decode_elements(payload: bytes) -> list[Element]:
 
 
 def _plain(element: Element) -> Any:
+    if isinstance(element, Columns):
+        return element
     if isinstance(element, Rows):
         stamps = None if element.timestamps is None else _column(element.timestamps)
         marks = None if element.marks is None else tuple(map(_column, element.marks))
@@ -92,6 +131,8 @@ def _element(item: Any) -> Element:
             None if stamps is None else _numbers(stamps),
             None if marks is None else Marks(*map(_numbers, marks)),
         )
+    if type(item) is Columns:
+        return item
     if type(item) is bool:
         return StreamStatus.IDLE if item else StreamStatus.ACTIVE
     return Watermark(item)

@@ -26,7 +26,7 @@ from typing import IO, Any
 from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import BatchHandler
 from millstream.runtime.protocol.blocks import decode_elements, encode_elements
-from millstream.spi.batch import Rows
+from millstream.spi.batch import Batch, Rows
 
 __all__ = ["SortedInput"]
 
@@ -69,11 +69,12 @@ class SortedInput:
         ]
 
     def _keeping(self, index: int, handler: BatchHandler, *, always: bool) -> BatchHandler:
-        def keep(batch: Rows) -> None:
-            values, timestamps = batch.values, batch.timestamps
-            if self._ended or (timestamps is None and not always):
+        def keep(batch: Batch) -> None:
+            if self._ended or (batch.timestamps is None and not always):
                 handler(batch)
                 return
+            rows = batch.to_rows()
+            values, timestamps = rows.values, rows.timestamps
             if timestamps is None:
                 self._entries.extend((MIN_TIMESTAMP, index, False, value) for value in values)
             else:

@@ -27,7 +27,7 @@ from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import BatchHandler
 from millstream.operators.budget import WorkBudget
 from millstream.runtime.task.measures import MarkedHandler
-from millstream.spi.batch import ACTIVE, IDLE, Element, Rows, StreamStatus, Watermark
+from millstream.spi.batch import ACTIVE, IDLE, Columns, Element, Rows, StreamStatus, Watermark
 
 __all__ = ["ChannelId", "ChannelMerger"]
 
@@ -174,7 +174,7 @@ class ChannelMerger:
             len(element)
             for elements in self._pending.values()
             for element in elements
-            if isinstance(element, Rows)
+            if isinstance(element, (Rows, Columns))
         )
 
     @property
@@ -253,7 +253,7 @@ class ChannelMerger:
         handler = self._handlers[channel]
         while elements:
             element = elements[0]
-            if isinstance(element, Rows):
+            if isinstance(element, (Rows, Columns)):
                 if element.marks is not None:
                     done = self._process_marked(channel, elements)
                 else:
@@ -278,10 +278,14 @@ class ChannelMerger:
         It leaves the channel first: what is suspended in the middle is not begun twice.
         """
         batch = elements.popleft()
-        assert isinstance(batch, Rows)
+        assert isinstance(batch, (Rows, Columns))
         count, start = len(batch), 0
         while start < count:
-            granted = count if self._budget is None else self._budget.take(count - start, edge_id)
+            granted = (
+                count
+                if self._budget is None
+                else self._budget.take(count - start, edge_id, batch.smallest_slice)
+            )
             if not granted:
                 elements.appendleft(batch.cut(start, count))
                 return False
@@ -293,7 +297,7 @@ class ChannelMerger:
     def _process_marked(self, channel: ChannelId, elements: deque[Element]) -> bool:
         """Process the batch in front, which has watermarks between its records; as `_process` does."""
         batch = elements.popleft()
-        assert isinstance(batch, Rows)
+        assert isinstance(batch, (Rows, Columns))
         marks = batch.marks
         assert marks is not None
         behind = marks.watermarks[0] <= self._combined
@@ -305,7 +309,7 @@ class ChannelMerger:
         while True:
             stop = count
             if start < count and self._budget is not None:
-                stop = start + self._budget.take(count - start, channel.edge_id)
+                stop = start + self._budget.take(count - start, channel.edge_id, batch.smallest_slice)
             if start == stop < count:
                 elements.appendleft(batch.cut(start, count))
                 return False
@@ -320,7 +324,7 @@ class ChannelMerger:
                     if stop < count:
                         elements.appendleft(batch.cut(stop, count))
                     rest = part.behind(stopped_at, stop - start)
-                    if rest.values or rest.marks:
+                    if len(rest) or rest.marks:
                         elements.appendleft(rest)
                     self._due = between.watermarks[stopped_at]
                     self._watermarks[channel] = self._due

@@ -18,7 +18,7 @@ from millstream.operators.partitioners import KeyGroups
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileWriter
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
 from millstream.runtime.task.checkpoint import SavedState
-from millstream.spi.batch import Element, Rows
+from millstream.spi.batch import Batch, Columns, Element, Rows
 from millstream.state.key_groups import key_group, subtask_of
 
 __all__ = ["Recovered", "add_held_input", "restore_held_input"]
@@ -37,7 +37,7 @@ class Recovered(NamedTuple):
     """Records that an operator in the middle of a chain has to process before anything else."""
 
     node_id: int
-    batch: Rows
+    batch: Batch
 
 
 def add_held_input(
@@ -127,7 +127,7 @@ def _restore_exactly(content: Any, edge_ids: dict[_EdgeName, int], merger: Chann
     return True
 
 
-def _mine(held: dict[int, Any], job_graph: JobGraph, node: StreamNode, index: int) -> list[tuple[int, Rows]]:
+def _mine(held: dict[int, Any], job_graph: JobGraph, node: StreamNode, index: int) -> list[tuple[int, Batch]]:
     """Return the records of all old subtasks that are for one new one, with the edge that they come by now."""
     vertex = next(vertex for vertex in job_graph.vertices if any(each.id == node.id for each in vertex.nodes))
     names = _names(job_graph, vertex)
@@ -135,7 +135,7 @@ def _mine(held: dict[int, Any], job_graph: JobGraph, node: StreamNode, index: in
         names[edge.id]: edge for edge in job_graph.edges if edge.edge.target == node.id and edge.id in names
     }
     chained = {edge.target for edge in vertex.chained}
-    mine: list[tuple[int, Rows]] = []
+    mine: list[tuple[int, Batch]] = []
     for old, (_, pending) in held.items():
         for (name, _), elements in pending.items():
             edge = edges.get(name)
@@ -148,15 +148,16 @@ def _mine(held: dict[int, Any], job_graph: JobGraph, node: StreamNode, index: in
                 )
             for batch in _batches(elements):
                 part = _part(batch, None if edge is None else edge.edge, node, old, index)
-                if part.values:
+                if len(part):
                     mine.append((-1 if edge is None else edge.id, part))
     return mine
 
 
-def _part(batch: Rows, edge: StreamEdge | None, node: StreamNode, old: int, index: int) -> Rows:
+def _part(batch: Batch, edge: StreamEdge | None, node: StreamNode, old: int, index: int) -> Batch:
     """Return what of a batch that waited at an old subtask is for a new one."""
     partitioning = None if edge is None else edge.partitioning
     if isinstance(partitioning, KeyGroups):
+        batch = batch.to_rows()
         most, parallelism, select = node.max_parallelism, node.parallelism, partitioning.key_selector
         places = [
             place
@@ -171,9 +172,9 @@ def _part(batch: Rows, edge: StreamEdge | None, node: StreamNode, old: int, inde
     return batch if old % node.parallelism == index else Rows([])
 
 
-def _batches(elements: list[Element]) -> list[Rows]:
+def _batches(elements: list[Element]) -> list[Batch]:
     """Return the records of a channel, without the watermarks between them."""
-    return [element.unmarked() for element in elements if isinstance(element, Rows)]
+    return [element.unmarked() for element in elements if isinstance(element, (Rows, Columns))]
 
 
 def _any_sender(job_graph: JobGraph, edge_id: int, index: int) -> int:

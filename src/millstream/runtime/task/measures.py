@@ -16,7 +16,7 @@ from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.accumulators import Accumulator
 from millstream.metrics.groups import MetricKind, MetricName, MetricValue
 from millstream.operators.base import BatchHandler, Operator, OperatorReport
-from millstream.spi.batch import Rows
+from millstream.spi.batch import Batch, Columns
 
 __all__ = [
     "CURRENT_INPUT_WATERMARK",
@@ -32,27 +32,31 @@ RECORDS_IN = MetricName(("numRecordsIn",))
 RECORDS_OUT = MetricName(("numRecordsOut",))
 CURRENT_INPUT_WATERMARK = MetricName(("currentInputWatermark",))
 
-MarkedHandler = Callable[[Rows, Callable[[int], bool]], "int | None"]
+MarkedHandler = Callable[[Batch, Callable[[int], bool]], "int | None"]
 """An operator's `process_marked`."""
 
 _LARGE_BYTES = 65_536
 _LARGE_INTERVAL_MS = 1_000
 
 
-def counted(operator: Operator, handler: BatchHandler) -> BatchHandler:
-    """Return `handler` with its records counted as the operator's input."""
+def counted(operator: Operator, handler: BatchHandler, *, takes_columns: bool) -> BatchHandler:
+    """Return `handler` with its records counted as the operator's input; columns are made rows for who needs them."""
 
-    def count(batch: Rows) -> None:
-        operator.records_in += len(batch.values)
+    def count(batch: Batch) -> None:
+        if type(batch) is Columns and not takes_columns:
+            batch = batch.to_rows()
+        operator.records_in += len(batch)
         handler(batch)
 
     return count
 
 
-def counted_marked(operator: Operator) -> MarkedHandler:
-    """Return an operator's `process_marked` with the records that it processed counted as its input."""
+def counted_marked(operator: Operator, *, takes_columns: bool) -> MarkedHandler:
+    """Return an operator's `process_marked`, as `counted` does; counted are the records that it processed."""
 
-    def count(batch: Rows, reach: Callable[[int], bool]) -> int | None:
+    def count(batch: Batch, reach: Callable[[int], bool]) -> int | None:
+        if type(batch) is Columns and not takes_columns:
+            batch = batch.to_rows()
         total, marks = len(batch), batch.marks
         stopped_at = operator.process_marked(batch, reach)
         if stopped_at is not None:

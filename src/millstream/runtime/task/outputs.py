@@ -8,14 +8,15 @@ from typing import Any
 
 from millstream.base.time import MAX_TIMESTAMP
 from millstream.graph.job_graph import JobEdge
-from millstream.operators.base import BatchHandler, Operator, Output
+from millstream.operators.base import BatchHandler, Operator, OperatorSpec, Output
 from millstream.operators.budget import WorkBudget
 from millstream.operators.values import copy_of_batch
 from millstream.operators.weight import estimate_bytes
-from millstream.runtime.protocol.blocks import Block, encode_elements
+from millstream.runtime.protocol.blocks import Block, encode_elements, join_columns
 from millstream.runtime.task.failures import guarded
 from millstream.runtime.task.measures import counted_marked
-from millstream.spi.batch import Element, Marks, Rows, StreamStatus, Watermark
+from millstream.spi.batch import Batch, Columns, Element, Marks, Rows, StreamStatus, Watermark
+from millstream.types.arrow_records import int64_array
 
 __all__ = ["ChainOutput", "ExchangeWriter"]
 
@@ -39,7 +40,7 @@ class ExchangeWriter:
     def __init__(self, edge: JobEdge, sender: int, budget: WorkBudget | None = None) -> None:
         self._budget = budget
         self._gathered_bytes = 0
-        self._unweighed = 0
+        self._unweighed = self._unseen = 0
         self._newest: list[Any] = []
         if budget is not None:
             budget.scales.append(self._weigh)
@@ -51,36 +52,69 @@ class ExchangeWriter:
             target: [] for target in partitioning.targets(sender, edge.senders, edge.receivers)
         }
 
-    def batch(self, batch: Rows) -> None:
+    def batch(self, batch: Batch) -> None:
         """Deal a batch to its targets; each gets all of the watermarks between its records."""
+        if type(batch) is Columns and not self._selector.deals_columns:
+            batch = batch.to_rows()
         if batch.marks is not None:
             self._deal_marked(batch, batch.marks)
-            return
-        newest = batch.values
-        for target, part in self._selector.split(batch):
-            self._gather(target, part)
-        self._note(newest)
-
-    def _deal_marked(self, batch: Rows, marks: Marks) -> None:
-        without = set(self._elements)
-        values, timestamps = batch.values, batch.timestamps
-        if values:
-            for target, part in self._selector.split(Rows(values, list(range(len(values))))):
-                places = part.timestamps
-                assert places is not None
-                part.timestamps = None if timestamps is None else [timestamps[place] for place in places]
-                part.marks = _marks_between(places, marks)
+        elif type(batch) is Rows:
+            newest = batch.values
+            for target, part in self._selector.split(batch):
                 self._gather(target, part)
+            self._note(newest)
+        else:
+            assert type(batch) is Columns
+            self._deal_columns(batch)
+
+    @property
+    def deals_columns(self) -> bool:
+        """Whether columns are sent as such."""
+        return self._selector.deals_columns
+
+    def _deal_columns(self, batch: Columns) -> None:
+        for target, part in self._selector.split_columns(batch):
+            self._elements[target].append(part)
+        self._gathered_bytes += batch.nbytes
+        self._look(len(batch))
+
+    def _deal_marked(self, batch: Batch, marks: Marks) -> None:
+        """Deal records with their places in the batch for timestamps, and find each one's own by that."""
+        without = set(self._elements)
+        if type(batch) is Columns:
+            timestamps = batch.timestamps
+            numbered = Columns(batch.data, int64_array(range(len(batch))), batch.kinds)
+            for target, part in self._selector.split_columns(numbered):
+                places: Any = part.timestamps
+                stamps = None if timestamps is None else timestamps.take(places)
+                marked = Columns(part.data, stamps, part.kinds, _marks_between(places.to_pylist(), marks))
+                self._elements[target].append(marked)
                 without.discard(target)
-            self._note(values)
+            self._gathered_bytes += batch.nbytes
+            self._look(len(batch))
+        else:
+            assert type(batch) is Rows
+            if batch.values:
+                self._deal_marked_rows(batch, marks, without)
         for target in without:
             self._mark(target, marks.watermarks[-1])
+
+    def _deal_marked_rows(self, batch: Rows, marks: Marks, without: set[int]) -> None:
+        values, timestamps = batch.values, batch.timestamps
+        for target, part in self._selector.split(Rows(values, list(range(len(values))))):
+            places = part.timestamps
+            assert places is not None
+            part.timestamps = None if timestamps is None else [timestamps[place] for place in places]
+            part.marks = _marks_between(places, marks)
+            self._gather(target, part)
+            without.discard(target)
+        self._note(values)
 
     def _gather(self, target: int, part: Rows) -> None:
         elements = self._elements[target]
         last = elements[-1] if elements else None
         if (
-            not isinstance(last, Rows)
+            type(last) is not Rows
             or (last.timestamps is None) != (part.timestamps is None)
             or len(last.values) + len(part.values) > _MOST_JOINED
         ):
@@ -100,7 +134,13 @@ class ExchangeWriter:
         """Take note of what was gathered, and let the epoch end if it is much."""
         self._newest = values
         self._unweighed += len(values)
-        if self._unweighed >= _LOOK_RECORDS and self._budget is not None:
+        self._look(len(values))
+
+    def _look(self, count: int) -> None:
+        """Look now and then whether what is gathered is much, and let the epoch end then."""
+        self._unseen += count
+        if self._unseen >= _LOOK_RECORDS and self._budget is not None:
+            self._unseen = 0
             self._budget.reach_safe_point()
 
     def _weigh(self) -> int:
@@ -131,11 +171,12 @@ class ExchangeWriter:
     def flush(self) -> list[Block]:
         """Return the epoch's blocks and start anew; channels that carried nothing have none."""
         blocks = []
-        self._gathered_bytes = self._unweighed = 0
+        self._gathered_bytes = self._unweighed = self._unseen = 0
         self._newest = []
         for target, elements in self._elements.items():
             if elements:
-                payload = elements if target == self._sender else encode_elements(elements)
+                joined = join_columns(elements)
+                payload = joined if target == self._sender else encode_elements(joined)
                 blocks.append(Block(self._edge_id, self._sender, target, payload))
                 self._elements[target] = []
         return blocks
@@ -150,25 +191,31 @@ class ChainOutput(Output):
 
     def __init__(self, budget: WorkBudget | None = None) -> None:
         self._budget = budget
-        self._batch: list[BatchHandler] = []
+        self._batch = _Readers()
         self._aside: list[Callable[[int], None]] = []
-        self._side: dict[str, list[BatchHandler]] = {}
+        self._side: dict[str, _Readers] = {}
         self._watermark: list[Callable[[int], None]] = []
         self._status: list[Callable[[StreamStatus], None]] = []
 
-    def add_operator(self, operator: Operator, name: str, side_output: str | None) -> None:
+    def add_operator(
+        self, operator: Operator, spec: OperatorSpec, name: str, side_output: str | None
+    ) -> None:
         """Have an operator chained behind; `name` is noted on what it raises."""
         handler: BatchHandler = guarded(_taking(operator), name)
+        if side_output is None:
+            self.wants_columns = self.wants_columns or spec.takes_columns
         if self._budget is not None:
             handler = _InSlices(handler, self._budget)
         advance = guarded(operator.process_watermark, name)
-        self._add(handler, advance, side_output)
+        self._add(handler, advance, side_output, takes_columns=spec.takes_columns)
         self._watermark.append(advance)
         self._status.append(guarded(operator.process_status, name))
 
-    def add_exchange(self, writer: ExchangeWriter, side_output: str | None) -> None:
+    def add_exchange(self, writer: ExchangeWriter, spec: OperatorSpec, side_output: str | None) -> None:
         """Have output gathered for other subtasks."""
-        self._add(writer.batch, writer.watermark, side_output)
+        if side_output is None and writer.deals_columns:
+            self.wants_columns = self.wants_columns or spec.takes_columns
+        self._add(writer.batch, writer.watermark, side_output, takes_columns=True)
         self._watermark.append(writer.watermark)
         self._status.append(writer.status)
 
@@ -181,32 +228,42 @@ class ChainOutput(Output):
 
         self._watermark.insert(0, at_end)
 
-    def _add(self, handler: BatchHandler, advance: Callable[[int], None], side_output: str | None) -> None:
-        if side_output is None:
-            self._batch.append(handler)
-        else:
+    def _add(
+        self,
+        handler: BatchHandler,
+        advance: Callable[[int], None],
+        side_output: str | None,
+        *,
+        takes_columns: bool,
+    ) -> None:
+        readers = self._batch
+        if side_output is not None:
             self._aside.append(advance)
-            self._side.setdefault(side_output, []).append(handler)
+            readers = self._side.setdefault(side_output, _Readers())
+        readers.add(handler, takes_columns=takes_columns)
 
-    def emit(self, batch: Rows) -> None:
+    def emit(self, batch: Batch) -> None:
         """Hand on a batch; of watermarks between its records readers of side outputs get those only."""
-        marks = batch.marks
+        count, marks = len(batch), batch.marks
         if marks is None:
-            if batch.values:
-                self.records_out += len(batch.values)
-                _fan_out(self._batch, batch)
+            if count:
+                self.records_out += count
+                self._batch.hand(batch)
             return
-        self.records_out += len(batch.values)
-        _fan_out(self._batch, batch)
+        self.records_out += count
+        self._batch.hand(batch)
         for advance in self._aside:
             for watermark_ms in marks.watermarks:
                 advance(watermark_ms)
 
-    def emit_side(self, tag_id: str, batch: Rows) -> None:
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
         """Hand a batch to a side output."""
-        if batch.values:
-            self.records_out += len(batch.values)
-            _fan_out(self._side.get(tag_id, []), batch)
+        count = len(batch)
+        if count:
+            self.records_out += count
+            readers = self._side.get(tag_id)
+            if readers is not None:
+                readers.hand(batch)
 
     def emit_watermark(self, timestamp_ms: int) -> None:
         """Hand on a watermark to all readers, of side outputs too."""
@@ -217,6 +274,36 @@ class ChainOutput(Output):
         """Hand on a change of status to all readers."""
         for change in self._status:
             change(status)
+
+
+class _Readers:
+    """Those who read an output: each gets a batch of its own, in a form that it takes."""
+
+    __slots__ = ("_handlers", "_takes_columns")
+
+    def __init__(self) -> None:
+        self._handlers: list[BatchHandler] = []
+        self._takes_columns: list[bool] = []
+
+    def add(self, handler: BatchHandler, *, takes_columns: bool) -> None:
+        """Have another one read."""
+        self._handlers.append(handler)
+        self._takes_columns.append(takes_columns)
+
+    def hand(self, batch: Batch) -> None:
+        """Hand a batch to each."""
+        handlers = self._handlers
+        if len(handlers) > 1 or type(batch) is not Rows:
+            self._hand_copies(batch)
+        elif handlers:
+            handlers[0](batch)
+
+    def _hand_copies(self, batch: Batch) -> None:
+        """Hand each a batch that it may change, the first one last; columns are made rows once."""
+        rows = None if all(self._takes_columns) else batch.to_rows()
+        for index in [*range(1, len(self._handlers)), 0] if self._handlers else ():
+            mine = batch if rows is None or self._takes_columns[index] else rows
+            self._handlers[index](copy_of_batch(mine) if index else mine)
 
 
 class _InSlices:
@@ -233,8 +320,8 @@ class _InSlices:
         self._budget = budget
         self._size = 1
 
-    def __call__(self, batch: Rows) -> None:
-        now, count, start = self._budget.now, len(batch.values), 0
+    def __call__(self, batch: Batch) -> None:
+        now, count, start = self._budget.now, len(batch), 0
         if count <= self._size:
             began = now()
             self._handler(batch)
@@ -242,7 +329,7 @@ class _InSlices:
                 self._adapt(count, now() - began)
             return
         while start < count:
-            stop, began = min(start + self._size, count), now()
+            stop, began = min(start + max(self._size, batch.smallest_slice), count), now()
             self._handler(batch.cut(start, stop))
             self._adapt(stop - start, now() - began)
             start = stop
@@ -251,7 +338,7 @@ class _InSlices:
 
     def _adapt(self, done: int, took_s: float) -> None:
         if took_s < _SLICE_S / 2:
-            if done == self._size:
+            if done >= self._size:
                 self._size = min(4 * done, _LARGEST_SLICE)
         elif took_s > 2 * _SLICE_S:
             self._size = max(1, int(done * _SLICE_S / took_s))
@@ -272,22 +359,13 @@ def _marks_between(places: list[int], marks: Marks) -> Marks:
 
 def _taking(operator: Operator) -> BatchHandler:
     """Return what hands an operator batches, with or without watermarks between their records, and counts them."""
-    process, process_marked = operator.process, counted_marked(operator)
+    process, process_marked = operator.process, counted_marked(operator, takes_columns=True)
 
-    def take(batch: Rows) -> None:
+    def take(batch: Batch) -> None:
         if batch.marks is None:
-            operator.records_in += len(batch.values)
+            operator.records_in += len(batch)
             process(batch)
         else:
             process_marked(batch, operator.reach_watermark)
 
     return take
-
-
-def _fan_out(handlers: list[BatchHandler], batch: Rows) -> None:
-    """Call each handler with a batch of its own: the receiver may change it."""
-    if len(handlers) > 1:
-        for handler in handlers[1:]:
-            handler(copy_of_batch(batch))
-    if handlers:
-        handlers[0](batch)

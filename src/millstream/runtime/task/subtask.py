@@ -100,8 +100,8 @@ class Subtask:
             outputs[node.id] = ChainOutput(None if self._deployment.batch else self.budget)
             self.operators.append((node, operators[node.id]))
         for edge in self.vertex.chained:
-            name = next(node.name for node in self.vertex.nodes if node.id == edge.target)
-            outputs[edge.source].add_operator(operators[edge.target], name, edge.side_output)
+            name, spec = next((node.name, node.spec) for node in self.vertex.nodes if node.id == edge.target)
+            outputs[edge.source].add_operator(operators[edge.target], spec, name, edge.side_output)
             if edge.side_output is not None:
                 sides[edge.source].add(edge.side_output)
         for exchange in job_graph.edges:
@@ -110,7 +110,8 @@ class Subtask:
                 self._exchanges.append(writer)
                 self._senders_of_exchanges.append(exchange.edge.source)
                 self._routes.append(Route.of(exchange, job_graph))
-                outputs[exchange.edge.source].add_exchange(writer, exchange.edge.side_output)
+                target = job_graph.vertex(exchange.target_vertex).head.spec
+                outputs[exchange.edge.source].add_exchange(writer, target, exchange.edge.side_output)
                 if exchange.edge.side_output is not None:
                     sides[exchange.edge.source].add(exchange.edge.side_output)
         for node, operator in self.operators:
@@ -159,7 +160,11 @@ class Subtask:
         if self.vertex.is_source:
             return None
         node, head = self.operators[0]
-        handlers = [guarded(counted(head, handler), node.name) for handler in head.batch_handlers()]
+        columnar = node.spec.takes_columns
+        handlers = [
+            guarded(counted(head, handler, takes_columns=columnar), node.name)
+            for handler in head.batch_handlers()
+        ]
         channels = {
             ChannelId(exchange.id, sender): exchange.edge.input_index
             for exchange in job_graph.edges
@@ -179,7 +184,7 @@ class Subtask:
             self.budget,
             self._broadcast_channels(job_graph),
             None if self._deployment.batch else guarded(head.advance_watermark, node.name),
-            guarded(counted_marked(head), node.name),
+            guarded(counted_marked(head, takes_columns=columnar), node.name),
         )
 
     def _broadcast_channels(self, job_graph: JobGraph) -> list[ChannelId]:
@@ -327,7 +332,8 @@ class Subtask:
         while self._recovered:
             node_id, batch = self._recovered.pop(0)
             node, operator = operators[node_id]
-            guarded(counted(operator, operator.process), node.name)(batch)
+            take = counted(operator, operator.process, takes_columns=node.spec.takes_columns)
+            guarded(take, node.name)(batch)
         while self._notices:
             self.notify(self._notices.pop(0))
         for node, operator in self._timed:
