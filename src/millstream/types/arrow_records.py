@@ -200,6 +200,8 @@ def _maps(dicts: list[Any], kind: Any) -> Any:
     import pyarrow as pa  # optional: whoever makes columns has asked for it
 
     keys = _array([key for each in dicts if each for key in each], None if kind is None else kind.key_type)
+    if pa.types.is_null(keys.type):  # none of them has one: maps without a type of keys there are not
+        keys = keys.cast(pa.string())
     items = _array(
         [item for each in dicts if each for item in each.values()], None if kind is None else kind.item_type
     )
