@@ -23,6 +23,26 @@ def test_import_loads_neither_pyspark_nor_pyarrow(module):
     assert out.stdout.strip() == "[]", out.stderr
 
 
+ROWS_ONLY = """
+import sys
+from millstream.common import Configuration, WatermarkStrategy
+from millstream.datastream import StreamExecutionEnvironment
+configuration = Configuration().set_string("execution.target", "local")
+env = StreamExecutionEnvironment.get_execution_environment(configuration)
+env.set_parallelism(2)
+strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("n")
+stream = env.from_collection([{"n": 1}, {"n": 2}]).assign_timestamps_and_watermarks(strategy).rebalance()
+with stream.key_by(lambda each: each["n"]).reduce(lambda a, b: a).execute_and_collect() as results:
+    assert len(list(results)) == 2
+print([name for name in ("pyarrow", "numpy", "pandas") if name in sys.modules])
+"""
+
+
+def test_a_job_without_columns_loads_nothing_that_has_columns():
+    out = subprocess.run([sys.executable, "-c", ROWS_ONLY], capture_output=True, text=True)
+    assert out.stdout.strip() == "[]", out.stderr
+
+
 def test_modules_were_found():
     assert "millstream.datastream.data_stream" in MODULES
 

@@ -10,10 +10,13 @@ from recovery_support import SAME, Tap, difference, resume, run, run_to_savepoin
 from millstream.base.time import Time
 from millstream.common import Types, WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner
+from millstream.connectors.index_splits import IndexReader
 from millstream.datastream import AsyncDataStream, AsyncFunction, KeyedProcessFunction, ProcessWindowFunction
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ValueStateDescriptor
 from millstream.datastream.window import EventTimeTrigger, TimeEvictor, TumblingEventTimeWindows
+from millstream.spi.batch import Columns, Rows
+from millstream.types.row import Row
 
 RECORDS = 120
 HELD = {"millstream_epoch_hold__after": 4}
@@ -77,6 +80,54 @@ def stamped(env):
     )
 
 
+class ColumnNumbers(NumberSequenceSource):
+    """The numbers as rows with a key, in columns."""
+
+    def build_reader(self, subtask_index, parallelism):
+        return _ColumnReader()
+
+
+class _ColumnReader(IndexReader):
+    def read(self, split_range, emit):
+        def emit_columns(batch):
+            return emit(Columns.from_rows(Rows([Row(n=value, key=value % 7) for value in batch.values])))
+
+        return super().read(split_range, emit_columns)
+
+
+class Key:
+    fields = ("key",)
+
+    def __call__(self, row):
+        return row["key"]
+
+
+class CountRows(Count):
+    def process_element(self, value, context):
+        yield from super().process_element(value.n, context)
+
+
+def column_numbers(env):
+    source = ColumnNumbers(0, RECORDS - 1)
+    return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+
+
+def columns_keyed(env):
+    return column_numbers(env).rebalance().key_by(Key()).process(CountRows()).uid("count").map(Tap())
+
+
+def columns_dealt(env):
+    return (
+        column_numbers(env)
+        .rebalance()
+        .assign_timestamps_and_watermarks(WatermarkStrategy.no_watermarks())
+        .rescale()
+        .map(lambda row: row.n * 10)
+        .map(Tap())
+        .map(lambda value: value + 1)
+    )
+
+
 class FireLater(KeyedProcessFunction):
     """Sets timers of which a watermark fires many, of one time and of several."""
 
@@ -135,6 +186,10 @@ def sums():
 GIVES = {
     keyed: Counter((key, count) for key in range(7) for count in range(1, len(range(key, RECORDS, 7)) + 1)),
     dealt: Counter(value * 10 + 1 for value in range(RECORDS)),
+    columns_keyed: Counter(
+        (key, count) for key in range(7) for count in range(1, len(range(key, RECORDS, 7)) + 1)
+    ),
+    columns_dealt: Counter(value * 10 + 1 for value in range(RECORDS)),
     chained: Counter(one for value in range(RECORDS) for one in (value, -value)),
     called: Counter(one for value in range(RECORDS) for one in (value, value)),
     timers: fired(),

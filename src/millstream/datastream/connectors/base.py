@@ -8,7 +8,7 @@ from typing import Any
 
 from millstream.connectors.two_phase import SinkContext, TwoPhaseCommitSink
 from millstream.connectors.write_ahead import CheckpointCommitter, WriteAheadSink
-from millstream.spi.batch import Rows
+from millstream.spi.batch import Columns, Rows
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.spi.source import (
     Boundedness,
@@ -25,6 +25,7 @@ from millstream.spi.source import (
 __all__ = [
     "Boundedness",
     "CheckpointCommitter",
+    "Columns",
     "Committer",
     "DeliveryGuarantee",
     "EmitBatch",

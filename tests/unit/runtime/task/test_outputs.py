@@ -1,0 +1,202 @@
+"""Where output goes: to operators that take columns and to others, and into exchanges."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.graph.job_graph import JobEdge
+from millstream.graph.stream_graph import StreamEdge
+from millstream.operators.base import EpochTime, Operator, OperatorContext, OperatorSpec
+from millstream.operators.budget import EpochLimits, WorkBudget
+from millstream.operators.partitioners import Forward, KeyGroups, Rebalance
+from millstream.runtime.protocol.blocks import decode_elements, encode_elements
+from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
+from millstream.spi.batch import Columns, Marks, Rows, Watermark
+from millstream.types.row import Row
+
+
+class Taking(OperatorSpec):
+    """An operator that writes down what it is given."""
+
+    def __init__(self, *, takes_columns):
+        self.takes_columns = takes_columns
+
+    def build(self):
+        return _Taker()
+
+
+class _Taker(Operator):
+    def __init__(self):
+        self.taken = []
+
+    def process(self, batch):
+        self.taken.append(batch)
+
+
+def reader(output, *, takes_columns, side=None):
+    spec = Taking(takes_columns=takes_columns)
+    operator = spec.build()
+    operator.setup(OperatorContext("job", "op", "id", 0, 1, 128, 0, EpochTime()), ChainOutput())
+    output.add_operator(operator, spec, "op", side)
+    return operator
+
+
+def columns(*numbers, marks=None):
+    return Columns.from_rows(Rows([Row(n=n, list=[n]) for n in numbers], list(numbers), marks))
+
+
+def test_each_reader_gets_the_form_that_it_takes_and_rows_of_its_own():
+    output = ChainOutput()
+    readers = [reader(output, takes_columns=takes) for takes in (False, True, False, True)]
+    side = reader(output, takes_columns=False, side="tag")
+    batch = columns(1, 2)
+    output.emit(batch)
+    output.emit_side("tag", batch)
+    first, one, second, other = [each.taken[0] for each in readers]
+    assert one is batch and other is batch
+    assert first == second == side.taken[0] == batch.to_rows()
+    first.values[0].list.append("changed")
+    assert second == batch.to_rows()
+    assert output.records_out == 4
+    assert [each.records_in for each in readers] == [2, 2, 2, 2]
+
+
+def test_rows_are_rows_to_those_who_take_columns():
+    output = ChainOutput()
+    taker = reader(output, takes_columns=True)
+    output.emit(Rows([1, 2]))
+    assert taker.taken == [Rows([1, 2])]
+
+
+def test_watermarks_between_columns_stand_where_they_stood():
+    output = ChainOutput()
+    rows, cols = reader(output, takes_columns=False), reader(output, takes_columns=True)
+    output.emit(columns(1, 2, 3, marks=Marks([1, 3], [0, 2])))
+    assert rows.taken == [columns(1).to_rows(), columns(2, 3).to_rows()]
+    assert [batch.to_rows() for batch in cols.taken] == rows.taken
+    assert rows.watermark_ms == cols.watermark_ms == 2
+
+
+def test_columns_are_wanted_where_a_reader_takes_them():
+    output = ChainOutput()
+    assert not output.wants_columns
+    reader(output, takes_columns=False)
+    reader(output, takes_columns=True, side="tag")
+    assert not output.wants_columns
+    reader(output, takes_columns=True)
+    assert output.wants_columns
+    for partitioning, wants in ((Rebalance(), True), (KeyGroups(lambda row: row.n), False)):
+        output = ChainOutput()
+        output.add_exchange(exchange(partitioning), Taking(takes_columns=True), None)
+        assert output.wants_columns is wants
+
+
+def test_few_columns_are_not_handed_on_one_by_one():
+    output = ChainOutput(WorkBudget())
+    taker = reader(output, takes_columns=True)
+    output.emit(columns(*range(10_000)))
+    assert len(taker.taken[0]) == Columns.smallest_slice
+    assert [n for batch in taker.taken for n in batch.data.column("n").to_pylist()] == list(range(10_000))
+
+
+def test_an_epoch_of_few_records_has_few_of_columns_too():
+    budget = WorkBudget()
+    budget.begin(EpochLimits(records=3))
+    assert budget.take(10, None, Columns.smallest_slice) == 3
+    assert budget.take(7, None, Columns.smallest_slice) == 0
+    budget.begin(EpochLimits())
+    assert budget.take(10_000, None, 4_096) == 4_096
+    assert budget.take(5_904, None, 4_096) >= 4_096
+
+
+def exchange(partitioning, receivers=3, budget=None):
+    edge = StreamEdge(1, 2, partitioning, None, 0)
+    return ExchangeWriter(JobEdge(0, 1, 2, edge, 2, receivers, 128), 1, budget)
+
+
+def sent(writer):
+    """Return the elements that each target gets, as rows, those of other slots through bytes."""
+    got = {}
+    for block in writer.flush():
+        assert isinstance(block.payload, list) == (block.target == 1)
+        got[block.target] = [
+            each if isinstance(each, Watermark) else each.to_rows() for each in block.elements()
+        ]
+    return got
+
+
+class By:
+    fields = ("n",)
+
+    def __call__(self, row):
+        return row["n"]
+
+
+MARKED = st.builds(
+    lambda numbers, places: (numbers, sorted(place % (len(numbers) + 1) for place in places)),
+    st.lists(st.integers(0, 99), max_size=20),
+    st.lists(st.integers(0, 30), max_size=4),
+)
+
+
+@given(st.lists(MARKED, max_size=4), st.sampled_from([KeyGroups(By()), Forward()]))
+def test_columns_are_sent_with_their_watermarks_as_rows_are(batches, partitioning):
+    writers = [exchange(partitioning), exchange(partitioning)]
+    time_ms = 0
+    for numbers, places in batches:
+        marks = Marks(places, list(range(time_ms, time_ms + len(places)))) if places else None
+        time_ms += len(places)
+        rows = Rows([Row(n=n) for n in numbers], list(range(len(numbers))), marks)
+        if numbers:
+            writers[1].batch(Columns.from_rows(rows))
+        else:
+            writers[1].batch(Rows([], [], marks)) if marks else None
+        if numbers or marks:
+            writers[0].batch(rows)
+        for writer in writers:
+            writer.watermark(time_ms)
+    assert story(sent(writers[0])) == story(sent(writers[1]))
+
+
+def story(targets):
+    """Return the records and watermarks of each target in order, however they are cut."""
+    told = {}
+    for target, elements in targets.items():
+        events = told.setdefault(target, [])
+        for element in elements:
+            for piece in [element] if isinstance(element, Watermark) else element.pieces():
+                if isinstance(piece, Watermark):
+                    if events and isinstance(events[-1], Watermark):
+                        events.pop()  # of those in one place only the last counts
+                    events.append(piece)
+                else:
+                    events.extend(zip(map(str, piece.values), piece.timestamps, strict=True))
+    return told
+
+
+def test_columns_that_come_one_by_one_are_sent_together_and_weighed():
+    budget = WorkBudget()
+    writer = exchange(Forward(), budget=budget)
+    for n in range(100):
+        writer.batch(columns(n))
+    assert sum(weigh() for weigh in budget.scales) >= 100 * 16
+    (block,) = writer.flush()
+    (whole,) = block.elements()
+    assert whole == columns(*range(100))
+    assert sum(weigh() for weigh in budget.scales) == 0
+
+
+def test_a_block_holds_both_forms():
+    elements = [columns(1), Watermark(3), Rows([2], [5]), columns(4), Columns(columns(5).data), columns(6)]
+    assert decode_elements(encode_elements(elements)) == elements
+
+
+@pytest.mark.parametrize("other", [Columns(columns(2).data), Columns.from_rows(Rows([Row(m=1)], [2]))])
+def test_columns_of_another_kind_stay_apart(other):
+    writer = exchange(Forward())
+    for batch in (columns(1), other, columns(3)):
+        writer.batch(batch)
+    (block,) = writer.flush()
+    assert block.elements() == [columns(1), other, columns(3)]
