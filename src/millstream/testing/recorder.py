@@ -6,7 +6,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from millstream.operators.base import Output
-from millstream.spi.batch import Rows, StreamStatus, Watermark
+from millstream.spi.batch import Batch, Rows, StreamStatus, Watermark
 
 __all__ = ["Emitted", "Record", "Recorder", "SideRecord"]
 
@@ -50,19 +50,20 @@ class Recorder(Output):
     def __init__(self) -> None:
         self.elements: list[Emitted] = []
 
-    def emit(self, batch: Rows) -> None:
+    def emit(self, batch: Batch) -> None:
         """Keep a batch of the main output, and the watermarks between its records."""
         self.records_out += len(batch)
-        for piece in batch.pieces():
+        for piece in batch.to_rows().pieces():
             if isinstance(piece, Watermark):
                 self.elements.append(piece)
             else:
                 self.elements += map(Record, piece.values, _stamps(piece))
 
-    def emit_side(self, tag_id: str, batch: Rows) -> None:
+    def emit_side(self, tag_id: str, batch: Batch) -> None:
         """Keep a batch of a side output."""
         self.records_out += len(batch)
-        self.elements += map(SideRecord, repeat(tag_id), batch.values, _stamps(batch))
+        rows = batch.to_rows()
+        self.elements += map(SideRecord, repeat(tag_id), rows.values, _stamps(rows))
 
     def emit_watermark(self, timestamp_ms: int) -> None:
         """Keep a watermark."""

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from millstream.base.errors import shorten
-from millstream.spi.batch import Rows
+from millstream.spi.batch import Batch, Columns, Rows
 from millstream.spi.source import (
     PlanRequest,
     RangeEnd,
@@ -258,11 +258,12 @@ class SourceRun:
     ) -> tuple[RangeEnd, list[tuple[Any, Any]]]:
         records: list[tuple[Any, Any]] = []
 
-        def emit(batch: Rows) -> bool:
+        def emit(batch: Batch) -> bool:
             self._check_batch(batch)
-            stamps = [None] * len(batch) if batch.timestamps is None else batch.timestamps
-            records.extend(zip(map(self._key, batch.values), stamps, strict=True))
-            values.extend(batch.values)
+            rows = batch.to_rows()
+            stamps = [None] * len(rows) if rows.timestamps is None else rows.timestamps
+            records.extend(zip(map(self._key, rows.values), stamps, strict=True))
+            values.extend(rows.values)
             return self._reading is not Reading.STOPPED
 
         end = reader.read(split_range, emit)
@@ -279,7 +280,7 @@ class SourceRun:
         return end, records
 
     def _check_batch(self, batch: Any) -> None:
-        if not isinstance(batch, Rows) or len(batch) > _MOST_IN_BATCH or batch.marks is not None:
+        if not isinstance(batch, (Rows, Columns)) or len(batch) > _MOST_IN_BATCH or batch.marks is not None:
             raise self.violate(SourceRule.BATCHES, f"{shorten(batch)}")
         if batch.timestamps is not None and len(batch.timestamps) != len(batch):
             raise self.violate(
