@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from millstream.formats.block import BlockLayout, ColumnBlock
-from millstream.formats.line_file import LineFile
+from millstream.formats.line_file import LineFile, count_lines
 from millstream.spi.formats import Block, BlockDecoder, FileRecords
 
 __all__ = ["BlockRecords"]
@@ -101,11 +101,12 @@ class BlockRecords(FileRecords):
             piece = data[: self._block_bytes]
             ends = ends and len(piece) == len(data)
             size = len(piece) if ends else decoder.whole_records(piece)
-            block = decoder.decode(piece[:size]) if size >= _SMALLEST_BLOCK_BYTES else None
+            whole = piece[:size]
+            block = decoder.decode(whole) if size >= _SMALLEST_BLOCK_BYTES else None
             if block is not None:
                 self._block_bytes = min(self._block_bytes * 2, self._most_bytes)
                 self._block = block
-                self._block_size = (size, piece.count(b"\n", 0, size))
+                self._block_size = (size, count_lines(whole))
                 return True
             if self._block_bytes // 4 < _SMALLEST_BLOCK_BYTES:
                 self._one_by_one_until = start + len(piece)
