@@ -14,9 +14,9 @@ from millstream.formats.block import BlockLayout, ColumnBlock
 from millstream.formats.line_file import LineFile, count_lines
 from millstream.spi.formats import Block, BlockDecoder, FileRecords
 
-__all__ = ["BlockRecords"]
+__all__ = ["SMALLEST_BLOCK_BYTES", "BlockRecords"]
 
-_SMALLEST_BLOCK_BYTES = 8 << 10
+SMALLEST_BLOCK_BYTES = 8 << 10
 """So few bytes are read sooner record by record than pyarrow is set up for them."""
 
 
@@ -102,13 +102,13 @@ class BlockRecords(FileRecords):
             ends = ends and len(piece) == len(data)
             size = len(piece) if ends else decoder.whole_records(piece)
             whole = piece[:size]
-            block = decoder.decode(whole) if size >= _SMALLEST_BLOCK_BYTES else None
+            block = decoder.decode(whole) if size >= SMALLEST_BLOCK_BYTES else None
             if block is not None:
                 self._block_bytes = min(self._block_bytes * 2, self._most_bytes)
                 self._block = block
                 self._block_size = (size, count_lines(whole))
                 return True
-            if self._block_bytes // 4 < _SMALLEST_BLOCK_BYTES:
+            if self._block_bytes // 4 < SMALLEST_BLOCK_BYTES:
                 self._one_by_one_until = start + len(piece)
                 self._one_by_one_lines = piece.count(b"\n") + 1
                 return False

@@ -67,6 +67,13 @@ class DeserializationSchema(ABC):
         """Return the value of each message; called with whole batches."""
         return list(map(self.deserialize, messages))
 
+    def columns_of(self, messages: Sequence[bytes]) -> Any | None:
+        """Return messages as a `pyarrow.RecordBatch` whose records are what `deserialize_all` would return.
+
+        None if these messages, or all of this schema, have to be deserialized as values; so it is by default.
+        """
+        return None
+
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     """Text as bytes of a charset.

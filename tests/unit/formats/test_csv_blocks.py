@@ -174,10 +174,10 @@ def outcome(fmt, data, pieces, *, fresh, columns=0):
 
 def compare(monkeypatch, fmt, data, block_bytes, pieces):
     with monkeypatch.context() as patch:
-        patch.setattr(block_records, "_SMALLEST_BLOCK_BYTES", 1 << 60)
+        patch.setattr(block_records, "SMALLEST_BLOCK_BYTES", 1 << 60)
         expected = outcome(fmt, data, [1], fresh=False)
     with monkeypatch.context() as patch:
-        patch.setattr(block_records, "_SMALLEST_BLOCK_BYTES", 1)
+        patch.setattr(block_records, "SMALLEST_BLOCK_BYTES", 1)
         patch.setattr(csv_reader, "_BLOCK_BYTES", block_bytes)
         assert outcome(fmt, data, [1], fresh=False) == expected
         assert outcome(fmt, data, [1], fresh=True) == expected

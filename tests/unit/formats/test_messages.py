@@ -8,7 +8,7 @@ import json
 import pickle
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from millstream.base.errors import (
@@ -26,6 +26,8 @@ from millstream.common import (
     Row,
     Types,
 )
+from millstream.formats.json import messages as json_messages
+from millstream.types.arrow_values import records_of
 
 NESTED = Types.ROW_NAMED(
     ["id", "ok", "price", "when", "day", "tags", "by", "inner", "raw", "exact"],
@@ -223,3 +225,78 @@ def test_comments_are_left_out_if_allowed():
 def test_value_that_does_not_fit_is_not_written():
     with pytest.raises(TypeMismatchError):
         csv_writer(KIND).serialize(Row("x", "y"))
+
+
+PLAIN = Types.ROW_NAMED(
+    ["id", "name", "price", "ok", "day", "tags", "inner"],
+    [
+        Types.LONG(),
+        Types.STRING(),
+        Types.DOUBLE(),
+        Types.BOOLEAN(),
+        Types.SQL_DATE(),
+        Types.LIST(Types.STRING()),
+        Types.ROW_NAMED(["x", "y"], [Types.INT(), Types.FLOAT()]),
+    ],
+)
+ORDINARY = {
+    "id": 1,
+    "name": "é",
+    "price": 0.1,
+    "ok": True,
+    "day": "2024-01-31",
+    "tags": ["a", None],
+    "inner": {"x": 1, "y": 2.5},
+}
+ODD_VALUES = [None, 1, 1.5, "7", "x", True, [], {}, ["z"], {"x": 3}, {"y": "1"}, "2024-02-30", 1 << 40, 1e300]
+ODD_MESSAGES = [
+    b"{",
+    b"[1]",
+    b"\xff",
+    b'{"id":\n2}',
+    b'{"id":1}{"id":2}',
+    b'\xef\xbb\xbf{"id":5}',
+    b'{"id":Inf}',
+]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    changes=st.lists(
+        st.dictionaries(
+            st.sampled_from(sorted(ORDINARY)),
+            st.sampled_from(ODD_VALUES),
+            max_size=2,
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    odd=st.none() | st.none() | st.sampled_from(ODD_MESSAGES),
+    ignore=st.booleans(),
+)
+def test_many_messages_are_read_as_each_alone(monkeypatch, changes, odd, ignore):
+    monkeypatch.setattr(json_messages, "SMALLEST_BLOCK_BYTES", 1)
+    messages = [json.dumps(ORDINARY | change, ensure_ascii=False).encode() for change in changes]
+    messages = [*messages, odd] if odd else messages
+    calls = {"ignore_parse_errors": ()} if ignore else {}
+    schema = reader(PLAIN, **calls)
+
+    def outcome(read):
+        try:
+            return repr(read())
+        except MalformedRecordError as error:
+            return str(error)
+
+    alone = outcome(lambda: [schema.deserialize(message) for message in messages])
+    assert outcome(lambda: schema.deserialize_all(messages)) == alone
+    columns = pickle.loads(pickle.dumps(schema)).columns_of(messages)
+    assert columns is None or repr(records_of(columns)) == alone
+
+
+def test_ordinary_messages_are_decoded_all_at_once():
+    messages = [json.dumps(ORDINARY | {"id": n}).encode() for n in range(200)]
+    columns = reader(PLAIN).columns_of(messages)
+    assert [row.id for row in records_of(columns)] == list(range(200))
+    assert reader(PLAIN).columns_of(messages[:3]) is None  # so few are sooner read one by one
+    assert reader(PLAIN, fail_on_missing_field=()).columns_of(messages) is None
+    assert reader(NESTED).columns_of(messages) is None

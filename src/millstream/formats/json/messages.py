@@ -6,10 +6,19 @@ Dates, times and timestamps are ISO 8601 (`2024-01-31`, `10:00:00Z`, `2024-01-31
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from importlib.util import find_spec
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, MalformedRecordError, shorten
+from millstream.formats.block import BlockLayout
+from millstream.formats.block_records import SMALLEST_BLOCK_BYTES
+from millstream.formats.json.columns import JsonBlocks
+from millstream.spi.formats import Block
 from millstream.spi.serialization import DeserializationSchema, SerializationSchema
+from millstream.types.composite import ExternalTypeInfo, PrimitiveArrayTypeInfo, _SequenceTypeInfo
+from millstream.types.datatypes import DataType, DataTypes, RowField, RowType
 from millstream.types.row_text import reader, writer
 from millstream.types.typeinfo import RowTypeInfo, TypeInformation, Types
 
@@ -31,6 +40,14 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         self._fail_on_missing_field = fail_on_missing_field
         self._ignore = ignore_parse_errors
         self._read = reader(type_info, fail_on_missing=fail_on_missing_field)
+
+    @cached_property
+    def _blocks(self) -> JsonBlocks | None:
+        """What decodes many messages at once; it does not tell a missing field from None."""
+        row_type = None if self._fail_on_missing_field else _sql_type(self._type_info)
+        if not isinstance(row_type, RowType) or not row_type.fields or not find_spec("pyarrow"):
+            return None
+        return JsonBlocks(BlockLayout(row_type))
 
     @staticmethod
     def builder() -> JsonRowDeserializationSchema.Builder:
@@ -56,6 +73,27 @@ class JsonRowDeserializationSchema(DeserializationSchema):
                 f"message {shorten(message)} does not fit {self._type_info.describe()}: {error}",
                 hint="Call ignore_parse_errors() to drop such messages.",
             ) from error
+
+    def deserialize_all(self, messages: Sequence[bytes]) -> list[Any]:
+        """Return the row of each message; many are decoded at once, where that is certain to give the same.
+
+        Raises:
+            MalformedRecordError: If one of them does not parse or fit, and that is not to be ignored.
+        """
+        block = self._decode(messages)
+        return super().deserialize_all(messages) if block is None else block.rows(0, len(block))
+
+    def columns_of(self, messages: Sequence[bytes]) -> Any | None:
+        """Return the rows of messages as a `pyarrow.RecordBatch`; None if they have to be read one by one."""
+        block = self._decode(messages)
+        return None if block is None else block.batch(0, len(block))
+
+    def _decode(self, messages: Sequence[bytes]) -> Block | None:
+        if sum(map(len, messages)) < SMALLEST_BLOCK_BYTES or self._blocks is None:
+            return None
+        joined = self._blocks.join(messages)
+        block = None if joined is None else self._blocks.decode(joined)
+        return block if block is not None and len(block) == len(messages) else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _deserializer, (self._type_info, self._fail_on_missing_field, self._ignore)
@@ -169,6 +207,33 @@ def _deserializer(kind: RowTypeInfo, fail_on_missing: bool, ignore: bool) -> Jso
     )
 
 
+def _sql_type(kind: TypeInformation) -> DataType | None:
+    """Return the SQL type whose values are read from JSON as those of a type are; None if there is none."""
+    if isinstance(kind, ExternalTypeInfo):
+        return _sql_type(kind._type_info)
+    if isinstance(kind, RowTypeInfo):
+        parts = [_sql_type(part) for part in kind.get_field_types()]
+        fields = zip(kind.get_field_names(), parts, strict=True)
+        return None if None in parts else RowType([RowField(name, part) for name, part in fields if part])
+    if isinstance(kind, _SequenceTypeInfo):
+        element = None if isinstance(kind, PrimitiveArrayTypeInfo) else _sql_type(kind._element_type)
+        return None if element is None else DataTypes.ARRAY(element)
+    make = _SQL_TYPES.get(kind.describe())
+    return None if make is None else make()
+
+
+_SQL_TYPES: dict[str, Callable[[], DataType]] = {
+    "STRING": DataTypes.STRING,
+    "BOOLEAN": DataTypes.BOOLEAN,
+    "BYTE": DataTypes.TINYINT,
+    "SHORT": DataTypes.SMALLINT,
+    "INT": DataTypes.INT,
+    "LONG": DataTypes.BIGINT,
+    "FLOAT": DataTypes.FLOAT,
+    "DOUBLE": DataTypes.DOUBLE,
+    "SQL_DATE": DataTypes.DATE,
+    "LOCAL_DATE": DataTypes.DATE,
+}
 _FORMATS = {"date": Types.SQL_DATE, "time": Types.SQL_TIME, "date-time": Types.SQL_TIMESTAMP}
 
 
