@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from millstream.base.errors import SourceError
 from millstream.files.remote import arrow_fs, open_remote, without_parameters
 
-__all__ = ["FoundFile", "list_files", "local_path", "open_file"]
+__all__ = ["FoundFile", "is_compressed", "list_files", "local_path", "open_file"]
 
 _BUFFER_BYTES = 1 << 20
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/")
@@ -74,8 +74,17 @@ def open_file(path: str, *, decompress: bool) -> BinaryIO:
         file = _open_remote(path) if local is None else open(local, "rb", buffering=_BUFFER_BYTES)  # noqa: SIM115
     except OSError as error:
         raise _missing(path, error) from error
-    wrap = _DECOMPRESSORS.get(os.path.splitext(path)[1].lower()) if decompress else None
+    wrap = _DECOMPRESSORS.get(_suffix(path)) if decompress else None
     return file if wrap is None else cast(BinaryIO, io.BufferedReader(wrap(file), _BUFFER_BYTES))
+
+
+def is_compressed(path: str) -> bool:
+    """Return whether `open_file` decompresses a file."""
+    return _suffix(path) in _DECOMPRESSORS
+
+
+def _suffix(path: str) -> str:
+    return os.path.splitext(path)[1].lower()
 
 
 def _list_directory(directory: str) -> list[FoundFile]:

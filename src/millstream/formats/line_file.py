@@ -8,9 +8,58 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, BinaryIO
 
-__all__ = ["LineFile", "count_lines"]
+__all__ = ["FilePrefix", "LineFile", "count_lines", "line_start"]
 
 _BOM = b"\xef\xbb\xbf"
+
+
+def line_start(file: BinaryIO, byte: int) -> int:
+    """Return where the first line begins at a byte or behind it; the file's end if none does."""
+    if byte == 0:
+        return 0
+    file.seek(byte - 1)
+    file.readline()
+    return file.tell()
+
+
+class FilePrefix(io.RawIOBase):
+    """The beginning of a file, up to a byte.
+
+    Args:
+        file: The file, which belongs to it.
+        end: The byte.
+    """
+
+    def __init__(self, file: BinaryIO, end: int) -> None:
+        self._file = file
+        self._end = end
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, target: Any) -> int:
+        """Read at most what is left before the end."""
+        data = self._file.read(max(0, min(len(target), self._end - self._file.tell())))
+        target[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a byte."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._file.tell()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
 
 
 def count_lines(data: bytes) -> int:

@@ -23,6 +23,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, BinaryIO, Protocol
 
+from millstream.base.errors import NotSupportedError
+
 __all__ = ["Block", "BlockDecoder", "BulkFormat", "FileFormat", "FileRecords", "StreamFileFormat"]
 
 
@@ -118,6 +120,22 @@ class FileFormat(ABC):
             path: For messages.
             position: What `FileRecords.position` gave for the same file.
         """
+
+    @property
+    def is_splittable(self) -> bool:
+        """Whether `open_part` can be called, for files that are not compressed."""
+        return False
+
+    def open_part(self, file: BinaryIO, path: str, position: Any, part: tuple[int, int]) -> FileRecords:
+        """Read the records that begin within a range of a file's bytes; those of all parts are the file's, once each.
+
+        Args:
+            file: As of `open`.
+            path: As of `open`.
+            position: What `FileRecords.position` gave for the same part.
+            part: Its first byte, and the one behind its last.
+        """
+        raise NotSupportedError(f"{type(self).__name__} cannot read a part of a file")
 
 
 class StreamFileFormat(FileFormat):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.base.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError, MalformedRecordError
 from millstream.base.time import Duration, to_milliseconds
 from millstream.connectors.files.enumerator import FileEnumerator, FileSplit
 from millstream.connectors.files.providers import (
@@ -12,7 +12,7 @@ from millstream.connectors.files.providers import (
     FileSplitAssignerProvider,
     check_provider,
 )
-from millstream.files.paths import local_path, open_file
+from millstream.files.paths import FoundFile, is_compressed, local_path, open_file
 from millstream.files.remote import without_parameters
 from millstream.operators.weight import estimate_bytes
 from millstream.spi.batch import Rows
@@ -44,11 +44,16 @@ class FileSource(Source):
     """
 
     def __init__(
-        self, file_format: FileFormat, paths: tuple[str, ...], discovery_interval_ms: int | None = None
+        self,
+        file_format: FileFormat,
+        paths: tuple[str, ...],
+        discovery_interval_ms: int | None = None,
+        split_bytes: int | None = None,
     ) -> None:
         self._format = file_format
         self._paths = paths
         self._interval_ms = discovery_interval_ms
+        self._split_bytes = split_bytes
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFileFormat, *paths: str) -> FileSourceBuilder:
@@ -78,7 +83,18 @@ class FileSource(Source):
         Raises:
             SourceError: If there is nothing at a path.
         """
-        return FileEnumerator(self._paths, parallelism, interval_ms=self._interval_ms, restored=restored)
+        return FileEnumerator(
+            self._paths,
+            parallelism,
+            interval_ms=self._interval_ms,
+            restored=restored,
+            split_bytes=self._bytes_of_parts,
+        )
+
+    def _bytes_of_parts(self, file: FoundFile) -> int | None:
+        """Return how large the parts of a file are; None if it is not cut."""
+        compressed = self._format.decompress and is_compressed(file.path)
+        return None if compressed or not self._format.is_splittable else self._split_bytes
 
     def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
         """Make the reader of one subtask."""
@@ -97,6 +113,22 @@ class FileSourceBuilder:
         self._format = file_format
         self._paths = tuple(map(str, paths))
         self._interval_ms: int | None = None
+        self._split_bytes: int | None = None
+
+    def set_split_size(self, size_bytes: int) -> FileSourceBuilder:
+        """Have files that are larger read in parts of at most so many bytes, by several subtasks (millstream's own).
+
+        Lines of text, JSON lines, CSV without quotes and escapes, and Parquet (by row groups) are cut; other files, and
+        compressed ones, are read whole, as all are by default. The parts of a file are splits of their own: the order
+        of its records is kept within each.
+
+        Raises:
+            ConfigurationError: If the size is not positive.
+        """
+        if size_bytes < 1:
+            raise ConfigurationError(f"split size is {size_bytes} bytes, must be positive")
+        self._split_bytes = size_bytes
+        return self
 
     def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
         """Follow the paths: look for new files each `discovery_interval`, without end.
@@ -135,7 +167,7 @@ class FileSourceBuilder:
 
     def build(self) -> FileSource:
         """Return the source."""
-        return FileSource(self._format, self._paths, self._interval_ms)
+        return FileSource(self._format, self._paths, self._interval_ms, self._split_bytes)
 
 
 class _FileReader(SourceReader):
@@ -145,7 +177,7 @@ class _FileReader(SourceReader):
 
     def __init__(self, file_format: FileFormat) -> None:
         self._format = file_format
-        self._path: str | None = None
+        self._opened: tuple[str, tuple[int, int] | None] | None = None
         self._records: FileRecords | None = None
         self._turn = -1
         self._budget = 0
@@ -158,10 +190,10 @@ class _FileReader(SourceReader):
             self._turn, self._budget = split.turn, split_range.max_records
         if self._budget <= 0:  # an earlier file of this turn took it all
             return RangeEnd(split_range.split_id, split_range.start, False, 0)
-        records = self._open(split.path, split_range.start)
+        records = self._open(split, split_range.start)
         count = 0
         while self._budget > 0 and not records.exhausted:
-            values = records.read(min(self._budget, self._batch_records))
+            values = self._read_some(records, split)
             count += len(values)
             self._budget -= len(values)
             if values:
@@ -173,6 +205,16 @@ class _FileReader(SourceReader):
             self.close()
         return end
 
+    def _read_some(self, records: FileRecords, split: FileSplit) -> list[Any]:
+        try:
+            return records.read(min(self._budget, self._batch_records))
+        except MalformedRecordError as error:
+            if split.part is None or split.part[0] == 0:
+                raise
+            counted = f"Lines are counted from the first that begins at byte {split.part[0]} or behind it."
+            detail = counted if error.detail is None else f"{error.detail} {counted}"
+            raise MalformedRecordError(error.message, detail=detail, hint=error.hint) from error
+
     def _size_batches(self, values: list[Any]) -> None:
         """Have batches of some megabytes at most: records may be of any size."""
         weight = estimate_bytes(values)
@@ -183,19 +225,23 @@ class _FileReader(SourceReader):
         """Close the open file."""
         if self._records is not None:
             self._records.close()
-        self._path = self._records = None
+        self._opened = self._records = None
 
-    def _open(self, path: str, position: Any) -> FileRecords:
-        if self._records is not None and self._path == path and self._records.position == position:
+    def _open(self, split: FileSplit, position: Any) -> FileRecords:
+        wanted = (split.path, split.part)
+        if self._records is not None and self._opened == wanted and self._records.position == position:
             return self._records
         self.close()
-        file = open_file(path, decompress=self._format.decompress)
+        file = open_file(split.path, decompress=self._format.decompress)
         try:
-            self._records = self._format.open(file, path, position)
+            if split.part is None:
+                self._records = self._format.open(file, split.path, position)
+            else:
+                self._records = self._format.open_part(file, split.path, position, split.part)
         except BaseException:
             file.close()
             raise
-        self._path = path
+        self._opened = wanted
         return self._records
 
 

@@ -59,6 +59,12 @@ class CsvReaderFormat(StreamFormat):
         schema = CsvSchema.builder().set_use_header().set_column_separator(separator).build()
         return CsvReaderFormat(schema, columns_from_header=True)
 
+    @property
+    def is_splittable(self) -> bool:
+        """Whether no value can hold a line break, and all rows are read."""
+        schema = self._schema
+        return schema.quote_char is None and schema.escape_char is None and not schema.skip_first_data_row
+
     def open(self, file: BinaryIO, path: str, position: Any) -> FileRecords:
         """Read rows from a position on.
 

@@ -53,6 +53,11 @@ class JsonLinesFormat(StreamFormat):
         """
         return JsonLinesFormat(schema)
 
+    @property
+    def is_splittable(self) -> bool:
+        """Lines are."""
+        return True
+
     def open(self, file: BinaryIO, path: str, position: Any) -> FileRecords:
         """Read rows from a position on."""
         layout = BlockLayout(self._schema)

@@ -44,20 +44,41 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         self._utc = is_utc_timestamp
         self._case_sensitive = is_case_sensitive
 
+    @property
+    def is_splittable(self) -> bool:
+        """Row groups are."""
+        return True
+
+    def open_part(self, file: BinaryIO, path: str, position: Any, part: tuple[int, int]) -> FileRecords:
+        """Read the rows of the row groups that begin within a range of bytes."""
+        return self._open(file, path, position, part)
+
     def open(self, file: BinaryIO, path: str, position: Any) -> FileRecords:
         """Read rows from a position on.
 
         Raises:
             SourceError: If it is no Parquet file, or a column is missing.
         """
+        return self._open(file, path, position, None)
+
+    def _open(self, file: BinaryIO, path: str, position: Any, part: tuple[int, int] | None) -> FileRecords:
         pa = load_arrow("Parquet files")
         try:
             parquet = load_parquet().ParquetFile(file)
         except (pa.ArrowInvalid, OSError) as error:
             raise SourceError(f"file {path!r} is no Parquet file", detail=str(error)) from error
         names = self._file_columns(parquet, path)
+        first, last = (0, parquet.metadata.num_rows) if part is None else _rows_within(parquet.metadata, part)
         return _ParquetRecords(
-            parquet, file, path, names, self._row_type, self._batch_size, self._utc, position or 0
+            parquet,
+            file,
+            path,
+            names,
+            self._row_type,
+            self._batch_size,
+            self._utc,
+            first if position is None else position,
+            last,
         )
 
     def _file_columns(self, parquet: Any, path: str) -> list[str]:
@@ -86,6 +107,7 @@ class _ParquetRecords(FileRecords):
         batch_size: int,
         utc: bool,
         position: int,
+        end: int,
     ) -> None:
         self._parquet = parquet
         self._file = file
@@ -94,15 +116,16 @@ class _ParquetRecords(FileRecords):
         self._layout = BlockLayout(row_type, Form.READ)
         self._utc = utc
         self._position = position
-        self._total = parquet.metadata.num_rows
+        self._end = end
         self._int96 = _int96_columns(parquet)
         groups = [parquet.metadata.row_group(index).num_rows for index in range(parquet.num_row_groups)]
         ends = list(accumulate(groups))
         first = next((index for index, end in enumerate(ends) if end > position), len(groups))
+        last = next((index for index, group_end in enumerate(ends) if group_end >= end), len(groups) - 1)
         self._skip = position - (ends[first - 1] if first else 0)
         self._batches = parquet.iter_batches(
             batch_size=_fitting_rows(parquet, batch_size),
-            row_groups=list(range(first, len(groups))),
+            row_groups=list(range(first, last + 1)) if position < end else [],
             columns=names,
         )
         self._block = ColumnBlock(self._layout, [[] for _ in names])  # the first records of it were given
@@ -124,7 +147,7 @@ class _ParquetRecords(FileRecords):
 
     @property
     def exhausted(self) -> bool:
-        return bool(self._position >= self._total)
+        return bool(self._position >= self._end)
 
     def close(self) -> None:
         self._parquet.close()
@@ -188,6 +211,25 @@ def _fitting_rows(parquet: Any, batch_size: int) -> int:
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
     row_bytes = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
     return max(1, min(max(batch_size, _READ_ROWS), _READ_BYTES // max(row_bytes, 1)))
+
+
+def _rows_within(metadata: Any, part: tuple[int, int]) -> tuple[int, int]:
+    """Return the first row of the row groups that begin within a range of bytes, and the one behind their last."""
+    first = last = row = 0
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        if _first_byte(group) < part[0]:
+            first = row + group.num_rows
+        row += group.num_rows
+        if _first_byte(group) < part[1]:
+            last = row
+    return first, max(first, last)
+
+
+def _first_byte(group: Any) -> int:
+    column = group.column(0)
+    pages = (column.dictionary_page_offset, column.data_page_offset)
+    return int(min(offset for offset in pages if offset))
 
 
 def _int96_columns(parquet: Any) -> set[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from itertools import islice
 from typing import Any, BinaryIO
 
 from millstream.base.errors import MalformedRecordError, NotSupportedError, shorten
+from millstream.formats.line_file import FilePrefix, line_start
 from millstream.spi.formats import FileRecords, StreamFileFormat
 from millstream.spi.serialization import check_charset
 from millstream.types.arrow_types import load_arrow
@@ -27,6 +29,14 @@ class StreamFormat(StreamFileFormat):
         """
         return TextLineFormat(charset_name)
 
+    def open_part(self, file: BinaryIO, path: str, position: Any, part: tuple[int, int]) -> FileRecords:
+        """Read the records of the lines that begin within a range of bytes; each line holds one at most."""
+        begin, end = (line_start(file, byte) for byte in part)
+        bounded = io.BufferedReader(FilePrefix(file, end), io.DEFAULT_BUFFER_SIZE)
+        if position is None and begin:
+            position = (begin, 0)
+        return self.open(bounded, path, position)
+
 
 class TextLineFormat(StreamFormat):
     """Lines of text; a position is (byte, number of lines before it)."""
@@ -39,6 +49,11 @@ class TextLineFormat(StreamFormat):
                 detail="Lines are found by their newline byte.",
                 hint="Convert the files to UTF-8.",
             )
+
+    @property
+    def is_splittable(self) -> bool:
+        """Lines are."""
+        return True
 
     def open(self, file: BinaryIO, path: str, position: Any) -> FileRecords:
         """Read lines from a position on."""

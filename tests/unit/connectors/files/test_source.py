@@ -4,14 +4,21 @@ import gzip
 import os
 import zlib
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from millstream.base.errors import SourceError
+from millstream.base.errors import ConfigurationError, MalformedRecordError, SourceError
 from millstream.base.time import Duration
 from millstream.connectors.files.source import FileSource
+from millstream.formats.csv.reader import CsvReaderFormat
+from millstream.formats.csv.schema import CsvSchema
+from millstream.formats.json.reader import JsonLinesFormat
+from millstream.formats.parquet.reader import ParquetColumnarRowInputFormat
 from millstream.formats.text.lines import StreamFormat
+from millstream.table import DataTypes
 from millstream.testing import SourceRun
 
 
@@ -135,3 +142,139 @@ def test_followed_directory_reads_no_file_twice_after_a_restart(tmp_path):
     write(tmp_path / "b", "b")
     second = SourceRun(source, 2, budget=9, restored=first.snapshot())
     assert second.run(drain=True) == ["b"]
+
+
+# ---- parts of files ----
+
+
+def json_format():
+    return JsonLinesFormat.for_schema(DataTypes.ROW([DataTypes.FIELD("n", DataTypes.STRING())]))
+
+
+def csv_format():
+    return CsvReaderFormat.for_schema(
+        CsvSchema.builder().add_string_column("n").disable_quote_char().set_use_header().build()
+    )
+
+
+SPLIT_FORMATS = {
+    "text": (
+        StreamFormat.text_line_format,
+        lambda texts, end: "".join(f"{text}{end}" for text in texts),
+        str,
+    ),
+    "json": (
+        json_format,
+        lambda texts, end: "".join(f'{{"n": "{text}"}}{end}' for text in texts),
+        lambda r: r.n,
+    ),
+    "csv": (
+        csv_format,
+        lambda texts, end: f"n{end}" + "".join(f"{text}{end}" for text in texts),
+        lambda r: r.n,
+    ),
+}
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    form=st.sampled_from(sorted(SPLIT_FORMATS)),
+    texts=st.lists(st.text("abé", min_size=1, max_size=9), max_size=30),
+    end=st.sampled_from(["\n", "\r\n"]),
+    last_newline=st.booleans(),
+    size=st.integers(1, 60),
+    parallelism=st.integers(1, 4),
+    budget=st.integers(1, 9),
+    stop_after=st.integers(0, 4),
+)
+def test_parts_of_a_file_hold_each_record_once(
+    tmp_path_factory, form, texts, end, last_newline, size, parallelism, budget, stop_after
+):
+    make, content, text_of = SPLIT_FORMATS[form]
+    path = tmp_path_factory.mktemp("parts") / "x"
+    data = content(texts, end).encode()
+    path.write_bytes(data if last_newline else data.removesuffix(end.encode()))
+
+    def source():
+        return FileSource.for_record_stream_format(make(), str(path)).set_split_size(size).build()
+
+    first = SourceRun(source(), parallelism, budget=budget)
+    for _ in range(stop_after):
+        if len(first.finished) < parallelism:
+            first.epoch()
+    second = SourceRun(source(), parallelism, budget=budget, restored=first.snapshot())
+    read = [record for records in first.read for record in records] + second.run()
+    assert sorted(map(text_of, read)) == sorted(texts)
+
+
+@pytest.mark.parametrize("size", [1, 300, 1_000, 1 << 20])
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_row_groups_of_a_parquet_file_are_read_once_each(tmp_path, size, parallelism):
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"n": list(range(100))}), path, row_group_size=7)
+    kind = DataTypes.ROW([DataTypes.FIELD("n", DataTypes.BIGINT())])
+
+    def source():
+        return (
+            FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(kind), str(path))
+            .set_split_size(size)
+            .build()
+        )
+
+    first = SourceRun(source(), parallelism, budget=5)
+    first.epoch()
+    second = SourceRun(source(), parallelism, budget=5, restored=first.snapshot())
+    second.run()
+    read = [[row.n for row in rows] for rows in first.read + second.read]
+    assert sorted(sum(read, [])) == list(range(100))
+    if size == 300 and parallelism == 3:
+        assert all(second.read)
+
+
+def test_parts_go_to_several_subtasks_and_whole_files_to_one(tmp_path):
+    path = write(tmp_path / "x", *range(100_000, 101_000))
+    text = StreamFormat.text_line_format()
+    cut = FileSource.for_record_stream_format(text, str(path)).set_split_size(1_000).build()
+    run = SourceRun(cut, 4, budget=100)
+    run.run()
+    assert all(140 < len(lines) < 300 for lines in run.read)
+    run = SourceRun(FileSource.for_record_stream_format(text, str(path)).build(), 4, budget=100)
+    run.run()
+    assert [len(lines) for lines in run.read] == [1_000, 0, 0, 0]
+
+
+def test_what_cannot_be_cut_is_read_whole(tmp_path):
+    squeezed = tmp_path / "x.gz"
+    squeezed.write_bytes(gzip.compress(b"".join(b"%d\n" % n for n in range(1_000))))
+    quoted = write(tmp_path / "x.csv", *(f'"{n}\n"' for n in range(1_000)))
+    quotes = CsvReaderFormat.for_schema(CsvSchema.builder().add_string_column("n").build())
+    for fmt, path in ((StreamFormat.text_line_format(), squeezed), (quotes, quoted)):
+        run = SourceRun(
+            FileSource.for_record_stream_format(fmt, str(path)).set_split_size(100).build(), 2, budget=5_000
+        )
+        run.run()
+        assert [len(lines) for lines in run.read] == [1_000, 0]
+    with pytest.raises(ConfigurationError, match="split size is 0 bytes"):
+        FileSource.for_record_stream_format(quotes, "x").set_split_size(0)
+
+
+def test_a_malformed_line_of_a_part_says_from_where_lines_are_counted(tmp_path):
+    path = write(tmp_path / "x", *('{"n": "a"}' for _ in range(100)), "oops")
+    source = FileSource.for_record_stream_format(json_format(), str(path)).set_split_size(600).build()
+    with pytest.raises(
+        MalformedRecordError, match=r"(?s)line 50, column 1: .*counted from the first .* byte 552 or"
+    ):
+        SourceRun(source, 1, budget=500).run()
+
+
+def test_parts_of_files_in_a_followed_directory_are_read_once(tmp_path):
+    write(tmp_path / "a", *range(100))
+    builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path))
+    source = builder.set_split_size(50).monitor_continuously(Duration.of_millis(10)).build()
+    run = SourceRun(source, 2, budget=10)
+    for now in range(0, 100, 20):
+        run.epoch(now)
+    again = SourceRun(source, 2, budget=1_000, restored=run.snapshot())
+    write(tmp_path / "b", *range(100, 120))
+    again.run(drain=True)
+    assert sorted(map(int, sum(run.read + again.read, []))) == list(range(120))
