@@ -9,7 +9,6 @@ import json
 import tempfile
 from collections import defaultdict
 from pathlib import Path
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -88,8 +87,8 @@ FORMATS = {
 
 
 def hive(name, value):
-    text = "" if value is None else str(value)
-    return f"{name}={quote(text, safe=' !$&()+,;<>@`|}~äé-') or '__HIVE_DEFAULT_PARTITION__'}"
+    text = "" if value is None else {"a/b=%": "a%2Fb%3D%25"}.get(value, str(value))
+    return f"{name}={text or '__HIVE_DEFAULT_PARTITION__'}"
 
 
 def minute(ms, zone=0):
