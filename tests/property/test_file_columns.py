@@ -22,7 +22,7 @@ from millstream.connectors.files.sink import FileSink
 from millstream.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from millstream.datastream.formats.json import JsonLinesBulkWriters
 from millstream.datastream.formats.parquet import ParquetBulkWriters
-from millstream.spi.batch import Rows
+from millstream.spi.batch import Columns, Rows
 from millstream.spi.serialization import BulkWriter, BulkWriterFactory, Encoder
 from millstream.spi.sink import WriterContext
 from millstream.table import DataTypes
@@ -143,7 +143,7 @@ def written(form, assigner, records, pieces, as_columns):
             values, times = [row for row, _ in part], [ms for _, ms in part]
             if as_columns[turn % len(as_columns)]:
                 batch = pa.RecordBatch.from_pylist([row.as_dict() for row in values], ARROW)
-                writer.write_columns(batch, pa.array(times, pa.int64()), watermark_ms=0, now_ms=0)
+                writer.write(Columns(batch, pa.array(times, pa.int64())), watermark_ms=0, now_ms=0)
             else:
                 writer.write(Rows(values, times), watermark_ms=0, now_ms=0)
             turn += 1
@@ -202,7 +202,7 @@ def write_batch(form, batch, assigner=None):
         sink = FileSink.for_bulk_format(base, FORMATS[form]())
         sink = sink.with_bucket_assigner(assigner or BucketAssigner.base_path_bucket_assigner()).build()
         writer = sink.build_writer(WriterContext("job", "sink", 0, 1, 0))
-        writer.write_columns(batch, None, watermark_ms=0, now_ms=0)
+        writer.write(Columns(batch), watermark_ms=0, now_ms=0)
         sink.build_committer().commit(writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=True))
         return [contents(form, path) for path in Path(base).rglob("*") if path.is_file()]
 

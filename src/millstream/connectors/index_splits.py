@@ -6,11 +6,12 @@ What is read in an epoch is known exactly beforehand, so the plan can tell at on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
+from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
 
 from millstream.base.time import MAX_TIMESTAMP
-from millstream.spi.batch import Rows
+from millstream.spi.batch import Batch, Columns, Rows
 from millstream.spi.source import (
     EmitBatch,
     PlanRequest,
@@ -20,6 +21,7 @@ from millstream.spi.source import (
     SplitEnumerator,
     SplitRange,
 )
+from millstream.types.arrow_values import bare_schema
 
 __all__ = ["BATCH_RECORDS", "IndexEnumerator", "IndexReader", "cut", "length", "strides"]
 
@@ -201,11 +203,16 @@ class _Credit:
 
 
 class IndexReader(SourceReader):
-    """Reads ranges of indices; `values` turns indices into records."""
+    """Reads ranges of indices; `values` turns indices into records, by default themselves."""
 
     def __init__(self, values: Callable[[range], list[Any]] = list) -> None:
         self._values = values
-        self.gives_away = values is list
+        self._is_plain = self.gives_away = values is list
+        self._gives_columns = False
+
+    def open(self) -> None:
+        """Find out in which form records are wanted; indices themselves can be a column."""
+        self._gives_columns = self.wants_columns and self._is_plain and find_spec("pyarrow") is not None
 
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         """Emit the records of a range, or as many as are wanted."""
@@ -214,6 +221,26 @@ class IndexReader(SourceReader):
         position = start
         while position < stop:
             first, position = position, min(position + BATCH_RECORDS, stop)
-            if not emit(Rows(self._values(indices[first:position]))):
+            if not emit(self._batch(indices[first:position])):
                 break
         return RangeEnd(split_range.split_id, position, position >= length(indices), position - start)
+
+    def _batch(self, indices: range) -> Batch:
+        if self._gives_columns and min(indices) >= -_LIMIT and max(indices) < _LIMIT:
+            return _number_column(indices)
+        return Rows(self._values(indices))
+
+
+_LIMIT = 1 << 63
+
+
+def _number_column(numbers: range) -> Columns:
+    import pyarrow as pa  # optional: the extra `parquet`
+
+    try:
+        import numpy as np  # optional: pyarrow's only optional dependency
+
+        array = pa.array(np.arange(numbers.start, numbers.stop, numbers.step, dtype=np.int64))
+    except ImportError:
+        array = pa.array(numbers, pa.int64())
+    return Columns(pa.record_batch([array], schema=bare_schema("value", pa.int64())))

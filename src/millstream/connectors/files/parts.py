@@ -21,7 +21,6 @@ from millstream.connectors.files.compaction import FileCompactor
 from millstream.files.output import OutputFiles
 from millstream.spi.serialization import BulkWriter, BulkWriterFactory, Encoder
 from millstream.spi.sink import WriterContext
-from millstream.types.arrow_values import records_of
 
 __all__ = [
     "FileCommittable",
@@ -200,10 +199,8 @@ class PartFile:
             self.size_bytes += len(data)
 
     def write_columns(self, batch: Any, now_ms: int) -> None:
-        """Add the records of a `pyarrow.RecordBatch`."""
-        if self._bulk is None:
-            self.write(records_of(batch), now_ms)
-            return
+        """Add the records of a `pyarrow.RecordBatch` to a file of a bulk format."""
+        assert self._bulk is not None, "a format that writes record by record"
         self.written_ms = now_ms
         self._bulk.add_columns(batch)
 

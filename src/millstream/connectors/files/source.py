@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, MalformedRecordError
@@ -15,7 +16,7 @@ from millstream.connectors.files.providers import (
 from millstream.files.paths import FoundFile, is_compressed, local_path, open_file
 from millstream.files.remote import without_parameters
 from millstream.operators.weight import estimate_bytes
-from millstream.spi.batch import Rows
+from millstream.spi.batch import Batch, Columns, Rows
 from millstream.spi.formats import BulkFormat, FileFormat, FileRecords, StreamFileFormat
 from millstream.spi.source import (
     Boundedness,
@@ -179,9 +180,14 @@ class _FileReader(SourceReader):
         self._format = file_format
         self._opened: tuple[str, tuple[int, int] | None] | None = None
         self._records: FileRecords | None = None
+        self._gives_columns = False
         self._turn = -1
         self._budget = 0
         self._batch_records = _FIRST_BATCH_RECORDS
+
+    def open(self) -> None:
+        """Find out in which form records are wanted."""
+        self._gives_columns = self.wants_columns and find_spec("pyarrow") is not None
 
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         """Read a file until its end, until the turn's budget is spent, or until no more is wanted."""
@@ -193,21 +199,22 @@ class _FileReader(SourceReader):
         records = self._open(split, split_range.start)
         count = 0
         while self._budget > 0 and not records.exhausted:
-            values = self._read_some(records, split)
-            count += len(values)
-            self._budget -= len(values)
-            if values:
-                self._size_batches(values)
-                if not emit(Rows(values)):
+            batch = self._read_some(records, split)
+            count += len(batch)
+            self._budget -= len(batch)
+            if len(batch):
+                self._size_batches(batch)
+                if not emit(batch):
                     self._budget = 0
         end = RangeEnd(split_range.split_id, records.position, records.exhausted, count)
         if end.finished:
             self.close()
         return end
 
-    def _read_some(self, records: FileRecords, split: FileSplit) -> list[Any]:
+    def _read_some(self, records: FileRecords, split: FileSplit) -> Batch:
+        most = min(self._budget, self._batch_records)
         try:
-            return records.read(min(self._budget, self._batch_records))
+            return Columns(records.read_columns(most)) if self._gives_columns else Rows(records.read(most))
         except MalformedRecordError as error:
             if split.part is None or split.part[0] == 0:
                 raise
@@ -215,10 +222,10 @@ class _FileReader(SourceReader):
             detail = counted if error.detail is None else f"{error.detail} {counted}"
             raise MalformedRecordError(error.message, detail=detail, hint=error.hint) from error
 
-    def _size_batches(self, values: list[Any]) -> None:
+    def _size_batches(self, batch: Batch) -> None:
         """Have batches of some megabytes at most: records may be of any size."""
-        weight = estimate_bytes(values)
-        fitting = len(values) * _BATCH_BYTES // max(weight, 1)
+        weight = batch.nbytes if type(batch) is Columns else estimate_bytes(batch.to_rows().values)
+        fitting = len(batch) * _BATCH_BYTES // max(weight, 1)
         self._batch_records = max(1, min(fitting, self._batch_records * 8, _BATCH_RECORDS))
 
     def close(self) -> None:

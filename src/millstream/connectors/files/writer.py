@@ -43,7 +43,7 @@ from millstream.connectors.files.parts import (
 from millstream.connectors.files.rolling import OutputFileConfig, RollingPolicy
 from millstream.connectors.files.side_by_side import side_by_side
 from millstream.files.output import OutputFiles, open_output
-from millstream.spi.batch import Rows
+from millstream.spi.batch import Batch, Columns
 from millstream.spi.serialization import BulkWriterFactory, Encoder
 from millstream.spi.sink import SinkWriter, WriterContext
 
@@ -77,6 +77,8 @@ class FileSinkSettings:
 
 class FileWriter(SinkWriter):
     """Writes the files of one subtask, one open file for each bucket."""
+
+    takes_columns = True
 
     def __init__(self, settings: FileSinkSettings, context: WriterContext) -> None:
         self._settings = settings
@@ -138,11 +140,15 @@ class FileWriter(SinkWriter):
             except OSError as error:
                 raise self._failed(error) from error
 
-    def write(self, batch: Rows, *, watermark_ms: int, now_ms: int) -> None:
-        """Stage a batch."""
-        values, timestamps = batch.values, batch.timestamps
-        if not values:
+    def write(self, batch: Batch, *, watermark_ms: int, now_ms: int) -> None:
+        """Stage a batch: columns as they are, but for formats that write record by record, and changes of rows."""
+        if not len(batch):
             return
+        if type(batch) is Columns and self._is_bulk and batch.kinds is None:
+            self._gather_columns(batch, watermark_ms, now_ms)
+            return
+        rows = batch.to_rows()
+        values, timestamps = rows.values, rows.timestamps
         if self._is_bulk:
             self._gather(values, timestamps, watermark_ms, now_ms)
         else:
@@ -151,34 +157,17 @@ class FileWriter(SinkWriter):
             self._write_groups(groups, [], now_ms)
             self._roll_full(groups)
 
-    def write_columns(self, batch: Any, timestamps: Any | None, *, watermark_ms: int, now_ms: int) -> None:
-        """Stage a `pyarrow.RecordBatch`, as `write` does with its rows.
-
-        Args:
-            batch: The records.
-            timestamps: Their event times in epoch milliseconds, a `pyarrow.Int64Array`, or None.
-            watermark_ms: The watermark before this batch.
-            now_ms: The epoch's processing time.
-
-        Raises:
-            SinkError: If it cannot be written.
-        """
-        if not batch.num_rows:
-            return
+    def _gather_columns(self, batch: Columns, watermark_ms: int, now_ms: int) -> None:
+        """Keep columns for their files, cut by bucket."""
+        if self._gathered.rows:
+            self._write_gathered(now_ms)
         assigner = self._settings.bucket_assigner
         bucket_id = assigner.batch_bucket_id(now_ms)
         if bucket_id is None:
             context = BucketAssignerContext(now_ms, watermark_ms)
-            parts = cut_columns(assigner, batch, timestamps, context)
+            self._gathered.add_columns(cut_columns(assigner, batch.data, batch.timestamps, context))
         else:
-            parts = [(bucket_id, batch)]
-        if not self._is_bulk:
-            self._write_groups({}, parts, now_ms)
-            self._roll_full([bucket_id for bucket_id, _ in parts])
-            return
-        if self._gathered.rows:
-            self._write_gathered(now_ms)
-        self._gathered.add_columns(parts)
+            self._gathered.add_columns([(bucket_id, batch.data)])
         if self._gathered.is_full:
             self._write_gathered(now_ms)
 
