@@ -6,6 +6,7 @@
     |-- ConfigurationError (ValueError)      an option or argument does not fit
     |   `-- InterpreterError                 a Python that is to run functions cannot
     |-- TypeMismatchError (TypeError)        a value does not fit its declared type
+    |-- NumberRangeError (OverflowError)     a result is larger than its type holds
     |-- StateAccessError (RuntimeError)      state or a timer used where there is no key
     |   `-- StateQueryError                  somebody asked for state that is not there
     |-- NotSupportedError (NotImplementedError)  Flink has it, millstream does not (yet)
@@ -46,6 +47,7 @@ __all__ = [
     "MillstreamError",
     "NotSerializableError",
     "NotSupportedError",
+    "NumberRangeError",
     "SessionLostError",
     "SinkError",
     "SlotLostError",
@@ -158,6 +160,13 @@ class TypeMismatchError(MillstreamError, TypeError):
     """A value does not fit the type declared for it."""
 
     code = "TYPE_MISMATCH"
+    domain = "user"
+
+
+class NumberRangeError(MillstreamError, OverflowError):
+    """A result is larger than the type of its column holds."""
+
+    code = "NUMBER_RANGE"
     domain = "user"
 
 

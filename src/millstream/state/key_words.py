@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.state import key_hash as single
+from millstream.types.arrow_values import values_of
 
 __all__ = ["Words", "fold_words", "mix_words", "words_of_column"]
 
@@ -140,8 +141,8 @@ def _of_values(array: pa.Array) -> Words:
     try:
         encoded = pc.dictionary_encode(array)
     except pa.ArrowNotImplementedError:
-        return np.array([single._word(value) for value in array.to_pylist()], np.uint64)
-    words = np.array([single._word(value) for value in encoded.dictionary.to_pylist()], np.uint64)
+        return np.array([single._word(value) for value in values_of(array)], np.uint64)
+    words = np.array([single._word(value) for value in values_of(encoded.dictionary)], np.uint64)
     return _as_words(np.append(words, np.uint64(0))[_raw(encoded.indices.fill_null(len(words)), np.int32)])
 
 

@@ -1,0 +1,1 @@
+"""Operators on whole columns: aggregates by expression, and functions that take batches."""

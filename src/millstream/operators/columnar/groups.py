@@ -1,0 +1,125 @@
+"""Aggregates by key: slots for keys, accumulators for slots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.operators.columnar.accumulators import Accumulator, build_accumulator
+from millstream.operators.columnar.aggregates import Aggregate
+from millstream.operators.columnar.key_index import KeyIndex, build_index
+from millstream.operators.columnar.slot_values import plain
+
+__all__ = ["Groups", "Kinds"]
+
+_LEAST_SLOTS = 64
+
+Kinds = tuple[list[pa.DataType] | None, list[tuple[pa.DataType, ...]]]
+"""Types of the key columns, None as long as there is no key, and of what each accumulator keeps."""
+
+
+class Groups:
+    """What some aggregates have come to for each key.
+
+    Args:
+        key_names: Names of the key columns.
+        aggregates: What is computed.
+    """
+
+    def __init__(self, key_names: Sequence[str], aggregates: Sequence[Aggregate]) -> None:
+        self._key_names = key_names
+        self._accumulators: list[Accumulator] = [build_accumulator(each) for each in aggregates]
+        self._index: KeyIndex | None = None
+        self._capacity = 0
+
+    def __len__(self) -> int:
+        return 0 if self._index is None else len(self._index)
+
+    @property
+    def kinds(self) -> Kinds:
+        """The types that were learnt from the columns so far."""
+        keys = None if self._index is None else list(self._index.kinds)
+        return keys, [accumulator.kinds for accumulator in self._accumulators]
+
+    def learn(self, kinds: Kinds) -> None:
+        """Take over types, of a snapshot or of other groups.
+
+        Raises:
+            TypeMismatchError: If they do not go with those that are known.
+        """
+        keys, kept = kinds
+        if keys is not None:
+            self._index_for(keys).learn(keys)
+        for accumulator, of_one in zip(self._accumulators, kept, strict=True):
+            if of_one:
+                accumulator.learn(of_one)
+
+    def add(self, keys: Sequence[pa.Array], columns: Sequence[pa.Array | None]) -> Any:
+        """Add rows, in order.
+
+        Args:
+            keys: The key columns.
+            columns: For each aggregate its column, or None.
+
+        Returns:
+            The slot of each row.
+
+        Raises:
+            TypeMismatchError: If a column is of a type that does not fit.
+            NumberRangeError: If a sum leaves the range of its type.
+        """
+        keys = [plain(column) for column in keys]
+        slots = self._index_for([column.type for column in keys]).slots(keys)
+        self._grow()
+        for accumulator, column in zip(self._accumulators, columns, strict=True):
+            accumulator.add(slots, column)
+        return slots
+
+    def merge(self, other: Groups) -> None:
+        """Add what other groups have, which count as later and stay as they are."""
+        if other._index is None:
+            return
+        every = np.arange(len(other))
+        slots = self._index_for(other._index.kinds).slots(other._index.columns(every))
+        self._grow()
+        for mine, theirs in zip(self._accumulators, other._accumulators, strict=True):
+            mine.merge(slots, theirs, len(every))
+
+    def every(self) -> Any:
+        """Return all slots, in the order in which their keys came."""
+        return np.arange(len(self))
+
+    def columns(self, slots: Any) -> list[pa.Array]:
+        """Return the key columns and the results of slots."""
+        keys = [] if self._index is None else self._index.columns(slots)
+        return [*keys, *(accumulator.results(slots) for accumulator in self._accumulators)]
+
+    def keys(self, slots: Any) -> list[Any]:
+        """Return the canonical keys of slots."""
+        return [] if self._index is None else self._index.keys(slots)
+
+    def entries(self, slots: Any) -> list[tuple[Any, ...]]:
+        """Return what the slots have, as plain values: for each a tuple with one part for each aggregate."""
+        return list(zip(*(accumulator.entries(slots) for accumulator in self._accumulators), strict=True))
+
+    def restore(self, keys: Sequence[Any], entries: Sequence[tuple[Any, ...]]) -> None:
+        """Take over what `entries` gave, of keys that are not there yet; `learn` was called before."""
+        assert self._index is not None, "entries without the types of their keys"
+        slots = self._index.slots_of_keys(keys)
+        self._grow()
+        for place, accumulator in enumerate(self._accumulators):
+            accumulator.restore(slots, [entry[place] for entry in entries])
+
+    def _index_for(self, kinds: Sequence[pa.DataType]) -> KeyIndex:
+        if self._index is None:
+            self._index = build_index(self._key_names, kinds)
+        return self._index
+
+    def _grow(self) -> None:
+        if len(self) > self._capacity:
+            self._capacity = max(_LEAST_SLOTS, 2 * self._capacity, len(self))
+            for accumulator in self._accumulators:
+                accumulator.grow(self._capacity)
