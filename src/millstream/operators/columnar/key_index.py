@@ -324,7 +324,7 @@ def _keys_of(columns: list[pa.Array]) -> list[Any]:
     return values[0] if len(values) == 1 else list(zip(*values, strict=True))
 
 
-def _distinct(columns: list[pa.Array]) -> tuple[Any, Any]:
+def _distinct(columns: Sequence[pa.Array]) -> tuple[Any, Any]:
     """Return a code for each row, the same for equal keys, from 0 in the order of their first rows; and these rows."""
     codes, count = _codes(columns[0])
     for column in columns[1:]:
