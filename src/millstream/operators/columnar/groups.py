@@ -88,6 +88,11 @@ class Groups:
         for mine, theirs in zip(self._accumulators, other._accumulators, strict=True):
             mine.merge(slots, theirs, len(every))
 
+    def slots_of(self, keys: Sequence[Any]) -> Any:
+        """Return the slots of canonical keys that are there."""
+        assert self._index is not None, "keys are looked up where there are none"
+        return self._index.slots_of_keys(keys)
+
     def every(self) -> Any:
         """Return all slots, in the order in which their keys came."""
         return np.arange(len(self))

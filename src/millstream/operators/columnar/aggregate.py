@@ -1,0 +1,154 @@
+"""Running aggregates by expression: for each key, one row with what its records have come to so far.
+
+A batch gives one row for each key in it, with the timestamp of the key's last record there: what happened to a key
+within the batch is netted. Flink's own `reduce` gives one for each record; here each record gives one where batches
+are of one record. In batch mode each key gives one row, at the end of the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.base.time import MAX_TIMESTAMP
+from millstream.operators.base import Operator, OperatorSpec, OwnEntries, RestoreScope
+from millstream.operators.columnar.aggregates import Aggregate
+from millstream.operators.columnar.groups import Groups, Kinds
+from millstream.operators.columnar.reading import ColumnReader, stamps_of
+from millstream.operators.columnar.touched_slots import TouchedSlots
+from millstream.spi.batch import Batch, Columns
+from millstream.state.snapshots import Entries, StateChanges
+from millstream.state.touched import pays
+
+__all__ = ["AGGREGATES", "ColumnAggregateSpec", "describe"]
+
+AGGREGATES = "aggregates"
+"""Entries of running aggregates: key -> one part for each aggregate."""
+
+_PORTION = 32_768
+
+
+def describe(aggregates: tuple[tuple[str, Aggregate], ...]) -> str:
+    """Return aggregates as text, without their names: what is kept does not depend on those."""
+    return ", ".join(str(aggregate) for _, aggregate in aggregates)
+
+
+@dataclass(frozen=True)
+class ColumnAggregateSpec(OperatorSpec):
+    """Declares running aggregates.
+
+    Attributes:
+        keys: Names of the key fields.
+        aggregates: Names of the results, and what they are.
+        names: Names of the fields of plain tuples, in order; None if they have none.
+    """
+
+    keys: tuple[str, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    names: tuple[str, ...] | None = None
+    is_keyed = True
+    takes_columns = True
+
+    @property
+    def state_form(self) -> str:
+        """What is kept for each key."""
+        return describe(self.aggregates)
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return ColumnAggregateOperator(self)
+
+
+class ColumnAggregateOperator(Operator):
+    """Keeps the aggregates of all keys in columns."""
+
+    def __init__(self, spec: ColumnAggregateSpec) -> None:
+        aggregates = [aggregate for _, aggregate in spec.aggregates]
+        self._reader = ColumnReader([*spec.keys, *(each.field for each in aggregates)], spec.names)
+        self._key_count = len(spec.keys)
+        self._names = [*spec.keys, *(name for name, _ in spec.aggregates)]
+        self._groups = Groups(spec.keys, aggregates)
+        self._touched = TouchedSlots(known=False)
+        self._last = np.empty(0, np.int64)
+        self._stamps = np.zeros(0, np.int64)
+        self._stamped = np.zeros(0, bool)
+
+    def process(self, batch: Batch) -> None:
+        """Add a batch, and hand on what its keys have come to."""
+        if not len(batch):
+            return
+        columns = self._reader.read(batch)
+        slots = self._groups.add(columns[: self._key_count], columns[self._key_count :])
+        self._touched.note(slots, len(self._groups))
+        stamps = stamps_of(batch)
+        if self.context.batch:
+            self._keep_stamps(slots, stamps)
+            return
+        rows = self._last_rows(slots)
+        self._emit(slots[rows], None if stamps is None else stamps[rows])
+
+    def _emit(self, slots: Any, stamps: Any) -> None:
+        data = pa.RecordBatch.from_arrays(self._groups.columns(slots), self._names)
+        self.output.emit(Columns(data, None if stamps is None else pa.array(stamps, pa.int64())))
+
+    def _last_rows(self, slots: Any) -> Any:
+        """Return the last row of each slot, in the order of the rows."""
+        if len(self._groups) > len(self._last):
+            self._last = np.empty(2 * len(self._groups), np.int64)
+        rows = np.arange(len(slots))
+        self._last[slots] = rows
+        return np.flatnonzero(self._last[slots] == rows)
+
+    def _keep_stamps(self, slots: Any, stamps: Any) -> None:
+        count = len(self._groups)
+        if count > len(self._stamps):
+            self._stamps = np.append(self._stamps, np.zeros(count, np.int64))
+            self._stamped = np.append(self._stamped, np.zeros(count, bool))
+        if stamps is not None:
+            self._stamps[slots] = stamps
+            self._stamped[slots] = True
+
+    def process_watermark(self, timestamp_ms: int) -> None:
+        """Hand the watermark on; in batch mode the results before the final one."""
+        if timestamp_ms == MAX_TIMESTAMP and self.context.batch:
+            every = self._groups.every()
+            stamped = self._stamped[: len(every)]
+            for slots, has_stamps in ((every[~stamped], False), (every[stamped], True)):
+                for start in range(0, len(slots), _PORTION):
+                    portion = slots[start : start + _PORTION]
+                    self._emit(portion, self._stamps[portion] if has_stamps else None)
+        super().process_watermark(timestamp_ms)
+
+    def snapshot_state(self) -> Kinds:
+        """Return the types of what is kept."""
+        return self._groups.kinds
+
+    def restore_state(self, snapshot: Kinds, scope: RestoreScope) -> None:
+        """Take over types."""
+        self._groups.learn(snapshot)
+
+    def snapshot_entries(self) -> Iterator[OwnEntries]:
+        """Return what each key has."""
+        every = self._groups.every()
+        yield AGGREGATES, None, zip(self._groups.keys(every), self._groups.entries(every), strict=True)
+
+    def changed_entries(self, changes: StateChanges) -> bool:
+        """Add what keys have that came since the last checkpoint."""
+        slots = self._touched.slots()
+        if not self._touched.known or not pays(len(slots), len(self._groups)):
+            return False
+        for key, entry in zip(self._groups.keys(slots), self._groups.entries(slots), strict=True):
+            changes.put(AGGREGATES, None, key, entry)
+        return True
+
+    def forget_changes(self) -> None:
+        """Take what is there as known."""
+        self._touched.forget()
+
+    def restore_entries(self, name: str, entries: Entries) -> None:
+        """Take over what keys have."""
+        self._groups.restore([key for _, key, _ in entries], [entry for _, _, entry in entries])
