@@ -140,8 +140,19 @@ class ColumnWindowOperator(PassingTime):
         columns = self._reader.read(batch)
         stamps = self._stamps(batch)
         late = np.zeros(len(stamps), bool)
+        behind: list[tuple[int, int, list[int]]] = []
         for start, rows in _runs(self._grid.starts(stamps)):
-            self._add_to_slice(start, rows, columns, stamps, late)
+            last_kept_ms = self._passed_ms - self._lateness_ms
+            kept = self._ending_after(start, last_kept_ms)
+            fired = kept[len(self._ending_after(start, self._passed_ms)) :]
+            if not kept:
+                late[rows] = stamps[rows] <= last_kept_ms
+            elif fired:
+                behind += [(row, start, fired) for row in rows.tolist()]
+            else:
+                self._add_rows(start, rows, columns)
+        for row, start, fired in sorted(behind):
+            self._add_behind(start, row, fired, columns)
         if late.any():
             self._part_with(batch, np.flatnonzero(late))
         self._flush()
@@ -155,31 +166,17 @@ class ColumnWindowOperator(PassingTime):
             raise no_timestamp((batch.to_rows() if isinstance(batch, Columns) else batch).values[0])
         return stamps
 
-    def _add_to_slice(self, start: int, rows: Any, columns: list[Any], stamps: Any, late: Any) -> None:
-        """Add the rows of one slice, in order.
-
-        Args:
-            start: Of the slice.
-            rows: Which rows of the batch are in it.
-            columns: Of the batch.
-            stamps: Of the batch.
-            late: Gets which rows are late.
-        """
-        last_kept_ms = self._passed_ms - self._lateness_ms
+    def _ending_after(self, start: int, time_ms: int) -> list[int]:
+        """Return the windows of a slice whose last millisecond is behind a time, the newest first."""
         size = self._grid.size_ms
-        kept = [window for window in self._grid.windows_of(start) if window + size - 1 > last_kept_ms]
-        if not kept:
-            late[rows] = stamps[rows] <= last_kept_ms
-            return
-        ended = [window for window in kept if window + size - 1 <= self._passed_ms]
-        if not ended:
-            self._add_rows(start, rows, columns)
-            return
-        for row in rows.tolist():
-            slot = self._add_rows(start, np.array([row]), columns)
-            (key,) = self._slices[start].groups.keys(slot)
-            for window in ended:
-                self._fire(window, [key])
+        return [window for window in self._grid.windows_of(start) if window + size - 1 > time_ms]
+
+    def _add_behind(self, start: int, row: int, fired: list[int], columns: list[Any]) -> None:
+        """Add one record of which windows have fired that are kept: they fire again, for its key."""
+        slot = self._add_rows(start, np.array([row]), columns)
+        keys = self._slices[start].groups.keys(slot)
+        for window in fired:
+            self._fire(window, keys)
 
     def _add_rows(self, start: int, rows: Any, columns: list[Any]) -> Any:
         held = self._slice(start)
