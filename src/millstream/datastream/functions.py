@@ -7,6 +7,7 @@ from millstream.common.async_functions import (
     AsyncRetryStrategy,
     BatchAsyncFunction,
 )
+from millstream.common.batch_functions import KeyedBatchFunction
 from millstream.common.co_functions import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
@@ -74,6 +75,7 @@ __all__ = [
     "FunctionSnapshotContext",
     "JoinFunction",
     "KeySelector",
+    "KeyedBatchFunction",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",

@@ -48,6 +48,8 @@ class FieldReader:
             raise self._missing(records) from error
 
     def _getter(self, kind: type) -> Callable[[Any], Any]:
+        if issubclass(kind, Row) and self._place is not None:
+            return self._of_row
         if issubclass(kind, (Row, Mapping)):
             return itemgetter(self.name)
         if issubclass(kind, (tuple, list)) and not hasattr(kind, "_fields"):
@@ -55,6 +57,10 @@ class FieldReader:
                 raise KeyError(self.name)
             return itemgetter(self._place)
         return attrgetter(self.name)
+
+    def _of_row(self, row: Row) -> Any:
+        assert self._place is not None, "a row without names, and no names for its places"
+        return row[self._place] if row._fields is None else row[self.name]
 
     def _missing(self, records: Sequence[Any]) -> TypeMismatchError:
         for record in records:

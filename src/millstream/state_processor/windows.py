@@ -33,7 +33,12 @@ JOIN_LEFT = "join-left"
 JOIN_RIGHT = "join-right"
 """Names under which buffers of interval joins are shown."""
 
-OWN_NAMES = {"WindowSpec": (WINDOW_CONTENTS,), "IntervalJoinSpec": (JOIN_LEFT, JOIN_RIGHT)}
+OWN_NAMES = {
+    "WindowSpec": (WINDOW_CONTENTS,),
+    "ColumnWindowSpec": (WINDOW_CONTENTS,),
+    "ColumnAggregateSpec": ("aggregates",),
+    "IntervalJoinSpec": (JOIN_LEFT, JOIN_RIGHT),
+}
 """These names, by the class of the operator's declaration."""
 
 OwnEntry = tuple[str, Any, Any, Any]

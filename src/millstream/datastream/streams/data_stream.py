@@ -48,6 +48,7 @@ from millstream.datastream.streams.settings import OperatorSettings, Port, check
 from millstream.graph.launcher import RunningJob
 from millstream.graph.transformation import ChainingStrategy, Edge
 from millstream.operators.base import OperatorSpec
+from millstream.operators.fields import FieldSelector
 from millstream.operators.functions_adapter import as_filter, as_flat_map, as_key_selector, as_map
 from millstream.operators.keys import typed_selector
 from millstream.operators.partitioners import (
@@ -180,6 +181,40 @@ class DataStream(OperatorSettings, Generic[T]):
         as_filter(func)
         return self._transform("Filter", FilterSpec(func), self._type_info)
 
+    def map_batches(self, func: Callable[[Any], Any], *, timestamp: str | None = None) -> DataStream[Any]:
+        """Make a batch of each batch, in columns; PyFlink has none.
+
+        Args:
+            func: Takes a batch in the form that its parameter is annotated with - `pyarrow.RecordBatch`, which is
+                given without annotation too, `pyarrow.Table`, `pandas.DataFrame`, `polars.DataFrame` or a dict of
+                numpy arrays - and returns one in any of these forms, or None for nothing. If it is a Function as
+                well, it is opened and closed. How many rows a batch has is not known.
+            timestamp: Name of the field of the results that is their timestamp, epoch milliseconds or of a timestamp
+                type. Without it, results keep the timestamps of the rows if they are as many, else each has the
+                largest one of the batch.
+
+        Raises:
+            TypeMismatchError: If it is no function, or its annotation stands for no form of a batch.
+            ConfigurationError: If pyarrow is not installed.
+        """
+        from millstream.datastream.streams.columns import map_batches
+
+        return map_batches(self, func, timestamp)
+
+    def filter_batches(self, func: Callable[[Any], Any]) -> DataStream[T]:
+        """Keep the rows of each batch that `func` is true for; PyFlink has none.
+
+        Args:
+            func: Takes a batch as `map_batches` gives it, and returns one boolean for each row, as an array or series.
+
+        Raises:
+            TypeMismatchError: If it is no function, or its annotation stands for no form of a batch.
+            ConfigurationError: If pyarrow is not installed.
+        """
+        from millstream.datastream.streams.columns import filter_batches
+
+        return filter_batches(self, func)
+
     def process(
         self, func: ProcessFunction[T, R], output_type: TypeInformation | None = None
     ) -> DataStream[R]:
@@ -238,19 +273,61 @@ class DataStream(OperatorSettings, Generic[T]):
 
     # Partitioning
 
+    @overload
     def key_by(
         self, key_selector: KeySelector[T, R] | Callable[[T], R], key_type: TypeInformation | None = None
-    ) -> KeyedStream[T, R]:
+    ) -> KeyedStream[T, R]: ...
+
+    @overload
+    def key_by(self, key_selector: str, key_type: TypeInformation | None = None) -> KeyedStream[T, Any]: ...
+
+    @overload
+    def key_by(
+        self, key_selector: str, key_type: str, *more_fields: str
+    ) -> KeyedStream[T, tuple[Any, ...]]: ...
+
+    def key_by(
+        self,
+        key_selector: KeySelector[T, R] | Callable[[T], R] | str,
+        key_type: TypeInformation | str | None = None,
+        *more_fields: str,
+    ) -> KeyedStream[T, Any]:
         """Deal records by key: all of one key to the same subtask.
 
+        Fields by name, `key_by("user")` or `key_by("shop", "user")`, are the key columns of what works on whole
+        columns (`aggregate`, `process_batches`).
+
+        Args:
+            key_selector: Gives a record's key; or the name of the field that is the key.
+            key_type: Type of the keys; or the name of a second field, the key then is a tuple.
+            more_fields: Names of further fields.
+
         Raises:
-            TypeMismatchError: If it is neither a KeySelector nor a callable.
+            TypeMismatchError: If it is neither a KeySelector nor a callable nor the names of fields.
         """
         from millstream.datastream.streams.keyed_stream import KeyedStream
 
+        if isinstance(key_selector, str):
+            fields = [key_selector, *more_fields]
+            if isinstance(key_type, str):
+                fields.insert(1, key_type)
+                key_type = None
+            key_selector = self._field_selector(fields)
+        elif isinstance(key_type, str) or more_fields:
+            raise TypeMismatchError(
+                "key_by was given a function and names of fields", detail="It takes one or the other."
+            )
         check_type(key_type)
         selector = typed_selector(as_key_selector(key_selector), key_type)
         return KeyedStream(self._partition(KeyGroups(selector, key_type)), selector, key_type)
+
+    def _field_selector(self, fields: list[Any]) -> FieldSelector:
+        from millstream.datastream.streams.columns import field_names
+
+        wrong = [field for field in fields if not isinstance(field, str)]
+        if wrong:
+            raise TypeMismatchError(f"key_by was given {wrong[0]!r} as the name of a field")
+        return FieldSelector(fields, field_names(self))
 
     def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream[T]:
         """Cut all records into windows, whatever their keys; the operator's parallelism is 1.

@@ -28,7 +28,9 @@ from millstream.types.row import Row
 from millstream.types.typeinfo import TypeInformation
 
 if TYPE_CHECKING:
+    from millstream.common.batch_functions import KeyedBatchFunction
     from millstream.datastream.streams.interval_join import IntervalJoin
+    from millstream.operators.columnar.aggregates import Aggregate
 
 __all__ = ["KeyedStream"]
 
@@ -99,6 +101,39 @@ class KeyedStream(DataStream[T], Generic[T, KEY]):
         """
         as_reduce(func)
         return self._transform("Keyed Reduce", ReduceSpec(func, self._key_selector), self._type_info)
+
+    def aggregate(self, **aggregates: Aggregate) -> DataStream[Any]:
+        """Compute aggregates of the records of each key, on whole columns; PyFlink has none.
+
+        Each batch gives one row for each key in it: the key fields, and what the key's records have come to so far,
+        with the timestamp of the key's last record. In batch mode each key gives one row, at the end.
+
+        Args:
+            aggregates: What is computed, by the name of the result: `total=sum_("price")`
+                (`millstream.datastream.expressions`).
+
+        Raises:
+            ConfigurationError: If the stream is not keyed by names of fields, or pyarrow is not installed.
+            TypeMismatchError: If an argument is no aggregate.
+        """
+        from millstream.datastream.streams.columns import aggregate_keys
+
+        return aggregate_keys(self, aggregates)
+
+    def process_batches(self, func: KeyedBatchFunction, *, timestamp: str | None = None) -> DataStream[Any]:
+        """Process the rows of each batch with keyed state, one call for each key group; PyFlink has none.
+
+        Args:
+            func: The function.
+            timestamp: As for `map_batches`.
+
+        Raises:
+            ConfigurationError: If the stream is not keyed by names of fields, or pyarrow is not installed.
+            TypeMismatchError: If it is not a KeyedBatchFunction.
+        """
+        from millstream.datastream.streams.columns import process_batches
+
+        return process_batches(self, func, timestamp)
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream[T]:
         """Add up a field of the records of each key; other fields stay those of the first record."""

@@ -35,6 +35,7 @@ from millstream.types.typeinfo import TypeInformation
 if TYPE_CHECKING:
     from millstream.datastream.streams.data_stream import DataStream
     from millstream.datastream.streams.keyed_stream import KeyedStream
+    from millstream.operators.columnar.aggregates import Aggregate
 
 __all__ = ["BaseWindowedStream", "WindowedStream"]
 
@@ -281,29 +282,48 @@ class WindowedStream(BaseWindowedStream[T, KEY], Generic[T, KEY]):
         output_type: TypeInformation | None = None,
     ) -> DataStream[R]: ...
 
+    @overload
+    def aggregate(self, **aggregates: Aggregate) -> DataStream[Any]: ...
+
     def aggregate(
         self,
-        aggregate_function: AggregateFunction[T, Any, Any],
-        window_function: WindowFunction[Any, R, KEY, Any]
-        | ProcessWindowFunction[Any, R, KEY, Any]
-        | None = None,
-        accumulator_type: TypeInformation | None = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream[R]:
+        aggregate_function: AggregateFunction[T, Any, Any] | None = None,
+        window_function: Any = None,
+        accumulator_type: Any = None,
+        output_type: Any = None,
+        **aggregates: Any,
+    ) -> DataStream[Any]:
         """Fold the records of each window into an accumulator, as they arrive.
 
         Sliding windows fold by slices if the function's `merge` is written.
+
+        Aggregates by expression, `aggregate(total=sum_("price"), n=count())`, are computed on whole columns: one row
+        for each key and window with the key fields, `window_start` and `window_end`, epoch milliseconds, and the
+        results. PyFlink has none.
 
         Args:
             aggregate_function: Folds.
             window_function: Makes results of the one result.
             accumulator_type: Accepted for compatibility; accumulators are kept as they are.
             output_type: Type of the results.
+            aggregates: Instead of all these: what is computed, by the name of the result
+                (`millstream.datastream.expressions`).
 
         Raises:
-            TypeMismatchError: If a function is not of these kinds.
+            TypeMismatchError: If a function is not of these kinds, or an argument no aggregate.
+            ConfigurationError: If the stream is not keyed by names of fields, or pyarrow is not installed.
+            NotSupportedError: If there are no such aggregates for these windows.
         """
-        return self._aggregate(aggregate_function, window_function, output_type)
+        if aggregate_function is not None or not aggregates:
+            if aggregates:
+                raise TypeMismatchError(
+                    "aggregate was given a function and aggregates by expression",
+                    detail="It takes one or the other.",
+                )
+            return self._aggregate(aggregate_function, window_function, output_type)  # type: ignore[arg-type]
+        from millstream.datastream.streams.columns import aggregate_windows
+
+        return aggregate_windows(self, aggregates)
 
     def apply(
         self, window_function: WindowFunction[T, R, KEY, Any], output_type: TypeInformation | None = None

@@ -101,7 +101,10 @@ def in_form(data: Any, form: BatchForm) -> Any:
         return data.to_pandas()
     if form is BatchForm.POLARS:
         return _load("polars").from_arrow(data)
-    return {name: column.to_numpy(zero_copy_only=False) for name, column in zip(data.schema.names, data.columns, strict=True)}
+    return {
+        name: column.to_numpy(zero_copy_only=False)
+        for name, column in zip(data.schema.names, data.columns, strict=True)
+    }
 
 
 def _load(library: str) -> Any:

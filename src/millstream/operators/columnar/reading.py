@@ -11,8 +11,13 @@ import pyarrow as pa
 from millstream.base.errors import NotSupportedError, TypeMismatchError, shorten
 from millstream.operators.fields import FieldReader
 from millstream.spi.batch import Batch, Columns
+from millstream.types.arrow_values import bare_schema
+from millstream.types.row import Row
 
-__all__ = ["ColumnReader", "stamps_of"]
+__all__ = ["ColumnReader", "as_columns", "stamps_of"]
+
+
+_BARE = "value"
 
 
 class ColumnReader:
@@ -63,6 +68,42 @@ def _array(field: str, values: list[Any]) -> pa.Array:
         raise TypeMismatchError(
             f"the values of field {field!r} make no column: {shorten(values[:3])}", detail=str(error)
         ) from error
+
+
+def as_columns(batch: Batch, names: Sequence[str] | None) -> Columns:
+    """Return a batch as columns: one for each field of its records.
+
+    Args:
+        batch: Rows, dicts, named tuples, tuples; records that are no such thing are one column, `value`.
+        names: Names of the fields of plain tuples, in order; None for f0, f1, ...
+
+    Raises:
+        TypeMismatchError: If records have other fields than the first, or the values of a field are of several types.
+    """
+    if isinstance(batch, Columns):
+        return batch
+    stamps = None if batch.timestamps is None else pa.array(batch.timestamps, pa.int64())
+    fields = _fields_of(batch.values[0], names)
+    if fields is None:
+        kept = _array(_BARE, batch.values)
+        return Columns(pa.RecordBatch.from_arrays([kept], schema=bare_schema(_BARE, kept.type)), stamps)
+    columns = [_array(field, FieldReader(field, fields).values(batch.values)) for field in fields]
+    return Columns(pa.RecordBatch.from_arrays(columns, list(fields)), stamps)
+
+
+def _fields_of(record: Any, names: Sequence[str] | None) -> Sequence[str] | None:
+    if isinstance(record, dict):
+        return list(record)
+    named = getattr(record, "_fields", None)
+    if named is not None:
+        return list(named)
+    if isinstance(record, (tuple, list, Row)):
+        return (
+            names
+            if names is not None and len(names) == len(record)
+            else [f"f{place}" for place in range(len(record))]
+        )
+    return None
 
 
 def stamps_of(batch: Batch) -> Any:

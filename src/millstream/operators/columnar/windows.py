@@ -87,6 +87,11 @@ class ColumnWindowSpec(OperatorSpec):
         )
         return f"{windows}, {time}, {describe(self.aggregates)}"
 
+    @property
+    def waits_ms(self) -> int | None:
+        """The length of its windows by event time."""
+        return self.grid.size_ms if self.event_time else None
+
     def build(self) -> Operator:
         """Make the running half."""
         return ColumnWindowOperator(self)

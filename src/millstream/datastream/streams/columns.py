@@ -1,0 +1,180 @@
+"""What streams have for whole columns: functions of batches, and aggregates by expression.
+
+This module is imported where a program uses them: jobs without columns do not load pyarrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from millstream.base.errors import ConfigurationError, NotSupportedError, TypeMismatchError, shorten
+from millstream.common.batch_functions import KeyedBatchFunction
+from millstream.operators.columnar.aggregates import Aggregate
+from millstream.operators.fields import FieldSelector
+from millstream.operators.keys import TypedSelector
+from millstream.operators.windowing.assigners import (
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    WindowStagger,
+)
+from millstream.types.arrow_types import load_arrow
+from millstream.types.composite import RowTypeInfo, TupleTypeInfo
+
+if TYPE_CHECKING:
+    from millstream.datastream.streams.data_stream import DataStream
+    from millstream.datastream.streams.keyed_stream import KeyedStream
+    from millstream.datastream.streams.windowed_stream import BaseWindowedStream
+    from millstream.operators.columnar.slices import SliceGrid
+    from millstream.operators.windowing.assigner import WindowAssigner
+
+__all__ = [
+    "aggregate_keys",
+    "aggregate_windows",
+    "field_names",
+    "filter_batches",
+    "map_batches",
+    "process_batches",
+]
+
+_BOUNDS = ("window_start", "window_end")
+
+
+def field_names(stream: DataStream) -> tuple[str, ...] | None:
+    """Return the names of the fields of a stream's records, if its type declares them."""
+    declared = stream._type_info
+    if isinstance(declared, RowTypeInfo):
+        return tuple(declared.get_field_names())
+    if isinstance(declared, TupleTypeInfo):
+        return tuple(f"f{place}" for place in range(len(declared.get_field_types())))
+    return None
+
+
+def map_batches(stream: DataStream, function: Callable[[Any], Any], timestamp: str | None) -> DataStream:
+    """Add a map of batches."""
+    _check_function("map_batches", function)
+    from millstream.operators.columnar.functions import MapBatchesSpec, form_of
+
+    form_of(function)
+    return stream._transform("Map Batches", MapBatchesSpec(function, timestamp, field_names(stream)))
+
+
+def filter_batches(stream: DataStream, function: Callable[[Any], Any]) -> DataStream:
+    """Add a filter of batches."""
+    _check_function("filter_batches", function)
+    from millstream.operators.columnar.functions import FilterBatchesSpec, form_of
+
+    form_of(function)
+    return stream._transform(
+        "Filter Batches", FilterBatchesSpec(function, field_names(stream)), stream._type_info
+    )
+
+
+def process_batches(stream: KeyedStream, function: KeyedBatchFunction, timestamp: str | None) -> DataStream:
+    """Add a function of batches with keyed state."""
+    if not isinstance(function, KeyedBatchFunction):
+        raise TypeMismatchError(
+            f"process_batches was given a {type(function).__name__}, not a KeyedBatchFunction"
+        )
+    keys = _key_fields(stream, "process_batches")
+    load_arrow("columns")
+    from millstream.operators.columnar.functions import ProcessBatchesSpec, form_of
+
+    form_of(function.process_batch)
+    return stream._transform(
+        "Process Batches", ProcessBatchesSpec(function, keys, timestamp, field_names(stream))
+    )
+
+
+def aggregate_keys(stream: KeyedStream, aggregates: Mapping[str, Aggregate]) -> DataStream:
+    """Add running aggregates."""
+    keys = _key_fields(stream, "aggregate")
+    declared = _declared(aggregates, keys)
+    load_arrow("columns")
+    from millstream.operators.columnar.aggregate import ColumnAggregateSpec
+
+    result = stream._transform("Aggregate", ColumnAggregateSpec(keys, declared, field_names(stream)))
+    return result.set_description(f"Aggregate({_described(declared)})")
+
+
+def aggregate_windows(windowed: BaseWindowedStream, aggregates: Mapping[str, Aggregate]) -> DataStream:
+    """Add aggregates over windows."""
+    stream = windowed._keyed_stream
+    keys = _key_fields(stream, "aggregate")
+    declared = _declared(aggregates, (*keys, *_BOUNDS))
+    if windowed._trigger is not None or windowed._evictor is not None:
+        raise NotSupportedError(
+            "aggregates by expression were asked of windows with a trigger or an evictor",
+            hint="Give aggregate() an AggregateFunction.",
+        )
+    load_arrow("columns")
+    from millstream.operators.columnar.windows import ColumnWindowSpec
+
+    assigner = windowed._window_assigner
+    spec = ColumnWindowSpec(
+        keys,
+        declared,
+        _grid(assigner),
+        event_time=assigner.is_event_time(),
+        allowed_lateness_ms=windowed._allowed_lateness_ms,
+        late_tag_id=None if windowed._late_tag is None else windowed._late_tag.tag_id,
+        names=field_names(stream),
+    )
+    result = stream._transform(type(assigner).__name__, spec)
+    return result.set_description(f"Window({assigner!r}, {_described(declared)})")
+
+
+def _check_function(method: str, function: object) -> None:
+    if not callable(function) or isinstance(function, type):
+        raise TypeMismatchError(f"{method} was given {shorten(function)}, not a function of a batch")
+    load_arrow("columns")
+
+
+def _key_fields(stream: KeyedStream, method: str) -> tuple[str, ...]:
+    selector = stream._key_selector
+    if isinstance(selector, TypedSelector):
+        selector = selector.select
+    if not isinstance(selector, FieldSelector):
+        raise ConfigurationError(
+            f"{method} on columns was called on a stream whose key is a function's result",
+            detail="Key columns are known by name.",
+            hint='Give key_by the names of the fields: key_by("user") or key_by("shop", "user").',
+        )
+    return selector.fields
+
+
+def _declared(
+    aggregates: Mapping[str, Aggregate], taken: tuple[str, ...]
+) -> tuple[tuple[str, Aggregate], ...]:
+    for name, aggregate in aggregates.items():
+        if not isinstance(aggregate, Aggregate):
+            raise TypeMismatchError(
+                f"aggregate was given {shorten(aggregate)} as {name!r}, not an aggregate",
+                hint="Take one of millstream.datastream.expressions: total=sum_('price').",
+            )
+        if name in taken:
+            raise ConfigurationError(f"the aggregate {name!r} has the name of another column of the results")
+    return tuple(aggregates.items())
+
+
+def _described(aggregates: tuple[tuple[str, Aggregate], ...]) -> str:
+    return ", ".join(f"{name}={aggregate}" for name, aggregate in aggregates)
+
+
+def _grid(assigner: WindowAssigner) -> SliceGrid:
+    from millstream.operators.columnar.slices import SliceGrid
+
+    if type(assigner) in (SlidingEventTimeWindows, SlidingProcessingTimeWindows):
+        sliding: Any = assigner
+        return SliceGrid(sliding.size, sliding.slide, sliding.offset)
+    if type(assigner) in (TumblingEventTimeWindows, TumblingProcessingTimeWindows):
+        tumbling: Any = assigner
+        if tumbling.stagger is WindowStagger.ALIGNED:
+            return SliceGrid(tumbling.size, tumbling.size, tumbling.offset)
+    raise NotSupportedError(
+        f"aggregates by expression were asked of {assigner!r}",
+        detail="They are there for tumbling windows that are aligned and for sliding windows.",
+        hint="Give aggregate() an AggregateFunction.",
+    )
