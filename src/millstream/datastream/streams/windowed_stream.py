@@ -287,7 +287,7 @@ class WindowedStream(BaseWindowedStream[T, KEY], Generic[T, KEY]):
 
     def aggregate(
         self,
-        aggregate_function: AggregateFunction[T, Any, Any] | None = None,
+        aggregate_function: Any = None,
         window_function: Any = None,
         accumulator_type: Any = None,
         output_type: Any = None,
@@ -320,7 +320,7 @@ class WindowedStream(BaseWindowedStream[T, KEY], Generic[T, KEY]):
                     "aggregate was given a function and aggregates by expression",
                     detail="It takes one or the other.",
                 )
-            return self._aggregate(aggregate_function, window_function, output_type)  # type: ignore[arg-type]
+            return self._aggregate(aggregate_function, window_function, output_type)
         from millstream.datastream.streams.columns import aggregate_windows
 
         return aggregate_windows(self, aggregates)

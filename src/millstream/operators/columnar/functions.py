@@ -19,7 +19,7 @@ from millstream.operators.columnar.reading import as_columns
 from millstream.operators.functions_adapter import close_function, open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
-from millstream.spi.batch import Batch, Columns, Rows
+from millstream.spi.batch import Batch, Columns, Rows, column_of
 from millstream.state.key_groups import key_group, key_groups_of_columns
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 from millstream.state.keys import canonical_key
@@ -271,13 +271,7 @@ class ProcessBatchesOperator(_BatchFunctionOperator):
             self._hand_on(rows, returned)
 
     def _by_group(self, given: Columns) -> Iterator[tuple[int, Columns]]:
-        for key in self._keys:
-            if given.data.schema.get_field_index(key) < 0:
-                raise TypeMismatchError(
-                    f"the records have no field {key!r}",
-                    detail=f"They have: {', '.join(given.data.schema.names)}.",
-                )
-        columns = [given.data.column(key) for key in self._keys]
+        columns = [column_of(given, key) for key in self._keys]
         groups = key_groups_of_columns(columns, self.context.max_parallelism)
         order = np.argsort(groups, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):

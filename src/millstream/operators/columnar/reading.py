@@ -10,14 +10,10 @@ import pyarrow as pa
 
 from millstream.base.errors import NotSupportedError, TypeMismatchError, shorten
 from millstream.operators.fields import FieldReader
-from millstream.spi.batch import Batch, Columns
-from millstream.types.arrow_values import bare_schema
+from millstream.spi.batch import Batch, Columns, column_of
 from millstream.types.row import Row
 
 __all__ = ["ColumnReader", "as_columns", "stamps_of"]
-
-
-_BARE = "value"
 
 
 class ColumnReader:
@@ -44,21 +40,12 @@ class ColumnReader:
                 raise NotSupportedError(
                     "aggregates by expression were given retractions, which they do not take back"
                 )
-            columns = {field: _column(batch.data, field) for field in self._readers}
+            columns = {field: column_of(batch, field) for field in self._readers}
         else:
             columns = {
                 field: _array(field, reader.values(batch.values)) for field, reader in self._readers.items()
             }
         return [None if field is None else columns[field] for field in self._fields]
-
-
-def _column(data: pa.RecordBatch, field: str) -> pa.Array:
-    place = data.schema.get_field_index(field)
-    if place < 0:
-        raise TypeMismatchError(
-            f"the records have no field {field!r}", detail=f"They have: {', '.join(data.schema.names)}."
-        )
-    return data.column(place)
 
 
 def _array(field: str, values: list[Any]) -> pa.Array:
@@ -74,7 +61,7 @@ def as_columns(batch: Batch, names: Sequence[str] | None) -> Columns:
     """Return a batch as columns: one for each field of its records.
 
     Args:
-        batch: Rows, dicts, named tuples, tuples; records that are no such thing are one column, `value`.
+        batch: The batch, not empty.
         names: Names of the fields of plain tuples, in order; None for f0, f1, ...
 
     Raises:
@@ -82,34 +69,16 @@ def as_columns(batch: Batch, names: Sequence[str] | None) -> Columns:
     """
     if isinstance(batch, Columns):
         return batch
-    stamps = None if batch.timestamps is None else pa.array(batch.timestamps, pa.int64())
-    fields = _fields_of(batch.values[0], names)
-    if fields is None:
-        kept = _array(_BARE, batch.values)
-        return Columns(pa.RecordBatch.from_arrays([kept], schema=bare_schema(_BARE, kept.type)), stamps)
-    columns = [_array(field, FieldReader(field, fields).values(batch.values)) for field in fields]
-    return Columns(pa.RecordBatch.from_arrays(columns, list(fields)), stamps)
-
-
-def _fields_of(record: Any, names: Sequence[str] | None) -> Sequence[str] | None:
-    if isinstance(record, dict):
-        return list(record)
-    named = getattr(record, "_fields", None)
-    if named is not None:
-        return list(named)
-    if isinstance(record, (tuple, list, Row)):
-        return (
-            names
-            if names is not None and len(names) == len(record)
-            else [f"f{place}" for place in range(len(record))]
-        )
-    return None
+    columns, record = Columns.from_rows(batch), batch.values[0]
+    if (
+        names is not None
+        and isinstance(record, (tuple, list, Row))
+        and getattr(record, "_fields", None) is None
+    ):
+        columns.data = columns.data.rename_columns(names)
+    return columns
 
 
 def stamps_of(batch: Batch) -> Any:
     """Return the timestamps of a batch as numpy has them, or None."""
-    if batch.timestamps is None:
-        return None
-    if isinstance(batch, Columns):
-        return batch.timestamps.to_numpy()
-    return np.array(batch.timestamps, np.int64)
+    return None if batch.timestamps is None else np.asarray(batch.timestamps, np.int64)
