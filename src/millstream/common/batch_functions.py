@@ -40,7 +40,7 @@ class KeyedBatchFunction(Function):
         key_group: int
 
         @abstractmethod
-        def keys(self) -> list[Any]:
+        def row_keys(self) -> list[Any]:
             """Return the key of each row: the key field's value, a tuple of several."""
 
         @abstractmethod

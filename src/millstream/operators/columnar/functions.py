@@ -287,7 +287,7 @@ class _Context(KeyedBatchFunction.Context):
         self._max_parallelism = max_parallelism
         self._columns = columns
 
-    def keys(self) -> list[Any]:
+    def row_keys(self) -> list[Any]:
         values = [values_of(column) for column in self._columns]
         return values[0] if len(values) == 1 else list(zip(*values, strict=True))
 
@@ -297,7 +297,7 @@ class _Context(KeyedBatchFunction.Context):
             raise StateAccessError(
                 f"state of key {shorten(key)} was asked for, which is of key group {group}",
                 detail=f"The call is for rows of key group {self.key_group}.",
-                hint="Use the keys of the rows: ctx.keys().",
+                hint="Use the keys of the rows: ctx.row_keys().",
             )
         canonical = self._state.current_key = canonical_key(key)
         if self._state.touched is not None:

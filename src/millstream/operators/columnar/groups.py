@@ -112,6 +112,8 @@ class Groups:
 
     def restore(self, keys: Sequence[Any], entries: Sequence[tuple[Any, ...]]) -> None:
         """Take over what `entries` gave, of keys that are not there yet; `learn` was called before."""
+        if not keys:
+            return
         assert self._index is not None, "entries without the types of their keys"
         slots = self._index.slots_of_keys(keys)
         self._grow()
