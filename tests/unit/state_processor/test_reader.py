@@ -9,6 +9,7 @@ from millstream.base.time import Time
 from millstream.common.functions import CheckpointedFunction
 from millstream.common.windows import CountWindow, TimeWindow
 from millstream.datastream import KeyedProcessFunction, MapFunction
+from millstream.datastream.expressions import count, sum_
 from millstream.datastream.functions import (
     AggregateFunction,
     BroadcastProcessFunction,
@@ -29,6 +30,7 @@ from millstream.datastream.window import (
     TumblingEventTimeWindows,
 )
 from millstream.state_processor import SavepointReader, Timer, WindowStart
+from millstream.types.row import Row
 
 RECORDS = [(f"k{n % 7}", n * n % 11, n) for n in range(200)]
 
@@ -234,6 +236,42 @@ def test_contents_of_tumbling_windows_are_found_by_start(savepoint_of):
         lambda t: [(t // 150 * 150, t // 150 * 150 + 150)], lambda start, _: WindowStart(start), 198
     )
     assert window_sums(SavepointReader.read(path)) == expected
+
+
+def by_name(stream):
+    return stream.map(lambda record: Row(k=record[0], n=record[1])).key_by("k")
+
+
+def test_contents_of_windows_by_expression_are_found_by_start(savepoint_of):
+    path = savepoint_of(
+        lambda stream: (
+            by_name(stream)
+            .window(TumblingEventTimeWindows.of(Time.milliseconds(150)))
+            .aggregate(total=sum_("n"), records=count())
+            .uid("windows")
+        ),
+        RECORDS,
+        parallelism=2,
+    )
+    expected = open_window_sums(
+        lambda t: [(t // 150 * 150, t // 150 * 150 + 150)], lambda start, _: WindowStart(start), 198
+    )
+    found = SavepointReader.read(path).keyed_state("windows", "window-contents")
+    assert {(key, window): entry[0] for key, window, entry in found} == expected
+
+
+def test_running_aggregates_by_expression_are_found_by_key(savepoint_of):
+    path = savepoint_of(
+        lambda stream: by_name(stream).aggregate(total=sum_("n"), records=count()).uid("sums"),
+        RECORDS,
+        parallelism=2,
+    )
+    expected: dict = {}
+    for key, number, _ in RECORDS:
+        total, records = expected.get(key, (0, 0))
+        expected[key] = total + number, records + 1
+    found = SavepointReader.read(path).keyed_state("sums", "aggregates")
+    assert {key: entry for key, _, entry in found} == expected
 
 
 def test_contents_of_windows_with_a_trigger_of_their_own_are_found_by_window(savepoint_of):
