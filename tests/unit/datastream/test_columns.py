@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -154,7 +155,14 @@ def test_results_are_rows_with_names_and_times():
 
 
 def test_functions_of_batches_in_a_program():
-    stream = sales(environment()).filter_batches(lambda batch: pc.greater_equal(batch["price"], 50.0))
+    def marked(frame: pd.DataFrame):  # the annotation is a text, of a name that the function does not use
+        return frame.assign(mark=1)
+
+    stream = (
+        sales(environment())
+        .map_batches(marked)
+        .filter_batches(lambda batch: pc.greater_equal(batch["price"], 50.0))
+    )
     doubled = stream.map_batches(lambda batch: batch.append_column("twice", pc.multiply(batch["price"], 2)))
     rows = collected(doubled.map(lambda row: (row.price, row.twice)))
     assert sorted(rows) == sorted((sale.price, sale.price * 2) for sale in SALES if sale.price >= 50)

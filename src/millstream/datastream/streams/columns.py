@@ -57,8 +57,8 @@ def map_batches(stream: DataStream, function: Callable[[Any], Any], timestamp: s
     _check_function("map_batches", function)
     from millstream.operators.columnar.functions import MapBatchesSpec, form_of
 
-    form_of(function)
-    return stream._transform("Map Batches", MapBatchesSpec(function, timestamp, field_names(stream)))
+    spec = MapBatchesSpec(function, form_of(function), timestamp, field_names(stream))
+    return stream._transform("Map Batches", spec)
 
 
 def filter_batches(stream: DataStream, function: Callable[[Any], Any]) -> DataStream:
@@ -66,10 +66,8 @@ def filter_batches(stream: DataStream, function: Callable[[Any], Any]) -> DataSt
     _check_function("filter_batches", function)
     from millstream.operators.columnar.functions import FilterBatchesSpec, form_of
 
-    form_of(function)
-    return stream._transform(
-        "Filter Batches", FilterBatchesSpec(function, field_names(stream)), stream._type_info
-    )
+    spec = FilterBatchesSpec(function, form_of(function), field_names(stream))
+    return stream._transform("Filter Batches", spec, stream._type_info)
 
 
 def process_batches(stream: KeyedStream, function: KeyedBatchFunction, timestamp: str | None) -> DataStream:
@@ -82,10 +80,8 @@ def process_batches(stream: KeyedStream, function: KeyedBatchFunction, timestamp
     load_arrow("columns")
     from millstream.operators.columnar.functions import ProcessBatchesSpec, form_of
 
-    form_of(function.process_batch)
-    return stream._transform(
-        "Process Batches", ProcessBatchesSpec(function, keys, timestamp, field_names(stream))
-    )
+    spec = ProcessBatchesSpec(function, keys, form_of(function.process_batch), timestamp, field_names(stream))
+    return stream._transform("Process Batches", spec)
 
 
 def aggregate_keys(stream: KeyedStream, aggregates: Mapping[str, Aggregate]) -> DataStream:

@@ -14,7 +14,7 @@ from millstream.base.errors import StateAccessError, TypeMismatchError, shorten
 from millstream.common.batch_functions import KeyedBatchFunction
 from millstream.common.state import ValueState
 from millstream.operators.base import Operator, OperatorSpec
-from millstream.operators.columnar.forms import as_mask, as_record_batch, form_of, in_form
+from millstream.operators.columnar.forms import BatchForm, as_mask, as_record_batch, form_of, in_form
 from millstream.operators.columnar.reading import as_columns
 from millstream.operators.functions_adapter import close_function, open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
@@ -39,11 +39,14 @@ class MapBatchesSpec(OperatorSpec):
 
     Attributes:
         function: Takes and returns a batch, or None for nothing.
+        form: The form in which it wants batches, as `form_of` finds it where the function is declared: the annotation
+            does not come with the function.
         timestamp: Field of the results that is their timestamp; None goes by the rows of the input.
         names: Names of the fields of plain tuples, in order; None if they have none.
     """
 
     function: Callable[[Any], Any]
+    form: BatchForm = BatchForm.RECORD_BATCH
     timestamp: str | None = None
     names: tuple[str, ...] | None = None
     takes_columns = True
@@ -59,10 +62,12 @@ class FilterBatchesSpec(OperatorSpec):
 
     Attributes:
         function: Takes a batch.
+        form: As for `MapBatchesSpec`.
         names: Names of the fields of plain tuples, in order; None if they have none.
     """
 
     function: Callable[[Any], Any]
+    form: BatchForm = BatchForm.RECORD_BATCH
     names: tuple[str, ...] | None = None
     takes_columns = True
 
@@ -78,12 +83,14 @@ class ProcessBatchesSpec(OperatorSpec):
     Attributes:
         function: The function.
         keys: Names of the key fields.
+        form: As for `MapBatchesSpec`.
         timestamp: As for `MapBatchesSpec`.
         names: Names of the fields of plain tuples, in order; None if they have none.
     """
 
     function: KeyedBatchFunction
     keys: tuple[str, ...]
+    form: BatchForm = BatchForm.RECORD_BATCH
     timestamp: str | None = None
     names: tuple[str, ...] | None = None
     is_keyed = True
@@ -100,19 +107,21 @@ class _BatchFunctionOperator(Operator):
     Args:
         function: The object to open and close.
         call: What is called with batches.
-        timestamp: Field of the results that is their timestamp.
-        names: Names of the fields of plain tuples.
+        spec: Says the rest.
     """
 
     def __init__(
-        self, function: object, call: Callable[..., Any], timestamp: str | None, names: tuple[str, ...] | None
+        self,
+        function: object,
+        call: Callable[..., Any],
+        spec: MapBatchesSpec | FilterBatchesSpec | ProcessBatchesSpec,
     ) -> None:
         self._function = function
         self._call = call
-        self._form = form_of(call)
+        self._form = spec.form
         self._what = name_of(function)
-        self._timestamp = timestamp
-        self._names = names
+        self._timestamp = None if isinstance(spec, FilterBatchesSpec) else spec.timestamp
+        self._names = spec.names
 
     def open(self) -> None:
         """Open the function."""
@@ -188,7 +197,7 @@ class MapBatchesOperator(_BatchFunctionOperator):
     """Runs a map of batches."""
 
     def __init__(self, spec: MapBatchesSpec) -> None:
-        super().__init__(spec.function, spec.function, spec.timestamp, spec.names)
+        super().__init__(spec.function, spec.function, spec)
 
     def process(self, batch: Batch) -> None:
         """Map a batch.
@@ -205,7 +214,7 @@ class FilterBatchesOperator(_BatchFunctionOperator):
     """Runs a filter of batches; rows that stay are what they were, in the form in which they came."""
 
     def __init__(self, spec: FilterBatchesSpec) -> None:
-        super().__init__(spec.function, spec.function, None, spec.names)
+        super().__init__(spec.function, spec.function, spec)
 
     def process(self, batch: Batch) -> None:
         """Filter a batch.
@@ -237,7 +246,7 @@ class ProcessBatchesOperator(_BatchFunctionOperator):
     """Calls the function once for each key group in a batch."""
 
     def __init__(self, spec: ProcessBatchesSpec) -> None:
-        super().__init__(spec.function, spec.function.process_batch, spec.timestamp, spec.names)
+        super().__init__(spec.function, spec.function.process_batch, spec)
         self._keys = spec.keys
 
     def open(self) -> None:

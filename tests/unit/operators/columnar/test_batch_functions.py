@@ -57,7 +57,8 @@ def run(spec, *batches):
 
 
 def mapped(function, batch=None, **options):
-    (result,) = run(MapBatchesSpec(function, **options), batch or Columns(DATA, STAMPS))
+    spec = MapBatchesSpec(function, forms.form_of(function), **options)
+    (result,) = run(spec, batch or Columns(DATA, STAMPS))
     return result
 
 
@@ -266,7 +267,7 @@ class Opened(Function):
 
 def test_a_function_that_is_a_function_is_opened_and_closed():
     function = Opened()
-    run(MapBatchesSpec(function), Columns(DATA))
+    run(MapBatchesSpec(function, forms.form_of(function)), Columns(DATA))
     assert function.calls == ["open", 0, 3, "close"]
 
 
@@ -300,7 +301,7 @@ def test_process_batches_calls_once_for_each_key_group_with_state_by_key():
         batches.append(Columns(pa.RecordBatch.from_pydict({"k": keys, "v": values})))
         for key, value in zip(keys.tolist(), values.tolist(), strict=True):
             model[key] = model.get(key, 0) + value
-    for result in run(ProcessBatchesSpec(function, ("k",)), *batches):
+    for result in run(ProcessBatchesSpec(function, ("k",), forms.form_of(function.process_batch)), *batches):
         found.update(zip(result.data["k"].to_pylist(), result.data["total"].to_pylist(), strict=True))
     assert found == model
     per_batch = len({key_group(key, 128) for key in range(300)})

@@ -1,0 +1,202 @@
+"""What columns cost: jobs of whole columns on the local executor, beside the same work written by hand on one core.
+
+    python benchmarks/columns.py [--only parquet count json] [--rounds 5] [--write]
+
+Job and peer take turns in one process, round by round, and are timed by its processor time. Each job reads files and
+writes files, or counts what comes out; what the two make is compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import glob
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from millstream.common import Configuration, WatermarkStrategy
+from millstream.common.functions import MapFunction
+from millstream.datastream import StreamExecutionEnvironment
+from millstream.datastream.connectors.file_system import FileSink, FileSource
+from millstream.datastream.expressions import count
+from millstream.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
+from millstream.table.types import DataTypes
+
+RESULTS = Path(__file__).resolve().parent / "results" / "columns.md"
+ROWS = 3_000_000
+KEYS = 1_000_000
+TITLES = {
+    "parquet": "Parquet -> `map_batches` -> Parquet, beside pyarrow alone",
+    "count": f"Parquet -> `key_by` -> `count()` of {KEYS:,} integer keys, beside a dict in Python",
+    "json": "JSON lines -> filter -> `key_by` -> tumbling sums and counts -> Parquet, beside a loop with orjson",
+}
+FLOORS = {"parquet": 0.6, "count": 3.0, "json": 4.0}
+
+
+def environment() -> StreamExecutionEnvironment:
+    made = StreamExecutionEnvironment.get_execution_environment(
+        Configuration.from_dict({"execution.target": "local", "execution.runtime-mode": "STREAMING"})
+    )
+    return made.set_parallelism(1)
+
+
+def parquet_source(env: StreamExecutionEnvironment, folder: Path, fields: list[tuple[str, object]]) -> object:
+    row_type = DataTypes.ROW([DataTypes.FIELD(name, kind) for name, kind in fields])
+    source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(row_type), str(folder)).build()
+    return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+
+
+# Parquet -> map_batches -> Parquet
+
+SALES = [("user", DataTypes.BIGINT()), ("price", DataTypes.DOUBLE()), ("shop", DataTypes.STRING())]
+RAISED = [*SALES, ("raised", DataTypes.DOUBLE())]
+
+
+def raised(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.append_column("raised", pc.multiply(batch["price"], 1.1))
+
+
+def write_sales(folder: Path) -> None:
+    numbers = np.random.default_rng(1)
+    table = pa.table(
+        {
+            "user": numbers.integers(0, KEYS, ROWS),
+            "price": numbers.random(ROWS),
+            "shop": pa.array(np.array(["north", "south", "east", "west"])[numbers.integers(0, 4, ROWS)]),
+        }
+    )
+    folder.mkdir()
+    pq.write_table(table, folder / "sales.parquet", row_group_size=100_000)
+
+
+def parquet_job(folder: Path) -> float:
+    env = environment()
+    row_type = DataTypes.ROW([DataTypes.FIELD(name, kind) for name, kind in RAISED])
+    sink = FileSink.for_bulk_format(str(folder / "out"), ParquetBulkWriters.for_row_type(row_type)).build()
+    parquet_source(env, folder / "sales", SALES).map_batches(raised).sink_to(sink)
+    env.execute("parquet")
+    return total_of(folder / "out", "raised")
+
+
+def parquet_peer(folder: Path) -> float:
+    (folder / "out").mkdir()
+    source = pq.ParquetFile(folder / "sales" / "sales.parquet")
+    writer = None
+    for batch in source.iter_batches(batch_size=100_000):
+        made = raised(batch)
+        if writer is None:
+            writer = pq.ParquetWriter(folder / "out" / "raised.parquet", made.schema)
+        writer.write_batch(made)
+    assert writer is not None
+    writer.close()
+    return total_of(folder / "out", "raised")
+
+
+def total_of(folder: Path, column: str) -> float:
+    files = [path for path in glob.glob(f"{folder}/**/*", recursive=True) if Path(path).is_file()]
+    return round(sum(pc.sum(pq.read_table(path, columns=[column])[column]).as_py() for path in files), 3)
+
+
+# Keyed count
+
+
+class Tally(MapFunction):
+    """Keeps what came out, to be compared."""
+
+    rows = 0
+    records = 0
+
+
+def tally(batch: pa.RecordBatch) -> None:
+    Tally.rows += batch.num_rows
+    Tally.records = max(Tally.records, pc.max(batch["n"]).as_py())
+
+
+def count_job(folder: Path) -> float:
+    env = environment()
+    Tally.rows = Tally.records = 0
+    stream = parquet_source(env, folder / "sales", [("user", DataTypes.BIGINT())])
+    stream.key_by("user").aggregate(n=count()).map_batches(tally).print()
+    env.execute("count")
+    return Tally.records
+
+
+def count_peer(folder: Path) -> float:
+    counts: dict[int, int] = {}
+    for batch in pq.ParquetFile(folder / "sales" / "sales.parquet").iter_batches(100_000, columns=["user"]):
+        for user in batch["user"].to_pylist():
+            counts[user] = counts.get(user, 0) + 1
+    return max(counts.values())
+
+
+JOBS: dict[str, tuple[Callable[[Path], float], Callable[[Path], float]]] = {
+    "parquet": (parquet_job, parquet_peer),
+    "count": (count_job, count_peer),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--only", nargs="*", default=list(JOBS), choices=list(JOBS))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--write", action="store_true", help=f"write {RESULTS}")
+    arguments = parser.parse_args()
+    seen: dict[str, list[tuple[float, float]]] = {}
+    with tempfile.TemporaryDirectory(prefix="columns") as made:
+        folder = Path(made)
+        write_sales(folder / "sales")
+        for name in arguments.only:
+            job, peer = JOBS[name]
+            seen[name] = [(timed(job, folder), timed(peer, folder)) for _ in range(arguments.rounds)]
+    page = _page(
+        {name: [(a[0], b[0]) for a, b in rounds] for name, rounds in _checked(seen).items()}, arguments.rounds
+    )
+    print(page)
+    if arguments.write:
+        RESULTS.write_text(page)
+
+
+def timed(work: Callable[[Path], float], folder: Path) -> tuple[float, float]:
+    """Return the processor time of some work, seconds, and what it made."""
+    shutil.rmtree(folder / "out", ignore_errors=True)
+    gc.collect()
+    begun = time.process_time()
+    made = work(folder)
+    return time.process_time() - begun, made
+
+
+def _checked(seen: dict) -> dict:
+    for name, rounds in seen.items():
+        results = {result for pair in rounds for _, result in pair}
+        assert len(results) == 1, f"{name}: job and peer made {results}"
+    return seen
+
+
+def _page(seen: dict[str, list[tuple[float, float]]], rounds: int) -> str:
+    lines = [
+        "# Columns",
+        "",
+        f"`benchmarks/columns.py`: {ROWS:,} rows, {rounds} rounds in turns. Microseconds of processor time a row on",
+        "the local executor with one slot, medians; the ratio: by hand divided by job, the rounds' median.",
+        "",
+        "| work | job | by hand | times as fast | wanted |",
+        "|---|---|---|---|---|",
+    ]
+    for name, pairs in seen.items():
+        job, peer = (median(times) / ROWS * 1e6 for times in zip(*pairs, strict=True))
+        ratio = median(hand / ours for ours, hand in pairs)
+        lines.append(f"| {TITLES[name]} | {job:.3f} | {peer:.3f} | {ratio:.2f} x | {FLOORS[name]} x |")
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    main()
