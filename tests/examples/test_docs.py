@@ -26,6 +26,7 @@ from millstream.base.errors import StateAccessError
 from millstream.common import (
     Configuration,
     Encoder,
+    Row,
     Time,
     Types,
     WatermarkStrategy,
@@ -195,6 +196,51 @@ def checkpointing(case):
     yield {}, {}
     assert case.env.get_checkpoint_config().get_checkpoint_interval() == 10_000
     assert case.env.get_default_savepoint_directory() == "s3://bucket/savepoints"
+
+
+# docs/columns.md
+
+
+def three_sales(case):
+    return case.env.from_collection(
+        [
+            Row(shop="north", user=1, price=2.0),
+            Row(shop="north", user=2, price=4.0),
+            Row(shop="south", user=1, price=3.0),
+        ]
+    )
+
+
+@example("columns.md", 0)
+def totals_of_shops(case):
+    yield {"pc": pytest.importorskip("pyarrow.compute")}, {}
+    rows = [tuple(row) for row in collect(case.names["totals"])]
+    assert sorted(rows) == [("north", 3.75, 1), ("south", 6.0, 1)]
+
+
+@example("columns.md", 1)
+def scores(case):
+    yield {"pandas": pytest.importorskip("pandas"), "sales": three_sales(case)}, {}
+    assert {row.score for row in collect(case.names["scores"])} <= {0.5, 1.0}
+
+
+@example("columns.md", 2)
+def running_totals(case):
+    yield {"pandas": pytest.importorskip("pandas"), "sales": three_sales(case)}, {}
+    last = dict(map(tuple, collect(case.names["running"])))
+    assert last == {1: 5.0, 2: 4.0}
+
+
+@example("columns.md", 3)
+def typical_prices(case):
+    records = [Row(shop="north", price=float(price), time=price * 1_000) for price in range(1, 120)]
+    yield {"timed": stamped(case.env, records)}, {}
+    rows = sorted(collect(case.names["typical"]), key=lambda row: row.window_start)
+    assert [(row.shop, row.window_end, row.dearest) for row in rows] == [
+        ("north", 60_000, 59.0),
+        ("north", 120_000, 119.0),
+    ]
+    assert abs(rows[0].middle - 30) <= 0.3
 
 
 # docs/joins.md
