@@ -28,6 +28,7 @@ from millstream.operators.columnar.aggregate import describe
 from millstream.operators.columnar.aggregates import Aggregate
 from millstream.operators.columnar.groups import Groups, Kinds
 from millstream.operators.columnar.reading import ColumnReader, stamps_of
+from millstream.operators.columnar.running import RunningGroups
 from millstream.operators.columnar.slices import SliceGrid
 from millstream.operators.columnar.touched_slots import TouchedSlots
 from millstream.operators.portions import Pace
@@ -121,7 +122,8 @@ class ColumnWindowOperator(PassingTime):
         self._ended_slices: set[int] = set()
         self._windows: set[int] = set()
         self._due = DueTimes()
-        self._kinds = Groups(spec.keys, self._aggregates)
+        self._kinds = self._make_groups()
+        self._running = RunningGroups(self._make_groups)
         self._known = False
         self._late_dropped = 0
         self._results: list[pa.RecordBatch] = []
@@ -184,6 +186,7 @@ class ColumnWindowOperator(PassingTime):
             self._fire(window, keys)
 
     def _add_rows(self, start: int, rows: Any, columns: list[Any]) -> Any:
+        self._running.touch(start)
         held = self._slice(start)
         if len(rows) < len(next(column for column in columns if column is not None)):
             taken = pa.array(rows)
@@ -193,11 +196,13 @@ class ColumnWindowOperator(PassingTime):
         held.touched.note(slots, len(held.groups))
         return slots
 
+    def _make_groups(self) -> Groups:
+        return Groups(self._spec.keys, self._aggregates)
+
     def _slice(self, start: int) -> _Slice:
         held = self._slices.get(start)
         if held is None:
-            groups = Groups(self._spec.keys, self._aggregates)
-            held = self._slices[start] = _Slice(groups, known=self._known)
+            held = self._slices[start] = _Slice(self._make_groups(), known=self._known)
             self._plan(start)
         return held
 
@@ -258,23 +263,25 @@ class ColumnWindowOperator(PassingTime):
 
     def _fire(self, window: int, keys: list[Any] | None = None) -> None:
         """Take the results of a window, of all its keys or of some; hand them on as soon as they are a portion."""
-        groups = self._groups_of(window)
-        slots = groups.every() if keys is None else groups.slots_of(keys)
+        slices = self._slices_of(window)
+        if keys is None:
+            groups = self._running.window(slices)
+            slots = groups.every()
+        else:
+            groups = self._make_groups()
+            for _, held in slices:
+                groups.merge(held)
+            slots = groups.slots_of(keys)
         for first in range(0, len(slots), _PORTION):
             self._take_results(window, groups, slots[first : first + _PORTION])
             if self._result_count >= _PORTION:
                 self._flush()
                 self._pace.pause()
 
-    def _groups_of(self, window: int) -> Groups:
-        """Return the aggregates of a window, put together of its slices in order of time."""
-        held = [self._slices[start].groups for start in self._grid.slices_of(window) if start in self._slices]
-        if len(held) == 1:
-            return held[0]
-        merged = Groups(self._spec.keys, self._aggregates)
-        for groups in held:
-            merged.merge(groups)
-        return merged
+    def _slices_of(self, window: int) -> list[tuple[int, Groups]]:
+        """Return the slices of a window that have records, in order of time."""
+        starts = self._grid.slices_of(window)
+        return [(start, self._slices[start].groups) for start in starts if start in self._slices]
 
     def _take_results(self, window: int, groups: Groups, slots: Any) -> None:
         columns, keys, count = groups.columns(slots), len(self._spec.keys), len(slots)
