@@ -83,7 +83,12 @@ class Groups:
         if other._index is None:
             return
         every = np.arange(len(other))
-        slots = self._index_for(other._index.kinds).slots(other._index.columns(every))
+        if len(self):
+            slots = self._index_for(other._index.kinds).slots(other._index.columns(every))
+        else:
+            known = [] if self._index is None else self._index.kinds
+            self._index, slots = other._index.copy(), every
+            self._index.learn(known)
         self._grow()
         for mine, theirs in zip(self._accumulators, other._accumulators, strict=True):
             mine.merge(slots, theirs, len(every))

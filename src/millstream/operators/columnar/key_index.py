@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,10 @@ class KeyIndex(ABC):
 
     @abstractmethod
     def __len__(self) -> int: ...
+
+    @abstractmethod
+    def copy(self) -> KeyIndex:
+        """Return an index of the same keys, with the same slots."""
 
     @abstractmethod
     def slots(self, columns: Sequence[pa.Array]) -> Any:
@@ -127,6 +132,15 @@ class NumberTable:
     def null_slot(self) -> int | None:
         """The slot of null, if it has one."""
         return self._null
+
+    def copy(self) -> NumberTable:
+        """Return a table of the same numbers, with the same slots."""
+        copied = copy(self)
+        copied._numbers = self._numbers.copy()
+        copied._table_numbers = self._table_numbers.copy()
+        copied._table_slots = self._table_slots.copy()
+        copied._owners = np.empty_like(self._owners)
+        return copied
 
     def slot_of_null(self) -> int:
         """Return the slot of null, which gets the next one if it has none."""
@@ -233,6 +247,12 @@ class NumberIndex(KeyIndex):
     def __len__(self) -> int:
         return len(self._table)
 
+    def copy(self) -> NumberIndex:
+        """Return an index of the same keys, with the same slots."""
+        copied = NumberIndex(self.names, self.kinds)
+        copied._table = self._table.copy()
+        return copied
+
     def slots(self, columns: Sequence[pa.Array]) -> Any:
         """Return the slot of each row."""
         (column,) = columns
@@ -269,6 +289,13 @@ class ObjectIndex(KeyIndex):
 
     def __len__(self) -> int:
         return len(self._keys)
+
+    def copy(self) -> ObjectIndex:
+        """Return an index of the same keys, with the same slots."""
+        copied = ObjectIndex(self.names, self.kinds)
+        copied._slots, copied._keys = dict(self._slots), list(self._keys)
+        copied._parts = list(self._parts)
+        return copied
 
     def slots(self, columns: Sequence[pa.Array]) -> Any:
         """Return the slot of each row."""
