@@ -23,6 +23,7 @@ __all__ = ["KeyIndex", "build_index"]
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _LEAST_BITS = 8
+_EMPTY = -1
 
 
 class KeyIndex(ABC):
@@ -118,7 +119,7 @@ class NumberTable:
         self._numbers = np.zeros(1 << _LEAST_BITS, np.int64)
         self._count = 0
         self._null: int | None = None
-        self._resize(_LEAST_BITS)
+        self._resize()
 
     def __len__(self) -> int:
         return self._count
@@ -137,9 +138,7 @@ class NumberTable:
         """Return a table of the same numbers, with the same slots."""
         copied = copy(self)
         copied._numbers = self._numbers.copy()
-        copied._table_numbers = self._table_numbers.copy()
-        copied._table_slots = self._table_slots.copy()
-        copied._owners = np.empty_like(self._owners)
+        copied._table = self._table.copy()
         return copied
 
     def slot_of_null(self) -> int:
@@ -158,9 +157,9 @@ class NumberTable:
         taken: list[tuple[Any, Any]] = []
         resized = False
         while True:
-            found = self._table_slots[places]
-            hit = self._table_numbers[places] == waiting
-            hit &= found >= 0
+            found = self._table[places]
+            hit = self._numbers[found] == waiting
+            hit &= found >= 0  # -1, an empty place, has found the last number
             if hit.all():
                 slots[rows] = found
                 break
@@ -175,7 +174,7 @@ class NumberTable:
             if empty.any():
                 taken.append(self._take(rows[empty], waiting[empty], places[empty]))
                 if self._count * 2 > self._mask:
-                    self._resize(int(self._mask).bit_length() + 2)
+                    self._resize()
                     places, resized = self._places(waiting), True
                     continue
             places = np.where(empty, places, (places + 1) & self._mask)
@@ -186,33 +185,32 @@ class NumberTable:
     def _places(self, numbers: Any) -> Any:
         return (numbers.view(np.uint64) * _FACTOR >> self._shift).view(np.int64)
 
-    def _resize(self, bits: int) -> None:
+    def _resize(self) -> None:
+        """Make the table so large that it is a quarter full."""
+        bits = max(_LEAST_BITS, (4 * self._count - 1).bit_length())
         self._shift = np.uint64(64 - bits)
         self._mask = (1 << bits) - 1
-        self._table_numbers = np.zeros(1 << bits, np.int64)
-        self._table_slots = np.full(1 << bits, -1, np.int64)
-        self._owners = np.empty(1 << bits, np.int64)
-        waiting = np.arange(self._count)
+        self._table = np.full(1 << bits, _EMPTY, np.int32)
+        waiting = np.arange(self._count, dtype=np.int32)
         if self._null is not None:
             waiting = np.delete(waiting, self._null)
         places = self._places(self._numbers[waiting])
         while len(waiting):
-            free = self._table_slots[places] < 0
-            self._table_slots[places[free]] = waiting[free]
-            done = self._table_slots[places] == waiting
-            self._table_numbers[places[done]] = self._numbers[waiting[done]]
-            waiting, places = waiting[~done], (places[~done] + 1) & self._mask
+            free = self._table[places] == _EMPTY
+            self._table[places[free]] = waiting[free]
+            left = self._table[places] != waiting
+            waiting, places = waiting[left], (places[left] + 1) & self._mask
 
     def _take(self, rows: Any, numbers: Any, places: Any) -> tuple[Any, Any]:
         """Give empty places to the first rows that came to them; return these rows and places."""
-        self._owners[places[::-1]] = rows[::-1]
-        first = self._owners[places] == rows
-        rows, numbers, places = rows[first], numbers[first], places[first]
+        claims = np.arange(len(rows), dtype=np.int32)
+        self._table[places[::-1]] = claims[::-1]
+        first = self._table[places] == claims
+        rows, places = rows[first], places[first]
         start = self._count
         self._make_room(len(rows))
-        self._numbers[start : self._count] = numbers
-        self._table_numbers[places] = numbers
-        self._table_slots[places] = np.arange(start, self._count)
+        self._numbers[start : self._count] = numbers[first]
+        self._table[places] = np.arange(start, self._count)
         return rows, places
 
     def _make_room(self, count: int) -> None:
@@ -225,10 +223,10 @@ class NumberTable:
     def _put_in_order(self, before: int, taken: list[tuple[Any, Any]], slots: Any, *, resized: bool) -> None:
         """Number new numbers anew, in the order of their first rows, whatever the round in which they got a place."""
         order = np.argsort(np.concatenate([rows for rows, _ in taken]), kind="stable")
-        ranks = np.empty(len(order), np.int64)
+        ranks = np.empty(len(order), np.int32)
         ranks[order] = np.arange(before, self._count)
         self._numbers[before : self._count] = self._numbers[before : self._count][order]
-        held = self._table_slots
+        held = self._table
         places = (
             np.flatnonzero(held >= before) if resized else np.concatenate([places for _, places in taken])
         )
