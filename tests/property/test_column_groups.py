@@ -31,6 +31,19 @@ VALUES = {
     "dictionary": (pa.dictionary(pa.int8(), pa.string()), st.sampled_from("abc")),
 }
 NUMERIC = ["int64", "int16", "uint32", "bool", "float64", "decimal"]
+ALIKE = [
+    "",
+    "\0",
+    "\0\0",
+    "a",
+    "a\0",
+    "a\0\0\0",
+    "abcd",
+    "abcd\0",
+    "abcde",
+    "é" * 3,
+    *("x" * n for n in (63, 64, 65, 200)),
+]
 KEYS = {
     **{kind: VALUES[kind] for kind in VALUES if kind not in ("int64", "float64")},
     "int64": (pa.int64(), SMALL | st.integers(-(2**63), 2**63 - 1)),
@@ -38,6 +51,8 @@ KEYS = {
     "float32": (pa.float32(), st.floats(width=32)),
     "uint64": (pa.uint64(), st.integers(0, 2**64 - 1)),
     "binary": (pa.binary(), st.binary(max_size=2)),
+    "alike": (pa.string(), st.sampled_from(ALIKE)),
+    "long": (pa.large_string(), st.text(st.characters(codec="utf-8"), max_size=80)),
     "list": (pa.list_(pa.int64()), st.lists(SMALL, max_size=2)),
 }
 
@@ -204,6 +219,21 @@ def test_many_integer_keys_get_one_slot_each_in_the_order_of_their_first_rows(sp
     found = contents(groups)
     assert {key: count for key, (count,) in found.items()} == model
     assert [key for key in found if key is not None] == [key for key in model if key is not None]
+
+
+@pytest.mark.parametrize("spread", [3, 1_000, 100_000])
+def test_many_texts_get_one_slot_each_in_the_order_of_their_first_rows(spread):
+    import random
+
+    random.seed(spread)
+    groups = Groups(["k"], [COUNT])
+    model: dict = {}
+    for _ in range(4):
+        keys = [f"{random.randrange(spread)}" * random.choice([1, 2, 5]) for _ in range(10_000)]
+        groups.add([pa.array(keys)], [None])
+        for key in keys:
+            model[key] = model.get(key, 0) + 1
+    assert list(contents(groups).items()) == [(key, (count,)) for key, count in model.items()]
 
 
 def exact(values, quantile):

@@ -1,29 +1,29 @@
 """Keys in columns to slots: numbers from 0, in the order in which keys came.
 
-Keys of one column of integers are found by a hash table in numpy, all others by a dict, after equal ones of a batch
-have been put together; what is done for each row is numpy's either way.
+An integer is found by a hash table in numpy, a text by its words, one table after the other, and a key of several
+columns by the slots of each. All else is found by a dict, after equal values of a batch have been put together. What is
+done for each row is numpy's in every case.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from millstream.base.errors import TypeMismatchError
+from millstream.operators.columnar.number_table import NumberTable
 from millstream.operators.columnar.slot_values import Storage, as_numbers, common_type, storage_of
+from millstream.operators.columnar.text_table import TextTable, is_text
 from millstream.state.keys import canonical_keys, original_key
 from millstream.types.arrow_values import values_of
 
 __all__ = ["KeyIndex", "build_index"]
 
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-_LEAST_BITS = 8
-_EMPTY = -1
+_HALF = 32
 
 
 class KeyIndex(ABC):
@@ -89,9 +89,12 @@ def columns_of_keys(keys: Sequence[Any], kinds: Sequence[pa.DataType]) -> list[p
 
 def build_index(names: Sequence[str], kinds: Sequence[pa.DataType]) -> KeyIndex:
     """Return an index without keys, by what the columns are."""
-    if len(kinds) == 1 and _fits_numbers(kinds[0]):
+    if len(kinds) > 1:
+        return TupleIndex(names, kinds)
+    (kind,) = kinds
+    if _fits_numbers(kind):
         return NumberIndex(names, kinds)
-    return ObjectIndex(names, kinds)
+    return TextIndex(names, kinds) if is_text(kind) else ObjectIndex(names, kinds)
 
 
 def _is_float_or_null(kind: pa.DataType) -> bool:
@@ -100,139 +103,6 @@ def _is_float_or_null(kind: pa.DataType) -> bool:
 
 def _fits_numbers(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind)) and storage_of(kind) is Storage.INTEGERS
-
-
-class NumberTable:
-    """Integers of 64 bits to slots, by open addressing, all rows at a time.
-
-    Each round looks up the rows that are not done at their place in the table. A row that finds its number is done.
-    One that finds another's goes on to the next place. Where a place is empty the first row that came to it takes it::
-
-        rows          7  3  7  9            3 and 9 have the same place
-        round 1       -  -  -  -            7 and 3 take their places
-        round 2       0  1  0  -            9 finds 3
-        round 3                -            9 takes the next place
-        round 4                2
-    """
-
-    def __init__(self) -> None:
-        self._numbers = np.zeros(1 << _LEAST_BITS, np.int64)
-        self._count = 0
-        self._null: int | None = None
-        self._resize()
-
-    def __len__(self) -> int:
-        return self._count
-
-    @property
-    def numbers(self) -> Any:
-        """The numbers by slot; anything in the slot of null."""
-        return self._numbers[: self._count]
-
-    @property
-    def null_slot(self) -> int | None:
-        """The slot of null, if it has one."""
-        return self._null
-
-    def copy(self) -> NumberTable:
-        """Return a table of the same numbers, with the same slots."""
-        copied = copy(self)
-        copied._numbers = self._numbers.copy()
-        copied._table = self._table.copy()
-        return copied
-
-    def slot_of_null(self) -> int:
-        """Return the slot of null, which gets the next one if it has none."""
-        if self._null is None:
-            self._null = self._count
-            self._make_room(1)
-        return self._null
-
-    def slots(self, numbers: Any) -> Any:
-        """Return the slot of each number; those that are new get the next ones, in the order of the rows."""
-        before, slots = self._count, np.empty(len(numbers), np.int64)
-        waiting = np.ascontiguousarray(numbers)
-        rows: Any = slice(None)
-        places = self._places(waiting)
-        taken: list[tuple[Any, Any]] = []
-        resized = False
-        while True:
-            found = self._table[places]
-            hit = self._numbers[found] == waiting
-            hit &= found >= 0  # -1, an empty place, has found the last number
-            if hit.all():
-                slots[rows] = found
-                break
-            missed = ~hit
-            if isinstance(rows, slice):
-                slots[hit] = found[hit]
-                rows = np.flatnonzero(missed)
-            else:
-                slots[rows[hit]] = found[hit]
-                rows = rows[missed]
-            waiting, places, empty = waiting[missed], places[missed], found[missed] < 0
-            if empty.any():
-                taken.append(self._take(rows[empty], waiting[empty], places[empty]))
-                if self._count * 2 > self._mask:
-                    self._resize()
-                    places, resized = self._places(waiting), True
-                    continue
-            places = np.where(empty, places, (places + 1) & self._mask)
-        if len(taken) > 1:
-            self._put_in_order(before, taken, slots, resized=resized)
-        return slots
-
-    def _places(self, numbers: Any) -> Any:
-        return (numbers.view(np.uint64) * _FACTOR >> self._shift).view(np.int64)
-
-    def _resize(self) -> None:
-        """Make the table so large that it is a quarter full."""
-        bits = max(_LEAST_BITS, (4 * self._count - 1).bit_length())
-        self._shift = np.uint64(64 - bits)
-        self._mask = (1 << bits) - 1
-        self._table = np.full(1 << bits, _EMPTY, np.int32)
-        waiting = np.arange(self._count, dtype=np.int32)
-        if self._null is not None:
-            waiting = np.delete(waiting, self._null)
-        places = self._places(self._numbers[waiting])
-        while len(waiting):
-            free = self._table[places] == _EMPTY
-            self._table[places[free]] = waiting[free]
-            left = self._table[places] != waiting
-            waiting, places = waiting[left], (places[left] + 1) & self._mask
-
-    def _take(self, rows: Any, numbers: Any, places: Any) -> tuple[Any, Any]:
-        """Give empty places to the first rows that came to them; return these rows and places."""
-        claims = np.arange(len(rows), dtype=np.int32)
-        self._table[places[::-1]] = claims[::-1]
-        first = self._table[places] == claims
-        rows, places = rows[first], places[first]
-        start = self._count
-        self._make_room(len(rows))
-        self._numbers[start : self._count] = numbers[first]
-        self._table[places] = np.arange(start, self._count)
-        return rows, places
-
-    def _make_room(self, count: int) -> None:
-        self._count += count
-        if self._count > len(self._numbers):
-            grown = np.zeros(max(2 * len(self._numbers), self._count), np.int64)
-            grown[: len(self._numbers)] = self._numbers
-            self._numbers = grown
-
-    def _put_in_order(self, before: int, taken: list[tuple[Any, Any]], slots: Any, *, resized: bool) -> None:
-        """Number new numbers anew, in the order of their first rows, whatever the round in which they got a place."""
-        order = np.argsort(np.concatenate([rows for rows, _ in taken]), kind="stable")
-        ranks = np.empty(len(order), np.int32)
-        ranks[order] = np.arange(before, self._count)
-        self._numbers[before : self._count] = self._numbers[before : self._count][order]
-        held = self._table
-        places = (
-            np.flatnonzero(held >= before) if resized else np.concatenate([places for _, places in taken])
-        )
-        held[places] = ranks[held[places] - before]
-        fresh = slots >= before
-        slots[fresh] = ranks[slots[fresh] - before]
 
 
 class NumberIndex(KeyIndex):
@@ -276,14 +146,100 @@ class NumberIndex(KeyIndex):
         return list(self.columns(slots)[0].to_pylist())
 
 
+class TextIndex(KeyIndex):
+    """Keys of one column of strings or bytes."""
+
+    def __init__(self, names: Sequence[str], kinds: Sequence[pa.DataType]) -> None:
+        super().__init__(names, kinds)
+        self._table = TextTable()
+        self._kept = _KeptValues()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def copy(self) -> TextIndex:
+        """Return an index of the same keys, with the same slots."""
+        copied = TextIndex(self.names, self.kinds)
+        copied._table, copied._kept = self._table.copy(), self._kept.copy()
+        return copied
+
+    def slots(self, columns: Sequence[pa.Array]) -> Any:
+        """Return the slot of each row."""
+        (column,) = columns
+        self.learn([column.type])
+        slots, first_rows = self._table.slots(column)
+        if len(first_rows):
+            self._kept.add(column.take(pa.array(first_rows)), self.kinds[0])
+        return slots
+
+    def columns(self, slots: Any) -> list[pa.Array]:
+        """Return the key column of slots."""
+        return [self._kept.take(slots, self.kinds[0])]
+
+    def keys(self, slots: Any) -> list[Any]:
+        """Return the keys of slots, which are canonical."""
+        return list(self.columns(slots)[0].to_pylist())
+
+
+class TupleIndex(KeyIndex):
+    """Keys of several columns: each has an index of its own, and a key is a tuple of slots."""
+
+    def __init__(self, names: Sequence[str], kinds: Sequence[pa.DataType]) -> None:
+        super().__init__(names, kinds)
+        self._parts = [build_index([name], [kind]) for name, kind in zip(names, kinds, strict=True)]
+        self._pairs = [NumberTable() for _ in kinds[1:]]
+
+    def __len__(self) -> int:
+        return len(self._pairs[-1])
+
+    def copy(self) -> TupleIndex:
+        """Return an index of the same keys, with the same slots."""
+        copied = TupleIndex(self.names, self.kinds)
+        copied._parts = [part.copy() for part in self._parts]
+        copied._pairs = [pairs.copy() for pairs in self._pairs]
+        return copied
+
+    def learn(self, kinds: Sequence[pa.DataType]) -> None:
+        """Take note of the types of columns to come.
+
+        Raises:
+            TypeMismatchError: If they do not go with those before.
+        """
+        super().learn(kinds)
+        for part, kind in zip(self._parts, kinds, strict=True):
+            part.learn([kind])
+
+    def slots(self, columns: Sequence[pa.Array]) -> Any:
+        """Return the slot of each row."""
+        self.learn([column.type for column in columns])
+        slots = self._parts[0].slots(columns[:1])
+        for place, pairs in enumerate(self._pairs, start=1):
+            slots = pairs.slots(slots << _HALF | self._parts[place].slots(columns[place : place + 1]))
+        return slots
+
+    def columns(self, slots: Any) -> list[pa.Array]:
+        """Return the key columns of slots."""
+        columns = []
+        for part, pairs in zip(self._parts[:0:-1], self._pairs[::-1], strict=True):
+            both = pairs.numbers[slots]
+            columns += part.columns(both & (1 << _HALF) - 1)
+            slots = both >> _HALF
+        columns += self._parts[0].columns(slots)
+        return columns[::-1]
+
+    def keys(self, slots: Any) -> list[Any]:
+        """Return the canonical keys of slots."""
+        return canonical_keys(list(zip(*map(values_of, self.columns(slots)), strict=True)))
+
+
 class ObjectIndex(KeyIndex):
-    """Keys of any columns, as a dict has them."""
+    """Keys of one column of any type, as a dict has them."""
 
     def __init__(self, names: Sequence[str], kinds: Sequence[pa.DataType]) -> None:
         super().__init__(names, kinds)
         self._slots: dict[Any, int] = {}
         self._keys: list[Any] = []
-        self._parts: list[list[pa.Array]] = []
+        self._kept = _KeptValues()
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -291,24 +247,24 @@ class ObjectIndex(KeyIndex):
     def copy(self) -> ObjectIndex:
         """Return an index of the same keys, with the same slots."""
         copied = ObjectIndex(self.names, self.kinds)
-        copied._slots, copied._keys = dict(self._slots), list(self._keys)
-        copied._parts = list(self._parts)
+        copied._slots, copied._keys, copied._kept = dict(self._slots), list(self._keys), self._kept.copy()
         return copied
 
     def slots(self, columns: Sequence[pa.Array]) -> Any:
         """Return the slot of each row."""
-        self.learn([column.type for column in columns])
-        if not len(columns[0]):
+        (column,) = columns
+        self.learn([column.type])
+        if not len(column):
             return np.empty(0, np.int64)
-        codes, first_rows = _distinct(columns)
-        distinct = [column.take(pa.array(first_rows)) for column in columns]
-        keys = canonical_keys(_keys_of(distinct))
+        codes, first_rows = _distinct(column)
+        distinct = column.take(pa.array(first_rows))
+        keys = canonical_keys(values_of(distinct))
         found = list(map(self._slots.get, keys))
         if None in found:
             self._add(keys, found, distinct)
         return np.array(found, np.int64)[codes]
 
-    def _add(self, keys: list[Any], found: list[int | None], distinct: list[pa.Array]) -> None:
+    def _add(self, keys: list[Any], found: list[int | None], distinct: pa.Array) -> None:
         """Give slots to the keys that have none."""
         new = []
         for place, key in enumerate(keys):
@@ -319,24 +275,11 @@ class ObjectIndex(KeyIndex):
                     self._keys.append(key)
                     new.append(place)
                 found[place] = slot
-        self._parts.append([column.take(pa.array(new, pa.int64())) for column in distinct])
+        self._kept.add(distinct.take(pa.array(new, pa.int64())), self.kinds[0])
 
     def columns(self, slots: Any) -> list[pa.Array]:
-        """Return the key columns of slots."""
-        if not self._parts:
-            return [pa.nulls(0, kind) for kind in self.kinds]
-        if len(self._parts) > 1:
-            columns = zip(*self._parts, strict=True)
-            self._parts = [
-                [
-                    pa.concat_arrays([part.cast(kind) for part in parts])
-                    for parts, kind in zip(columns, self.kinds, strict=True)
-                ]
-            ]
-        taken = pa.array(slots)
-        return [
-            column.take(taken).cast(kind) for column, kind in zip(self._parts[0], self.kinds, strict=True)
-        ]
+        """Return the key column of slots."""
+        return [self._kept.take(slots, self.kinds[0])]
 
     def keys(self, slots: Any) -> list[Any]:
         """Return the canonical keys of slots."""
@@ -344,31 +287,48 @@ class ObjectIndex(KeyIndex):
         return [keys[slot] for slot in slots.tolist()]
 
 
-def _keys_of(columns: list[pa.Array]) -> list[Any]:
-    values = [values_of(column) for column in columns]
-    return values[0] if len(values) == 1 else list(zip(*values, strict=True))
+class _KeptValues:
+    """The values of keys by slot, as they came."""
+
+    def __init__(self) -> None:
+        self._parts: list[pa.Array] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def copy(self) -> _KeptValues:
+        """Return the same values; those that come to one of the two are not in the other."""
+        copied = _KeptValues()
+        copied._parts, copied._count = list(self._parts), self._count
+        return copied
+
+    def add(self, values: pa.Array, kind: pa.DataType) -> None:
+        """Add the values of the next slots."""
+        self._parts.append(values.cast(kind))
+        self._count += len(values)
+
+    def take(self, slots: Any, kind: pa.DataType) -> pa.Array:
+        """Return the values of slots."""
+        if not self._parts:
+            return pa.nulls(0, kind)
+        if len(self._parts) > 1 or self._parts[0].type != kind:
+            self._parts = [pa.concat_arrays([part.cast(kind) for part in self._parts])]
+        return self._parts[0].take(pa.array(slots))
 
 
-def _distinct(columns: Sequence[pa.Array]) -> tuple[Any, Any]:
+def _distinct(column: pa.Array) -> tuple[Any, Any]:
     """Return a code for each row, the same for equal keys, from 0 in the order of their first rows; and these rows."""
-    codes, count = _codes(columns[0])
-    for column in columns[1:]:
-        others, other_count = _codes(column)
-        table = NumberTable()
-        codes, count = table.slots(codes.astype(np.int64) * other_count + others), len(table)
-    first_rows = np.empty(count, np.int64)
-    first_rows[codes[::-1]] = np.arange(len(codes))[::-1]
-    return codes, first_rows
-
-
-def _codes(column: pa.Array) -> tuple[Any, int]:
-    """Return a code for each value, from 0 in the order of first values, and their number."""
     if pa.types.is_floating(column.type):  # 0.0 and -0.0 are two keys
         column = column.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[column.type.bit_width])
     try:
         encoded = column.dictionary_encode(null_encoding="encode")
+        codes, count = encoded.indices.to_numpy(), len(encoded.dictionary)
     except pa.ArrowNotImplementedError:  # of nested values: one by one
         known: dict[Any, int] = {}
         keys = canonical_keys(values_of(column))
-        return np.array([known.setdefault(key, len(known)) for key in keys], np.int64), len(known)
-    return encoded.indices.to_numpy(), len(encoded.dictionary)
+        codes = np.array([known.setdefault(key, len(known)) for key in keys], np.int64)
+        count = len(known)
+    first_rows = np.empty(count, np.int64)
+    first_rows[codes[::-1]] = np.arange(len(codes))[::-1]
+    return codes, first_rows

@@ -18,6 +18,9 @@ from millstream.types.arrow_values import values_of
 __all__ = ["SlotValues", "Storage", "as_numbers", "common_type", "plain", "storage_of"]
 
 
+_DECIMAL_DIGITS = 38
+
+
 class Storage(Enum):
     """How values are held; the value is numpy's name."""
 
@@ -62,6 +65,13 @@ def common_type(field: str, first: pa.DataType, second: pa.DataType) -> pa.DataT
             return pa.int64()
     elif all(types.is_integer(kind) or types.is_floating(kind) for kind in (first, second)):
         return pa.float64()
+    elif all(types.is_string(kind) or types.is_large_string(kind) for kind in (first, second)):
+        return pa.large_string()
+    elif types.is_decimal128(first) and types.is_decimal128(second):
+        scale = max(first.scale, second.scale)
+        digits = max(first.precision - first.scale, second.precision - second.scale) + scale
+        if digits <= _DECIMAL_DIGITS:
+            return pa.decimal128(digits, scale)
     raise TypeMismatchError(
         f"field {field!r} holds values of type {second}, after values of type {first}",
         detail="A column has one type for as long as the job runs.",
