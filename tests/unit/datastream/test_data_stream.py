@@ -292,7 +292,7 @@ def test_types_follow_the_records(env):
         lambda s: s.process(Counting()),
         lambda s: s.process(str),
         lambda s: s.key_by(len).process(Tagging()),
-        lambda s: s.key_by("name"),
+        lambda s: s.key_by(3),
         lambda s: s.key_by(len).reduce(Tagging()),
         lambda s: s.map(str, Types.STRING),
         lambda s: s.map(str, output_type=str),
