@@ -52,11 +52,14 @@ class Output(ABC):
 
     Attributes:
         records_out: Records handed on so far, to side outputs too.
-        wants_columns: Whether a reader of the main output does best with columns: who can make them easily does.
     """
 
     records_out: int = 0
-    wants_columns: bool = False
+
+    @property
+    def wants_columns(self) -> bool:
+        """Whether a reader of the main output does best with columns; known when all of them are open."""
+        return False
 
     @abstractmethod
     def emit(self, batch: Batch) -> None:
@@ -247,6 +250,11 @@ class Operator(ABC):
         Args:
             batch: `Rows`; any `Batch` if the spec says `takes_columns`.
         """
+
+    @property
+    def wants_columns(self) -> bool:
+        """Whether it does best with columns, if its spec says that it takes them; asked once it is open."""
+        return True
 
     def batch_handlers(self) -> list[BatchHandler]:
         """Return one handler for each input, in order; most operators have one input."""

@@ -239,6 +239,11 @@ class IdentitySpec(OperatorSpec):
 class IdentityOperator(Operator):
     """Hands its input on."""
 
+    @property
+    def wants_columns(self) -> bool:
+        """Whether who reads it does best with columns."""
+        return self.output.wants_columns
+
     def process(self, batch: Batch) -> None:
         """Hand a batch on."""
         self.output.emit(batch)

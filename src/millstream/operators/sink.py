@@ -153,6 +153,11 @@ class SinkOperator(Operator):
             context.operator_state.on_complete(self._writer.checkpoint_completed)
         self._writer.open()
 
+    @property
+    def wants_columns(self) -> bool:
+        """Whether the writer takes columns."""
+        return self._writer.takes_columns
+
     def process(self, batch: Batch) -> None:
         """Stage a batch."""
         writer = self._writer

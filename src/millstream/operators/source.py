@@ -114,7 +114,8 @@ class SourceOperator(Operator):
         self._strategy = strategy.without_watermarks() if context.batch else strategy
         self._empty_since_ms = context.time.now_ms
         self._reader = self._spec.source.build_reader(context.subtask_index, context.parallelism)
-        self._reader.wants_columns = self.output.wants_columns
+        # A declared type is checked record by record.
+        self._reader.wants_columns = self.output.wants_columns and self._spec.output_type is None
         self._reader.open()
 
     def process(self, batch: Rows) -> None:
@@ -248,6 +249,8 @@ class SourceOperator(Operator):
     def _take(self, split_range: SplitRange, batch: Batch) -> bool:
         """Take a batch from the reader; return whether it may go on."""
         if len(batch):
+            if self._spec.output_type is not None:
+                batch = batch.to_rows()
             if type(batch) is Rows:
                 values = batch.values if self._reader.gives_away else claim(batch.values)
                 batch.values = fit(values, self._spec.output_type)

@@ -339,6 +339,11 @@ class WatermarksOperator(Operator):
         if self._restored is not None:
             self._split.restore(self._restored)
 
+    @property
+    def wants_columns(self) -> bool:
+        """Whether who reads it does best with columns."""
+        return self.output.wants_columns
+
     def snapshot_state(self) -> Any:
         """Return how far event time has come."""
         return self._split.snapshot()

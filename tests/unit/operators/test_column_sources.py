@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from millstream.base.errors import ConfigurationError, MillstreamError, TypeMismatchError
 from millstream.base.time import Duration
-from millstream.common import WatermarkStrategy
+from millstream.common import Types, WatermarkStrategy
 from millstream.common.watermark_strategy import FieldTimestamps, TimestampAssigner, WatermarkGenerator
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output
 from millstream.operators.column_times import times_of
+from millstream.operators.simple import IdentitySpec
 from millstream.operators.sink import SinkSpec
 from millstream.operators.source import SourceSpec
 from millstream.operators.watermarks import WatermarksSpec
@@ -27,8 +28,7 @@ BOUNDED = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(5))
 
 
 class Recorder(Output):
-    def __init__(self, *, wants_columns=False):
-        self.wants_columns = wants_columns
+    def __init__(self):
         self.events = []
 
     def emit(self, batch):
@@ -44,8 +44,12 @@ class Recorder(Output):
         self.events.append(status)
 
 
-def started(spec, **options):
-    operator, output = spec.build(), Recorder(**options)
+class _WantsColumns(Recorder):
+    wants_columns = True
+
+
+def started(spec, *, wants_columns=False):
+    operator, output = spec.build(), _WantsColumns() if wants_columns else Recorder()
     operator.setup(OperatorContext("job", "op", "id", 0, 1, 128, 0, EpochTime()), output)
     operator.open()
     return operator, output
@@ -213,6 +217,26 @@ class _Writer(SinkWriter):
 
     def prepare_commit(self, *, now_ms, checkpoint, end_of_input):
         return []
+
+
+@pytest.mark.parametrize("wants", [True, False])
+def test_who_hands_columns_on_wants_them_for_who_reads_it(wants):
+    for spec in (WatermarksSpec(BOUNDED), IdentitySpec()):
+        assert started(spec, wants_columns=wants)[0].wants_columns is wants
+    assert started(SinkSpec(Keeping(takes_columns=wants)))[0].wants_columns is wants
+
+
+def test_records_of_a_declared_type_are_checked_one_by_one():
+    source = Given(columns(1))
+    operator, output = started(
+        SourceSpec(source, BOUNDED, Types.ROW([Types.INT(), Types.STRING()])), wants_columns=True
+    )
+    assert not source.reader.wanted
+    operator.read_ranges([SplitRange("0", None)], finished=False)
+    assert output.events[0] == columns(1).to_rows()
+    operator, _ = started(SourceSpec(Given(columns(1)), BOUNDED, Types.INT()))
+    with pytest.raises(TypeMismatchError):
+        operator.read_ranges([SplitRange("0", None)], finished=False)
 
 
 def test_a_writer_gets_the_form_that_it_takes():

@@ -192,6 +192,8 @@ class ChainOutput(Output):
     def __init__(self, budget: WorkBudget | None = None) -> None:
         self._budget = budget
         self._batch = _Readers()
+        self._sole: BatchHandler | None = None  # of the main output, if it has one reader
+        self._columnar: list[Callable[[], bool]] = []
         self._aside: list[Callable[[int], None]] = []
         self._side: dict[str, _Readers] = {}
         self._watermark: list[Callable[[int], None]] = []
@@ -202,8 +204,8 @@ class ChainOutput(Output):
     ) -> None:
         """Have an operator chained behind; `name` is noted on what it raises."""
         handler: BatchHandler = guarded(_taking(operator), name)
-        if side_output is None:
-            self.wants_columns = self.wants_columns or spec.takes_columns
+        if side_output is None and spec.takes_columns:
+            self._columnar.append(lambda: operator.wants_columns)
         if self._budget is not None:
             handler = _InSlices(handler, self._budget)
         advance = guarded(operator.process_watermark, name)
@@ -213,11 +215,16 @@ class ChainOutput(Output):
 
     def add_exchange(self, writer: ExchangeWriter, spec: OperatorSpec, side_output: str | None) -> None:
         """Have output gathered for other subtasks."""
-        if side_output is None and writer.deals_columns:
-            self.wants_columns = self.wants_columns or spec.takes_columns
+        if side_output is None and writer.deals_columns and spec.takes_columns:
+            self._columnar.append(lambda: True)
         self._add(writer.batch, writer.watermark, side_output, takes_columns=True)
         self._watermark.append(writer.watermark)
         self._status.append(writer.status)
+
+    @property
+    def wants_columns(self) -> bool:
+        """Whether a reader of the main output does best with columns; known when all of them are open."""
+        return any(wants() for wants in self._columnar)
 
     def add_ending(self, action: Callable[[], None]) -> None:
         """Have something done before the final watermark is handed on."""
@@ -241,19 +248,20 @@ class ChainOutput(Output):
             self._aside.append(advance)
             readers = self._side.setdefault(side_output, _Readers())
         readers.add(handler, takes_columns=takes_columns)
+        self._sole = self._batch.sole
 
     def emit(self, batch: Batch) -> None:
         """Hand on a batch; of watermarks between its records readers of side outputs get those only."""
-        count, marks = len(batch), batch.marks
-        if marks is None:
-            if count:
-                self.records_out += count
-                self._batch.hand(batch)
-            return
+        marks = batch.marks
+        count = len(batch.values) if type(batch) is Rows else len(batch)  # small batches feel each call
         self.records_out += count
-        self._batch.hand(batch)
+        if count or marks is not None:
+            if self._sole is not None and type(batch) is Rows:
+                self._sole(batch)
+            else:
+                self._batch.hand(batch)
         for advance in self._aside:
-            for watermark_ms in marks.watermarks:
+            for watermark_ms in () if marks is None else marks.watermarks:
                 advance(watermark_ms)
 
     def emit_side(self, tag_id: str, batch: Batch) -> None:
@@ -290,15 +298,12 @@ class _Readers:
         self._handlers.append(handler)
         self._takes_columns.append(takes_columns)
 
-    def hand(self, batch: Batch) -> None:
-        """Hand a batch to each."""
-        handlers = self._handlers
-        if len(handlers) > 1 or type(batch) is not Rows:
-            self._hand_copies(batch)
-        elif handlers:
-            handlers[0](batch)
+    @property
+    def sole(self) -> BatchHandler | None:
+        """The only one, if there is only one."""
+        return self._handlers[0] if len(self._handlers) == 1 else None
 
-    def _hand_copies(self, batch: Batch) -> None:
+    def hand(self, batch: Batch) -> None:
         """Hand each a batch that it may change, the first one last; columns are made rows once."""
         rows = None if all(self._takes_columns) else batch.to_rows()
         for index in [*range(1, len(self._handlers)), 0] if self._handlers else ():
@@ -321,7 +326,8 @@ class _InSlices:
         self._size = 1
 
     def __call__(self, batch: Batch) -> None:
-        now, count, start = self._budget.now, len(batch), 0
+        now, start = self._budget.now, 0
+        count = len(batch.values) if type(batch) is Rows else len(batch)
         if count <= self._size:
             began = now()
             self._handler(batch)
@@ -363,7 +369,7 @@ def _taking(operator: Operator) -> BatchHandler:
 
     def take(batch: Batch) -> None:
         if batch.marks is None:
-            operator.records_in += len(batch)
+            operator.records_in += len(batch.values) if type(batch) is Rows else len(batch)
             process(batch)
         else:
             process_marked(batch, operator.reach_watermark)
