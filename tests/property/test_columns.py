@@ -172,3 +172,11 @@ def on_time(records):
             kept.append(record)
         latest = max(latest, record[1])
     return kept
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["windows", "by_two_fields", "dealt"])
+def test_columns_travel_between_processes(new_environment, name):
+    records = [("abcd"[n % 4], n, n % 7 - 3, None if n % 5 == 0 else "x" * (n % 3)) for n in range(300)]
+    expected = run(new_environment("local", 1), "rows", records, PROGRAMS[name], 1_000)
+    assert run(new_environment("local[2]", 2), "mixed", records, PROGRAMS[name], 20) == expected

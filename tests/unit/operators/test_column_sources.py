@@ -228,9 +228,8 @@ def test_who_hands_columns_on_wants_them_for_who_reads_it(wants):
 
 def test_records_of_a_declared_type_are_checked_one_by_one():
     source = Given(columns(1))
-    operator, output = started(
-        SourceSpec(source, BOUNDED, Types.ROW([Types.INT(), Types.STRING()])), wants_columns=True
-    )
+    declared = Types.ROW_NAMED(["at", "n"], [Types.INT(), Types.STRING()])
+    operator, output = started(SourceSpec(source, BOUNDED, declared), wants_columns=True)
     assert not source.reader.wanted
     operator.read_ranges([SplitRange("0", None)], finished=False)
     assert output.events[0] == columns(1).to_rows()
