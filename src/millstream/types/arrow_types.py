@@ -8,7 +8,7 @@ from typing import Any
 from millstream.base.errors import ConfigurationError
 from millstream.types import datatypes as types
 
-__all__ = ["Form", "arrow_type", "load_arrow", "load_parquet"]
+__all__ = ["Form", "arrow_type", "cast_plain", "load_arrow", "load_parquet"]
 
 
 def load_arrow(what: str) -> Any:
@@ -40,6 +40,19 @@ def load_parquet() -> Any:
     import pyarrow.parquet  # optional: the extra `parquet`
 
     return pyarrow.parquet
+
+
+def cast_plain(column: Any, kind: Any) -> Any:
+    """Return an array in another type; nanoseconds are cut, and nothing else.
+
+    Raises:
+        pyarrow.ArrowException: If a value does not fit.
+    """
+    if column.type == kind:
+        return column
+    import pyarrow.compute as pc  # optional: whoever has an array has it
+
+    return column.cast(options=pc.CastOptions(kind, allow_time_truncate=True))
 
 
 class Form(Enum):

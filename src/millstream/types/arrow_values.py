@@ -1,7 +1,7 @@
 """Arrow's columns as lists of Python values, whole columns at a time.
 
 What each Arrow value is in Python is said here, once: structs are Rows with their fields' names, maps are dicts, lists
-are lists, all else is what `to_pylist` makes of it.
+are lists, timestamps with a zone are Instants, all else is what `to_pylist` makes of it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import datetime
 from itertools import accumulate
 from typing import Any
 
+from millstream.base.time import Instant
 from millstream.types.row import rows_of
 
 __all__ = ["bare_schema", "check_range", "is_bare", "records_of", "values_of"]
@@ -19,6 +20,7 @@ _EPOCH = datetime.date(1970, 1, 1)
 _FIRST_DAY = (datetime.date.min - _EPOCH).days
 _LAST_DAY = (datetime.date.max - _EPOCH).days
 _BARE = b"millstream.bare"
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def bare_schema(name: str, kind: Any) -> Any:
@@ -67,7 +69,9 @@ def values_of(array: Any) -> list[Any]:
         return _rows(array)
     if pa.types.is_map(kind):
         return _dicts(array)
-    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and pa.types.is_nested(kind.value_type):
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return _instants(array)
+    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _has_own_values(kind.value_type):
         return _cut(array, values_of(array.flatten()))
     if _is_fast_in_numpy(array):
         try:
@@ -104,12 +108,30 @@ def _dicts(maps: Any) -> list[Any]:
     import pyarrow as pa  # optional: whoever has an array has it
 
     kind = maps.type
-    if not pa.types.is_nested(kind.key_type) and not pa.types.is_nested(kind.item_type):
+    if not _has_own_values(kind.key_type) and not _has_own_values(kind.item_type):
         return [None if pairs is None else dict(pairs) for pairs in maps.to_pylist()]
     entry = pa.struct([pa.field("key", kind.key_type, nullable=False), pa.field("value", kind.item_type)])
     lists = maps.cast(pa.list_(entry))
     pairs = list(zip(*map(values_of, lists.flatten().flatten()), strict=True))
     return [None if each is None else dict(each) for each in _cut(lists, pairs)]
+
+
+def _has_own_values(kind: Any) -> bool:
+    """Tell whether values of a type are others than `to_pylist` makes."""
+    import pyarrow as pa  # optional: whoever has a type has it
+
+    return bool(pa.types.is_nested(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None))
+
+
+def _instants(array: Any) -> list[Any]:
+    import pyarrow as pa  # optional: whoever has an array has it
+
+    in_second = _PER_SECOND[array.type.unit]
+    to_nanos = 1_000_000_000 // in_second
+    return [
+        None if moment is None else Instant(moment // in_second, moment % in_second * to_nanos)
+        for moment in array.view(pa.int64()).to_pylist()
+    ]
 
 
 def _cut(lists: Any, elements: list[Any]) -> list[Any]:

@@ -151,7 +151,6 @@ def test_large_rows_are_decoded_few_at_a_time():
         pa.array([datetime.datetime.min, datetime.datetime.max], pa.timestamp("us")),
         pa.array([datetime.datetime(2013, 1, 1), None], pa.timestamp("ms")),
         pa.array([datetime.datetime(1970, 1, 2), None], pa.timestamp("ns")),
-        pa.array([datetime.datetime(2013, 1, 1), None], pa.timestamp("us", "UTC")),
         pa.array([datetime.date.min, None, datetime.date.max]),
         pa.array([datetime.time(5, 15, 0, 7), None, datetime.time.max]),
         pa.array([Decimal("1.50"), None, Decimal("-0.05")]),

@@ -5,6 +5,7 @@ import datetime
 import pyarrow as pa
 import pytest
 
+from millstream.base.time import Instant
 from millstream.types.arrow_values import bare_schema, check_range, is_bare, records_of, values_of
 from millstream.types.row import Row
 
@@ -25,6 +26,22 @@ def test_structs_are_rows_and_maps_dicts_however_deep():
     deep = pa.array([[("a", {"x": 1, "at": DAY})], None, [("b", None)]], pa.map_(pa.string(), POINT))
     assert values_of(deep) == [{"a": Row(x=1, at=DAY)}, None, {"b": None}]
     assert values_of(deep.slice(1)) == [None, {"b": None}]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_timestamps_with_a_zone_are_instants_however_deep(unit):
+    moments = [datetime.datetime(1969, 12, 31, 23, tzinfo=datetime.UTC), None]
+    array = pa.array(moments, pa.timestamp(unit, "Asia/Kathmandu"))
+    assert values_of(array) == [Instant(-3600, 0), None]
+    assert values_of(pa.array([moments, None], pa.list_(array.type))) == [[Instant(-3600, 0), None], None]
+    assert values_of(pa.array([[("a", moments[0])]], pa.map_(pa.string(), array.type))) == [
+        {"a": Instant(-3600, 0)}
+    ]
+
+
+def test_instants_keep_nanoseconds():
+    array = pa.array([-1, 1_000_000_001], pa.int64()).view(pa.timestamp("ns", "UTC"))
+    assert values_of(array) == [Instant(-1, 999_999_999), Instant(1, 1)]
 
 
 def test_structs_without_fields_are_empty_rows():
