@@ -243,6 +243,27 @@ def typical_prices(case):
     assert abs(rows[0].middle - 30) <= 0.3
 
 
+# docs/in-and-out.md
+
+
+@example("in-and-out.md", 0)
+def hourly_rides(case):
+    yield {}, {}
+    frame = case.names["frame"]
+    assert sorted(frame.itertuples(index=False, name=None)) == [
+        ("Oslo", 10, 3.5),
+        ("Rome", 9, 8.0),
+        ("Rome", 11, 2.5),
+    ]
+    assert list(frame.columns) == ["f0", "f1", "f2"]
+
+
+@example("in-and-out.md", 1)
+def summed(case):
+    yield {"NumberSequenceSource": NumberSequenceSource}, {}
+    assert case.names["total"] == 500_500
+
+
 # docs/joins.md
 
 

@@ -28,6 +28,15 @@ _FRAMES = {
     ("polars", "LazyFrame"): ("a polars LazyFrame", "df.collect().rows()", "tuples"),
     ("duckdb", "DuckDBPyRelation"): ("a DuckDB relation", "relation.fetchall()", "tuples"),
 }
+_METHODS = {
+    _FRAMES["pandas", "DataFrame"]: "Use from_pandas(df), which makes Rows of it. ",
+    _FRAMES["pyarrow", "Table"]: "Use from_arrow(table), which makes Rows of it. ",
+    _FRAMES["pyarrow", "RecordBatch"]: "Use from_arrow(batch), which makes Rows of it. ",
+    _FRAMES["pyarrow", "RecordBatchReader"]: "Use from_arrow(reader), which makes Rows of it. ",
+    _FRAMES["pyspark", "DataFrame"]: "Use from_spark(df), which makes Rows of it. ",
+    _FRAMES["polars", "DataFrame"]: "Use from_polars(df), which makes Rows of it. ",
+    _FRAMES["duckdb", "DuckDBPyRelation"]: "Use from_arrow(relation), which makes Rows of it. ",
+}
 _HINTS: dict[type, str] = {
     str: "Give it a list, [text] for one record, or list(text) for its characters.",
     bytes: "Give it a list: [data] for one record.",
@@ -50,7 +59,7 @@ def records_of(collection: Iterable[Any]) -> list[Any]:
             what, call, records = frame
             raise TypeMismatchError(
                 f"from_collection was given {what}, not a collection of records",
-                hint=f"Give it records: from_collection({call}) makes {records} of it.",
+                hint=f"{_METHODS.get(frame, '')}Give it records: from_collection({call}) makes {records} of it.",
             )
         if base in _HINTS:
             raise _no_records(collection, _HINTS[base])

@@ -18,6 +18,7 @@ from millstream.base.errors import (
 )
 from millstream.base.missing import explain_missing
 from millstream.base.signals import Terminated
+from millstream.base.time import Duration
 from millstream.base.type_variables import R
 from millstream.common.io import InputFormat
 from millstream.common.java_functions import SourceFunction
@@ -25,10 +26,15 @@ from millstream.common.job_client import JobClient
 from millstream.common.job_execution_result import JobExecutionResult
 from millstream.common.job_id import JobID
 from millstream.common.watermark_strategy import WatermarkStrategy
-from millstream.config import options, options_python
+from millstream.config import options, options_checkpointing, options_python
 from millstream.config.configuration import ConfigSource, Configuration
 from millstream.config.execution_config import ExecutionConfig
 from millstream.connectors.collection import CollectionSource
+from millstream.connectors.columns.event_time import EventTime, disorder_ms
+from millstream.connectors.columns.frames import arrow_table, pandas_table, plain_table, polars_table
+from millstream.connectors.columns.kept import KeptDirectory
+from millstream.connectors.columns.spark import check_frame, frames_source
+from millstream.connectors.columns.table import TableSource
 from millstream.connectors.source_function import SourceFunctionSource
 from millstream.datastream.execution_mode import RuntimeExecutionMode
 from millstream.datastream.execution_plan import ExecutionPlan
@@ -39,6 +45,7 @@ from millstream.datastream.streams.cached_data_stream import Cache
 from millstream.datastream.streams.data_stream import DataStream, check_strategy
 from millstream.datastream.streams.missing import OF_TABLES
 from millstream.datastream.streams.settings import Port
+from millstream.files.file_systems import FileSystemSettings, using
 from millstream.graph.explain import execution_plan
 from millstream.graph.launcher import JobSubmission, RunningJob, find_launcher
 from millstream.graph.transformation import Edge, Transformation
@@ -48,7 +55,10 @@ from millstream.operators.source_function import SourceFunctionSpec
 from millstream.operators.user_code import fit
 from millstream.spi.formats import BulkFormat
 from millstream.spi.source import Boundedness, Source
-from millstream.types.typeinfo import TypeInformation
+from millstream.types.arrow_typeinfo import row_type_of
+from millstream.types.arrow_types import load_arrow
+from millstream.types.row import Row
+from millstream.types.typeinfo import RowTypeInfo, TypeInformation
 
 __all__ = ["StreamExecutionEnvironment"]
 
@@ -218,6 +228,105 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
             WatermarkStrategy.no_watermarks(),
             type_info,
         )
+
+    def from_pandas(
+        self,
+        df: Any,
+        timestamp: str | None = None,
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "Pandas Source",
+    ) -> DataStream[Row]:
+        """Make a stream of the rows of a pandas DataFrame, with the names of its columns and without its index.
+
+        NaN, NaT, NA and None are None. Otherwise as `from_arrow`.
+
+        Raises:
+            TypeMismatchError: If it is no DataFrame, or a column holds values of several types.
+            ConfigurationError: As `from_arrow`, or if pandas is not installed.
+        """
+        return self._from_table(pandas_table(df), timestamp, watermark_strategy, source_name)
+
+    def from_polars(
+        self,
+        df: Any,
+        timestamp: str | None = None,
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "Polars Source",
+    ) -> DataStream[Row]:
+        """Make a stream of the rows of a polars DataFrame, with the names of its columns; as `from_arrow`.
+
+        Raises:
+            TypeMismatchError: If it is no DataFrame, or a column holds Python objects.
+            ConfigurationError: As `from_arrow`, or if polars is not installed.
+        """
+        return self._from_table(polars_table(df), timestamp, watermark_strategy, source_name)
+
+    def from_arrow(
+        self,
+        table: Any,
+        timestamp: str | None = None,
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "Arrow Source",
+    ) -> DataStream[Row]:
+        """Make a stream of the rows of an Arrow table, with the names and types of its columns.
+
+        The rows come in order, from one subtask; of a table of 100,000 rows or more each subtask reads a slice.
+
+        Args:
+            table: A Table, RecordBatch, RecordBatchReader (read to its end now), or an object that exports an Arrow
+                stream, such as a DuckDB relation.
+            timestamp: Column of event time: a timestamp or date, in UTC if it has no zone, or epoch milliseconds.
+            watermark_strategy: How the stream gets watermarks, and timestamps if it has an assigner. Without one, and
+                with `timestamp`, watermarks are as far behind as the table is out of order: nothing is late.
+            source_name: Name of the operator.
+
+        Raises:
+            TypeMismatchError: If it is no table, or an argument is not of its class.
+            ConfigurationError: If no type of records stands for a column's type, a name is there twice, `timestamp`
+                names no column of event time, or pyarrow is not installed.
+            SourceError: If event time is null in a row.
+        """
+        return self._from_table(arrow_table(table), timestamp, watermark_strategy, source_name)
+
+    def from_spark(
+        self,
+        df: Any,
+        timestamp: str | None = None,
+        watermark_strategy: WatermarkStrategy | None = None,
+        source_name: str = "Spark Source",
+        location: str | None = None,
+    ) -> DataStream[Row]:
+        """Make a stream of the rows of a Spark DataFrame, with the names and types of its columns.
+
+        Spark writes them to Parquet files now, a file for each of its partitions, and the job reads several at a time;
+        nothing goes through this process. The files go with the last stream and job that may read them.
+
+        Args:
+            df: A bounded DataFrame.
+            timestamp: As of `from_arrow`.
+            watermark_strategy: As of `from_arrow`; without one there is only the final watermark, as nobody has looked
+                at the rows.
+            source_name: Name of the operator.
+            location: A directory for the files that all hosts share; by default a temporary one if Spark runs on this
+                machine, else the directory of checkpoints.
+
+        Raises:
+            TypeMismatchError: If it is no DataFrame, or an argument is not of its class.
+            JobDefinitionError: If it is a streaming DataFrame.
+            NotSupportedError: If a column is of a type that no type of records stands for.
+            ConfigurationError: As `from_arrow`, or if no directory is named that all hosts share.
+        """
+        check_frame(df)
+        load_arrow("Spark's DataFrames")
+        kept = KeptDirectory.make(
+            location,
+            master=df.sparkSession.conf.get("spark.master", ""),
+            checkpoints=self._configuration.get(options_checkpointing.CHECKPOINT_DIRECTORY),
+        )
+        event_time = None if timestamp is None else EventTime(timestamp)
+        with using(FileSystemSettings.of(self._configuration, os.environ)):
+            source = frames_source(df, kept, event_time)
+        return self._from_columns(source, watermark_strategy, source_name, row_type_of(source.schema))
 
     def from_source(
         self,
@@ -391,6 +500,29 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
                 hint="End a stream in a sink, such as print() or sink_to(...), before execute().",
             )
         return [needed[key] for key in sorted(needed)]
+
+    def _from_table(
+        self, table: Any, timestamp: str | None, strategy: WatermarkStrategy | None, name: str
+    ) -> DataStream[Row]:
+        table = plain_table(table)
+        event_time = None if timestamp is None else EventTime(timestamp)
+        if event_time is not None:
+            event_time.check(table.schema)
+            stamps = event_time.stamps(table)
+            if strategy is None:
+                behind = Duration.of_millis(disorder_ms(stamps))
+                strategy = WatermarkStrategy.for_bounded_out_of_orderness(behind)
+        return self._from_columns(TableSource(table, event_time), strategy, name, row_type_of(table.schema))
+
+    def _from_columns(
+        self, source: Source, strategy: WatermarkStrategy | None, name: str, row_type: RowTypeInfo
+    ) -> DataStream[Row]:
+        if strategy is None:
+            strategy = WatermarkStrategy.no_watermarks()
+        check_strategy(strategy)
+        # What comes out of columns is of their type, so it is not looked at again.
+        stream = self._add_source(name, source, strategy, None)
+        return DataStream(self, stream._ports, row_type)
 
     def _add_source(
         self,

@@ -28,6 +28,7 @@ __all__ = [
     "find_launcher",
     "set_launcher_override",
     "set_progress_listener",
+    "spark_session",
 ]
 
 
@@ -221,6 +222,15 @@ class JobLauncher(ABC):
             JobDefinitionError: If it cannot run; nothing was started.
         """
 
+    def spark_session(self, configuration: Configuration) -> Any:
+        """Return the Spark session that jobs with these options run in.
+
+        Raises:
+            NotSupportedError: If the runtime has none.
+            ConfigurationError: If there is none, and the options do not say how to make one.
+        """
+        raise NotSupportedError("this runtime has no Spark session")
+
 
 _launcher_override: JobLauncher | None = None
 
@@ -247,6 +257,16 @@ def find_launcher() -> JobLauncher:
     if _launcher_override is not None:
         return _launcher_override
     return _find_installed_launcher()
+
+
+def spark_session(configuration: Configuration) -> Any:
+    """Return the Spark session that jobs with these options run in, whatever `find_launcher` returns.
+
+    Raises:
+        NotSupportedError: If the installed runtime has none.
+        ConfigurationError: If there is none, and the options do not say how to make one.
+    """
+    return _find_installed_launcher().spark_session(configuration)
 
 
 @cache

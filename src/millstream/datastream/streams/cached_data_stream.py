@@ -20,7 +20,7 @@ from millstream.operators.simple import IdentitySpec
 from millstream.operators.sink import SinkSpec
 from millstream.operators.source import SourceSpec
 
-__all__ = ["Cache", "CachedDataStream", "cache"]
+__all__ = ["Cache", "CachedDataStream", "cache", "find_unbounded"]
 
 
 class Cache:
@@ -153,7 +153,7 @@ def cache(stream: DataStream[T]) -> CachedDataStream[T]:
     Raises:
         JobDefinitionError: If it does not end.
     """
-    unbounded = _find_unbounded(stream)
+    unbounded = find_unbounded(stream)
     if unbounded is not None:
         raise JobDefinitionError(
             f'cache was called on a stream that does not end: source "{unbounded}" is unbounded',
@@ -169,7 +169,8 @@ def cache(stream: DataStream[T]) -> CachedDataStream[T]:
     return CachedDataStream(result, kept)
 
 
-def _find_unbounded(stream: DataStream) -> str | None:
+def find_unbounded(stream: DataStream) -> str | None:
+    """Return the name of a source that does not end, and that the stream reads; None if there is none."""
     waiting = [port.source for port in stream._ports]
     while waiting:
         transformation = waiting.pop()

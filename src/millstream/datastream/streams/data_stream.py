@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from millstream.datastream.streams.iterative_stream import IterativeStream
     from millstream.datastream.streams.joined_streams import CoGroupedStreams, JoinedStreams
     from millstream.datastream.streams.keyed_stream import KeyedStream
+    from millstream.datastream.streams.results import ArrowBatches
 
 __all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "check_strategy", "check_stream", "transform"]
 
@@ -537,17 +538,100 @@ class DataStream(OperatorSettings, Generic[T]):
         Returns:
             An iterator over the records as they come, to be closed; with a limit, a list.
         """
-        collect_id = self._environment._next_collect_id()
-        sink = self._sink("Collect", CollectSpec(collect_id))
-        # As parallel as what it reads, so that what one subtask emits stays in order.
-        parallel = {port.source.parallelism for port in self._ports}
-        sink._transformation.parallelism = parallel.pop() if len(parallel) == 1 else 1
-        job = self._environment._launch(job_execution_name)
-        records: CloseableIterator[T] = CloseableIterator(job, job.collected(collect_id))
+        records: CloseableIterator[T] = self._collect(CollectSpec, job_execution_name)
         if limit is None:
             return records
         with records:
             return list(islice(records, limit))
+
+    def to_arrow(self, job_execution_name: str | None = None) -> Any:
+        """Run the program and return this stream's records as a `pyarrow.Table`.
+
+        Rows have the names of their fields, tuples f0, f1, ..., other values one column "value"; the types are the
+        declared ones. What is not declared has the type of its values.
+
+        Args:
+            job_execution_name: Name of the job.
+
+        Raises:
+            JobDefinitionError: If the stream does not end.
+            ConfigurationError: If pyarrow is not installed.
+            TypeMismatchError: If records of a type that is not declared fit no one type.
+            JobExecutionError: If the job fails.
+        """
+        from millstream.datastream.streams import results
+
+        return results.to_arrow(self, job_execution_name)
+
+    def to_pandas(self, job_execution_name: str | None = None) -> Any:
+        """Run the program and return this stream's records as a pandas DataFrame; columns as `to_arrow`.
+
+        A missing value is what pandas takes for one, NaN, NaT or None; integers where one is missing are of a nullable
+        type (Int64) rather than floats.
+
+        Args:
+            job_execution_name: Name of the job.
+
+        Raises:
+            ConfigurationError: If pandas or pyarrow is not installed.
+            MillstreamError: As `to_arrow`.
+        """
+        from millstream.datastream.streams import results
+
+        return results.to_pandas(self, job_execution_name)
+
+    def to_polars(self, job_execution_name: str | None = None) -> Any:
+        """Run the program and return this stream's records as a polars DataFrame; columns as `to_arrow`.
+
+        Args:
+            job_execution_name: Name of the job.
+
+        Raises:
+            ConfigurationError: If polars or pyarrow is not installed.
+            MillstreamError: As `to_arrow`.
+        """
+        from millstream.datastream.streams import results
+
+        return results.to_polars(self, job_execution_name)
+
+    def to_spark(
+        self, session: Any = None, location: str | None = None, job_execution_name: str | None = None
+    ) -> Any:
+        """Run the program and return this stream's records as a Spark DataFrame; columns as `to_arrow`.
+
+        Records of a declared type do not go through this process: the slots write Parquet files, which Spark reads.
+        They are kept until the process ends.
+
+        Args:
+            session: A `SparkSession`; by default the one that is there, or that the job runs in.
+            location: A directory for the files that all hosts share; by default a temporary one if Spark runs on this
+                machine, else the directory of checkpoints.
+            job_execution_name: Name of the job.
+
+        Raises:
+            JobDefinitionError: If the stream does not end.
+            ConfigurationError: If there is no session, no directory that all hosts share, or no pyarrow.
+            JobExecutionError: If the job fails.
+        """
+        from millstream.datastream.streams import results
+
+        return results.to_spark(self, session, location, job_execution_name)
+
+    def collect_arrow(self, job_execution_name: str | None = None) -> ArrowBatches:
+        """Run the program and iterate over this stream's records as `pyarrow.RecordBatch`es, as they come.
+
+        For results that are too large for one table, and for streams that do not end. Batches that the program has
+        not taken yet wait in its memory. To be used in a `with` statement, at whose end a job that runs is cancelled.
+
+        Args:
+            job_execution_name: Name of the job.
+
+        Raises:
+            ConfigurationError: If pyarrow is not installed.
+        """
+        from millstream.datastream.streams import results
+
+        return results.collect_arrow(self, job_execution_name)
 
     def iterate(self, max_wait_time_ms: int = 0) -> IterativeStream[T]:
         """Begin a loop: the stream returned gives these records, and those that its `close_with` sends back.
@@ -594,6 +678,18 @@ class DataStream(OperatorSettings, Generic[T]):
     def _repartition(self, partitioning: Partitioning) -> DataStream:
         """Deal records as the program asks for; keyed streams refuse."""
         return self._partition(partitioning)
+
+    def _collect(
+        self, declare: Callable[[str], OperatorSpec], job_name: str | None
+    ) -> CloseableIterator[Any]:
+        """Run the program with a sink that collects; `declare` is given the name of what is collected."""
+        collect_id = self._environment._next_collect_id()
+        sink = self._sink("Collect", declare(collect_id))
+        # As parallel as what it reads, so that what one subtask emits stays in order.
+        parallel = {port.source.parallelism for port in self._ports}
+        sink._transformation.parallelism = parallel.pop() if len(parallel) == 1 else 1
+        job = self._environment._launch(job_name)
+        return CloseableIterator(job, job.collected(collect_id))
 
     def _sink(self, name: str, spec: OperatorSpec) -> DataStreamSink:
         return DataStreamSink(self._transform(name, spec))

@@ -116,6 +116,10 @@ class DefaultLauncher(JobLauncher):
             job.start()
         return job
 
+    def spark_session(self, configuration: Configuration) -> Any:
+        """Return the session that is there, or the one of jobs that run on Spark."""
+        return find_executor("spark")(configuration, lambda logs: None).session()
+
 
 def _build_plan(submission: JobSubmission) -> EpochPlan:
     configuration = submission.configuration

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
+from typing import Any
 
 from millstream.base.errors import JobDefinitionError, NotSupportedError
 from millstream.config.configuration import Configuration
@@ -94,6 +95,15 @@ class Executor(ABC):
     @abstractmethod
     def release(self) -> None:
         """Give back what the executor itself holds (a Spark session it made); called once, last."""
+
+    def session(self) -> Any:
+        """Return the session of the system that the executor runs on; it need not be deployed.
+
+        Raises:
+            NotSupportedError: If it runs on none.
+            ConfigurationError: If there is none, and the options do not say how to make one.
+        """
+        raise NotSupportedError("this executor has no session")
 
 
 OnLogs = Callable[[Sequence[LogLine]], None]

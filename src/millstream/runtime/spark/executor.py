@@ -47,7 +47,13 @@ from millstream.runtime.slot.wire import Answer, Request, SlotAddress, SlotSilen
 from millstream.runtime.slot.workspace import workspace_name
 from millstream.runtime.spark.carrier import Carried, CarriedEpochs, EpochCarrier
 from millstream.runtime.spark.python_tasks import PythonTasks
-from millstream.runtime.spark.session import SessionConfig, SessionHandle, acquire_session, release_session
+from millstream.runtime.spark.session import (
+    SessionConfig,
+    SessionHandle,
+    acquire_session,
+    find_session,
+    release_session,
+)
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
 from millstream.runtime.spark.slot_watch import SlotWatch
 from millstream.runtime.spark.vital import session_lost
@@ -90,7 +96,7 @@ class SparkExecutor(Executor):
         payload = dump_deployment(deployment)
         self._levels = len(deployment.plan.levels)
         self._slots = deployment.plan.slots
-        self._handle = acquire_session(self._session_config())
+        self._handle = acquire_session(SessionConfig.of(self._configuration))
         context = self._handle.context
         self._mark_jobs(f"millstream-{deployment.job_id}-{deployment.attempt}")
         self._broadcast = context.broadcast(payload)
@@ -241,13 +247,9 @@ class SparkExecutor(Executor):
             self._handle = None
             release_session()
 
-    def _session_config(self) -> SessionConfig:
-        return SessionConfig(
-            master=self._configuration.get(options.TARGET),
-            app_name=self._configuration.get(options.PIPELINE_NAME) or "millstream",
-            conf=self._configuration.spark_settings(),
-            verbose=self._configuration.get(options.VERBOSE),
-        )
+    def session(self) -> Any:
+        """Return the session that is there, or the one of jobs with these options."""
+        return find_session(self._configuration)
 
     def _run(self, run: Callable[[], _Result]) -> _Result:
         """Run an epoch's job.

@@ -25,6 +25,8 @@ from pyspark import SparkConf, SparkContext
 
 from millstream.base.clock import SystemClock
 from millstream.base.errors import ConfigurationError, NotSupportedError
+from millstream.config import options
+from millstream.config.configuration import Configuration
 from millstream.config.targets import check_target
 from millstream.runtime.connect.sockets import find_directory
 from millstream.runtime.spark.java import find_java
@@ -38,6 +40,7 @@ __all__ = [
     "SparkConnectError",
     "acquire_session",
     "check_settings",
+    "find_session",
     "open_session",
     "release_session",
     "shared_session",
@@ -100,6 +103,16 @@ class SessionConfig:
 
     def __post_init__(self) -> None:
         check_target(self.master)
+
+    @staticmethod
+    def of(configuration: Configuration) -> SessionConfig:
+        """Return what a job's options say."""
+        return SessionConfig(
+            master=configuration.get(options.TARGET),
+            app_name=configuration.get(options.PIPELINE_NAME) or "millstream",
+            conf=configuration.spark_settings(),
+            verbose=configuration.get(options.VERBOSE),
+        )
 
     @property
     def on_one_machine(self) -> bool:
@@ -285,6 +298,22 @@ def shared_session(config: SessionConfig) -> SessionHandle:
     handle = acquire_session(config)
     release_session()
     return handle
+
+
+def find_session(configuration: Configuration) -> Any:
+    """Return the `SparkSession` that is there, or the one of jobs with these options.
+
+    Raises:
+        ConfigurationError: If there is none, and jobs do not run on Spark.
+    """
+    context = SparkContext._active_spark_context
+    if configuration.get(options.TARGET) == "local" and (context is None or context._jsc is None):
+        raise ConfigurationError(
+            "there is no Spark session",
+            detail="The job runs in this process, without Spark.",
+            hint="Give the call the session that is to read the result.",
+        )
+    return shared_session(SessionConfig.of(configuration)).session
 
 
 def _differences(kept: SessionConfig, config: SessionConfig) -> list[str]:

@@ -1,0 +1,111 @@
+"""Frames as tables; the libraries themselves say what is in them."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from millstream.base.errors import ConfigurationError, TypeMismatchError
+from millstream.connectors.columns.frames import arrow_table, pandas_table, plain_table, polars_table
+
+
+def test_in_frames_of_pandas_what_is_missing_is_null():
+    frame = pd.DataFrame(
+        {
+            "f": [1.5, float("nan")],
+            "i": pd.array([2**60 + 1, None], "Int64"),
+            "at": pd.to_datetime(["2024-01-01 10:00", None]),
+            "zoned": pd.to_datetime(["2024-01-01 10:00", None]).tz_localize("Asia/Tokyo"),
+            "s": ["a", None],
+            "c": pd.Categorical(["x", None]),
+            "o": [datetime.date(2024, 1, 1), pd.NaT],
+            "d": pd.to_timedelta(["1 day", None]),
+            "l": [[1, 2], None],
+        },
+        index=["p", "q"],
+    )
+    first, second = plain_table(pandas_table(frame)).to_pylist()
+    assert first == {
+        "f": 1.5,
+        "i": 2**60 + 1,
+        "at": datetime.datetime(2024, 1, 1, 10),
+        "zoned": datetime.datetime(2024, 1, 1, 1, tzinfo=datetime.UTC),
+        "s": "a",
+        "c": "x",
+        "o": datetime.date(2024, 1, 1),
+        "d": datetime.timedelta(days=1),
+        "l": [1, 2],
+    }
+    assert set(second.values()) == {None}
+
+
+def test_columns_of_mixed_values_are_named():
+    with pytest.raises(TypeMismatchError, match="column mixed with type object") as error:
+        pandas_table(pd.DataFrame({"mixed": [1, "x"]}))
+    assert "astype" in str(error.value)
+
+
+def test_nanoseconds_are_cut():
+    table = pa.table({"at": pa.array([1_999, -1], pa.int64()).view(pa.timestamp("ns"))})
+    epoch = datetime.datetime(1970, 1, 1)
+    assert plain_table(table)["at"].to_pylist()[0] == epoch.replace(microsecond=1)
+
+
+def test_values_that_cannot_be_cast_are_named():
+    table = pa.table({"t": pa.array([2**62], pa.int64()).view(pa.timestamp("s"))})
+    with pytest.raises(TypeMismatchError, match=r"column 't' of type timestamp\[s\] cannot be read"):
+        plain_table(table)
+
+
+def test_tables_batches_readers_and_streams_are_arrow():
+    table = pa.table({"n": [1, 2]})
+    (batch,) = table.to_batches()
+
+    class Stream:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return table.__arrow_c_stream__(requested_schema)
+
+    for source in (table, batch, pa.RecordBatchReader.from_batches(batch.schema, [batch]), Stream()):
+        assert arrow_table(source).equals(table)
+
+
+@pytest.mark.parametrize("make", [pandas_table, arrow_table])
+def test_what_is_no_table_is_refused(make):
+    with pytest.raises(TypeMismatchError, match="was given a builtins list, not a"):
+        make([1])
+
+
+def test_frames_of_polars_are_read_as_they_are():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(
+        {
+            "n": [2**63, None],
+            "s": ["a", None],
+            "c": polars.Series(["x", None], dtype=polars.Categorical),
+            "at": [datetime.datetime(2024, 1, 1), None],
+            "t": [datetime.time(1, 2, 3), None],
+            "l": [[1], None],
+            "p": [{"x": 1}, None],
+        },
+        schema_overrides={"n": polars.UInt64},
+    )
+    assert plain_table(polars_table(frame)).to_pylist() == frame.to_dicts()
+    with pytest.raises(TypeMismatchError, match="Call collect"):
+        polars_table(frame.lazy())
+    with pytest.raises(TypeMismatchError, match="column 'o' of the frame holds Python objects"):
+        polars_table(polars.DataFrame({"o": [object()]}))
+
+
+@pytest.mark.parametrize(
+    ("make", "library"), [(pandas_table, "pandas"), (polars_table, "polars"), (arrow_table, "pyarrow")]
+)
+def test_without_the_library_its_extra_is_named(monkeypatch, make, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ConfigurationError, match=f"need.? the package {library}") as error:
+        make(None)
+    extra = "parquet" if library == "pyarrow" else library
+    assert f'pip install "millstream[{extra}]"' in str(error.value)
