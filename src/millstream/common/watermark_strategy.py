@@ -108,9 +108,15 @@ class WatermarkGenerator(ABC):
 
 @dataclass(frozen=True)
 class BoundedOutOfOrderness:
-    """Declares watermarks that trail the largest timestamp by a bound; the watermark is `max - bound - 1`."""
+    """Declares watermarks that trail the largest timestamp by a bound; the watermark is `max - bound - 1`.
+
+    Attributes:
+        bound_ms: The bound.
+        each_record: Whether there is one behind each record that is the latest so far, not only from time to time.
+    """
 
     bound_ms: int
+    each_record: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,13 +151,25 @@ class WatermarkStrategy:
     alignment: WatermarkAlignment | None = None
 
     @staticmethod
-    def for_monotonous_timestamps() -> WatermarkStrategy:
-        """Timestamps never go back."""
-        return WatermarkStrategy(BoundedOutOfOrderness(0))
+    def for_monotonous_timestamps(*, each_record: bool = False) -> WatermarkStrategy:
+        """Timestamps never go back.
+
+        Args:
+            each_record: See `for_bounded_out_of_orderness`.
+        """
+        return WatermarkStrategy(BoundedOutOfOrderness(0, each_record))
 
     @staticmethod
-    def for_bounded_out_of_orderness(max_out_of_orderness: Duration) -> WatermarkStrategy:
+    def for_bounded_out_of_orderness(
+        max_out_of_orderness: Duration, *, each_record: bool = False
+    ) -> WatermarkStrategy:
         """Records come at most so late.
+
+        Args:
+            max_out_of_orderness: The bound.
+            each_record: Whether event time advances at each record, as with a generator of your own that emits in
+                `on_event`: which records are late depends on their order alone then, and on nothing else. If not, it
+                advances from time to time, as in Flink.
 
         Raises:
             ConfigurationError: If the bound is negative, or no Duration.
@@ -164,7 +182,7 @@ class WatermarkStrategy:
         bound_ms = max_out_of_orderness.to_milliseconds()
         if bound_ms < 0:
             raise ConfigurationError(f"the bound of out-of-orderness is negative: {bound_ms} ms")
-        return WatermarkStrategy(BoundedOutOfOrderness(bound_ms))
+        return WatermarkStrategy(BoundedOutOfOrderness(bound_ms, each_record))
 
     @staticmethod
     def for_generator(factory: Callable[[], WatermarkGenerator]) -> WatermarkStrategy:

@@ -6,7 +6,7 @@ from typing import Any
 
 from millstream.spi.batch import Columns
 
-__all__ = ["largest_of", "times_of"]
+__all__ = ["largest_of", "latest_in", "times_of"]
 
 
 def times_of(batch: Columns, field: str) -> Any | None:
@@ -39,3 +39,18 @@ def largest_of(timestamps: Any) -> int:
     import pyarrow.compute as pc  # optional: whoever has an array has it
 
     return int(pc.max(timestamps).as_py())
+
+
+def latest_in(timestamps: Any, latest_ms: int) -> tuple[list[int], list[int]]:
+    """Return the places behind the records that are later than all before, and their timestamps.
+
+    Args:
+        timestamps: An int64 array without nulls.
+        latest_ms: The largest timestamp before.
+    """
+    import numpy as np  # optional: whoever has an array has it
+
+    stamps = timestamps.to_numpy(zero_copy_only=False)
+    before = np.maximum.accumulate(np.concatenate(([latest_ms], stamps[:-1])))
+    places = np.flatnonzero(stamps > before)
+    return (places + 1).tolist(), stamps[places].tolist()

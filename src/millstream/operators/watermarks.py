@@ -14,7 +14,7 @@ In batch mode timestamps are assigned and generators are ignored: the only water
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import repeat
@@ -30,7 +30,7 @@ from millstream.common.watermark_strategy import (
     WatermarkStrategy,
 )
 from millstream.operators.base import EpochTime, Operator, OperatorReport, OperatorSpec, Output, RestoreScope
-from millstream.operators.column_times import largest_of, times_of
+from millstream.operators.column_times import largest_of, latest_in, times_of
 from millstream.operators.plain_functions import is_plain, overlooks
 from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import apply_to_each, attach_element
@@ -41,15 +41,32 @@ __all__ = ["SplitWatermarks", "WatermarksSpec"]
 
 
 class _Bounded(WatermarkGenerator):
-    """Trails the largest timestamp; `SplitWatermarks` sees whole batches, so `on_event` is not called."""
+    """Trails the largest timestamp; `SplitWatermarks` sees whole batches, so `on_event` is not called.
 
-    def __init__(self, bound_ms: int) -> None:
+    Attributes:
+        each_record: Whether there is a watermark behind each record that is the latest so far.
+    """
+
+    def __init__(self, bound_ms: int, *, each_record: bool) -> None:
+        self.each_record = each_record
         self._behind = bound_ms + 1
         self._max_ms = MIN_TIMESTAMP + self._behind
 
     def see(self, largest_ms: int) -> None:
         if largest_ms > self._max_ms:
             self._max_ms = largest_ms
+
+    def latest(self, stamps: list[int]) -> Iterator[tuple[int, int]]:
+        """Yield each place behind a record that is the latest so far, with its timestamp."""
+        latest_ms = self._max_ms
+        for place, stamp in enumerate(stamps, 1):
+            if stamp > latest_ms:
+                latest_ms = stamp
+                yield place, stamp
+
+    def latest_of(self, timestamps: Any) -> Iterator[tuple[int, int]]:
+        """Yield the same of a column."""
+        return zip(*latest_in(timestamps, self._max_ms), strict=True)
 
     def on_event(self, value: Any, timestamp_ms: int, output: WatermarkOutput) -> None:
         self.see(timestamp_ms)
@@ -144,6 +161,9 @@ class SplitWatermarks(WatermarkOutput):
             self.max_timestamp_ms = max(self.max_timestamp_ms, largest_of(columns.timestamps))
         self._stamped = columns.timestamps is not None
         if isinstance(self._generator, _Bounded):
+            if self._generator.each_record and columns.timestamps is not None:
+                latest = self._generator.latest_of(columns.timestamps)
+                columns.marks = self._marks(self._generator, latest, advanced)
             self._generator.see(self.max_timestamp_ms)
         output.emit(columns)
 
@@ -167,13 +187,29 @@ class SplitWatermarks(WatermarkOutput):
         if not self._plain:
             claim(values)
         if self._generator is None or isinstance(self._generator, _Bounded):
-            if self._generator is not None:
-                self._generator.see(self.max_timestamp_ms)
             batch.timestamps = stamps
+            if self._generator is not None:
+                if self._generator.each_record and stamps is not None:
+                    batch.marks = self._marks(self._generator, self._generator.latest(stamps), advanced)
+                self._generator.see(self.max_timestamp_ms)
             output.emit(batch)
             return
         marks = self._ask(self._generator, values, stamps, advanced)
         output.emit(Rows(values, stamps, marks if marks.positions else None))
+
+    def _marks(
+        self, generator: _Bounded, latest: Iterable[tuple[int, int]], advanced: Callable[[], int | None]
+    ) -> Marks | None:
+        """Return the watermarks to be handed on behind the latest records of a batch; None if there are none."""
+        marks = Marks([], [])
+        for place, stamp in latest:
+            generator.see(stamp)
+            generator.on_periodic_emit(self)
+            watermark_ms = advanced()
+            if watermark_ms is not None:
+                marks.positions.append(place)
+                marks.watermarks.append(watermark_ms)
+        return marks if marks.positions else None
 
     def _ask(
         self,
@@ -283,7 +319,7 @@ def _build_generator(strategy: WatermarkStrategy) -> WatermarkGenerator | None:
     if generator is None:
         return None
     if isinstance(generator, BoundedOutOfOrderness):
-        return _Bounded(generator.bound_ms)
+        return _Bounded(generator.bound_ms, each_record=generator.each_record)
     built = generator()
     if not isinstance(built, WatermarkGenerator):
         raise TypeMismatchError(
