@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.base.time import MAX_TIMESTAMP
-from millstream.operators.base import Operator, OperatorSpec, OwnEntries, RestoreScope
+from millstream.operators.base import Operator, OperatorSpec, OwnEntries, Reach, RestoreScope
 from millstream.operators.columnar.aggregates import Aggregate
 from millstream.operators.columnar.groups import Groups, Kinds
+from millstream.operators.columnar.marks import process_whole
 from millstream.operators.columnar.reading import ColumnReader, stamps_of
 from millstream.operators.columnar.touched_slots import TouchedSlots
 from millstream.spi.batch import Batch, Columns
@@ -90,6 +91,10 @@ class ColumnAggregateOperator(Operator):
             return
         rows = self._last_rows(slots)
         self._emit(slots[rows], None if stamps is None else stamps[rows])
+
+    def process_marked(self, batch: Batch, reach: Reach) -> int | None:
+        """Add a batch that has watermarks between its records: they do not matter here."""
+        return process_whole(self, batch, reach)
 
     def _emit(self, slots: Any, stamps: Any) -> None:
         data = pa.RecordBatch.from_arrays(self._groups.columns(slots), self._names)

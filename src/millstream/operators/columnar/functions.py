@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 from millstream.base.errors import StateAccessError, TypeMismatchError, shorten
 from millstream.common.batch_functions import KeyedBatchFunction
 from millstream.common.state import ValueState
-from millstream.operators.base import Operator, OperatorSpec
+from millstream.operators.base import Operator, OperatorSpec, Reach
 from millstream.operators.columnar.forms import BatchForm, as_mask, as_record_batch, form_of, in_form
-from millstream.operators.columnar.reading import as_columns
+from millstream.operators.columnar.marks import kept_between, process_whole
+from millstream.operators.columnar.reading import as_columns, taken
 from millstream.operators.functions_adapter import close_function, open_function
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
-from millstream.spi.batch import Batch, Columns, Rows, column_of
+from millstream.spi.batch import Batch, Columns, column_of
 from millstream.state.key_groups import key_group, key_groups_of_columns
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 from millstream.state.keys import canonical_key
@@ -143,13 +144,20 @@ class _BatchFunctionOperator(Operator):
             attach_element(error, _Excerpt(data))
             raise
 
+    def process_marked(self, batch: Batch, reach: Reach) -> int | None:
+        """Process a batch that has watermarks between its records: they do not matter here."""
+        return process_whole(self, batch, reach)
+
+    def _results(self, given: Columns, returned: Any) -> Columns | None:
+        """Return what the function has made of a batch; None for nothing."""
+        data = None if returned is None else as_record_batch(self._what, returned)
+        return Columns(data, self._stamps(given, data)) if data is not None and data.num_rows else None
+
     def _hand_on(self, given: Columns, returned: Any) -> None:
         """Emit what the function has returned for a batch."""
-        if returned is None:
-            return
-        data = as_record_batch(self._what, returned)
-        if data.num_rows:
-            self.output.emit(Columns(data, self._stamps(given, data)))
+        results = self._results(given, returned)
+        if results is not None:
+            self.output.emit(results)
 
     def _stamps(self, given: Columns, data: pa.RecordBatch) -> pa.Array | None:
         if self._timestamp is not None:
@@ -209,6 +217,22 @@ class MapBatchesOperator(_BatchFunctionOperator):
             given = as_columns(batch, self._names)
             self._hand_on(given, self._ask(given.data))
 
+    def process_marked(self, batch: Batch, reach: Reach) -> int | None:
+        """Map a batch; the watermarks stay where they are if there are as many results as records."""
+        if not len(batch):
+            return super().process_marked(batch, reach)
+        assert batch.marks is not None
+        given = as_columns(batch, self._names)
+        results = self._results(given, self._ask(given.data))
+        if results is None or len(results) != len(batch):
+            if results is not None:
+                self.output.emit(results)
+            return None if reach(batch.last_mark_ms) else len(batch.marks.watermarks) - 1
+        self.watermark_ms = batch.last_mark_ms
+        results.marks = batch.marks
+        self.output.emit(results)
+        return None
+
 
 class FilterBatchesOperator(_BatchFunctionOperator):
     """Runs a filter of batches; rows that stay are what they were, in the form in which they came."""
@@ -224,22 +248,32 @@ class FilterBatchesOperator(_BatchFunctionOperator):
         """
         if not len(batch):
             return
-        given = as_columns(batch, self._names)
-        mask = as_mask(self._what, self._ask(given.data), len(batch))
-        places = np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False))
+        places = self._wanted(batch)
         if len(places) == len(batch):
             self.output.emit(batch)
         elif len(places):
-            self.output.emit(_taken(batch, places))
+            self.output.emit(taken(batch, places))
 
+    def _wanted(self, batch: Batch) -> Any:
+        """Return the places of the rows that stay."""
+        given = as_columns(batch, self._names)
+        mask = as_mask(self._what, self._ask(given.data), len(batch))
+        return np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False))
 
-def _taken(batch: Batch, places: Any) -> Batch:
-    if isinstance(batch, Columns):
-        return batch.take(pa.array(places))
-    rows, stamps = places.tolist(), batch.timestamps
-    return Rows(
-        [batch.values[row] for row in rows], None if stamps is None else [stamps[row] for row in rows]
-    )
+    def process_marked(self, batch: Batch, reach: Reach) -> int | None:
+        """Filter a batch; each watermark stays between those rows that are left."""
+        places = self._wanted(batch) if len(batch) else ()
+        if not len(places):
+            assert batch.marks is not None
+            return None if reach(batch.last_mark_ms) else len(batch.marks.watermarks) - 1
+        assert batch.marks is not None
+        self.watermark_ms = batch.last_mark_ms
+        if len(places) < len(batch):
+            marks = kept_between(batch.marks, places)
+            batch = taken(batch, places)
+            batch.marks = marks
+        self.output.emit(batch)
+        return None
 
 
 class ProcessBatchesOperator(_BatchFunctionOperator):

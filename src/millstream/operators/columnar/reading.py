@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from millstream.base.errors import NotSupportedError, TypeMismatchError, shorten
 from millstream.operators.fields import FieldReader
-from millstream.spi.batch import Batch, Columns, column_of
+from millstream.spi.batch import Batch, Columns, Rows, column_of
 from millstream.types.row import Row
 
-__all__ = ["ColumnReader", "as_columns", "stamps_of"]
+__all__ = ["ColumnReader", "as_columns", "stamps_of", "taken"]
 
 
 class ColumnReader:
@@ -82,3 +82,18 @@ def as_columns(batch: Batch, names: Sequence[str] | None) -> Columns:
 def stamps_of(batch: Batch) -> Any:
     """Return the timestamps of a batch as numpy has them, or None."""
     return None if batch.timestamps is None else np.asarray(batch.timestamps, np.int64)
+
+
+def taken(batch: Batch, places: Any) -> Batch:
+    """Return the records in some places, without the watermarks between them.
+
+    Args:
+        batch: The batch.
+        places: An array of integers.
+    """
+    if isinstance(batch, Columns):
+        return batch.take(pa.array(places))
+    rows, stamps = places.tolist(), batch.timestamps
+    return Rows(
+        [batch.values[row] for row in rows], None if stamps is None else [stamps[row] for row in rows]
+    )

@@ -36,6 +36,11 @@ class SliceGrid:
     slide_ms: int
     offset_ms: int = 0
 
+    @property
+    def tumbles(self) -> bool:
+        """Whether each timestamp is in one window only."""
+        return self.slide_ms == self.size_ms
+
     def starts(self, stamps: Any) -> Any:
         """Return the start of the slice of each timestamp."""
         into = (stamps - self.offset_ms) % self.slide_ms

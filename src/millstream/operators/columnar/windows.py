@@ -22,12 +22,14 @@ from millstream.operators.base import (
     OperatorSpec,
     Output,
     OwnEntries,
+    Reach,
     RestoreScope,
 )
 from millstream.operators.columnar.aggregate import describe
 from millstream.operators.columnar.aggregates import Aggregate
 from millstream.operators.columnar.groups import Groups, Kinds
-from millstream.operators.columnar.reading import ColumnReader, stamps_of
+from millstream.operators.columnar.marks import seen_by_each
+from millstream.operators.columnar.reading import ColumnReader, stamps_of, taken
 from millstream.operators.columnar.running import RunningGroups
 from millstream.operators.columnar.slices import SliceGrid
 from millstream.operators.columnar.touched_slots import TouchedSlots
@@ -36,7 +38,7 @@ from millstream.operators.windowing.assigners import no_timestamp
 from millstream.operators.windowing.base import LATE_RECORDS_DROPPED, DueTimes
 from millstream.operators.windowing.passing import PassingTime
 from millstream.operators.windowing.slices import SLICES
-from millstream.spi.batch import Batch, Columns, Rows
+from millstream.spi.batch import Batch, Columns
 from millstream.state.snapshots import Entries, StateChanges
 from millstream.state.touched import pays
 
@@ -164,6 +166,25 @@ class ColumnWindowOperator(PassingTime):
             self._part_with(batch, np.flatnonzero(late))
         self._flush()
 
+    def process_marked(self, batch: Batch, reach: Reach) -> int | None:
+        """Add a batch that has watermarks between its records.
+
+        Where a record is in one window only, which is gone once it has fired, the watermarks tell nothing but which
+        records are late: the others are added all at once, before the last watermark has windows fire.
+        """
+        stamps = stamps_of(batch)
+        if not self._event_time or stamps is None or self._lateness_ms or not self._grid.tumbles:
+            return super().process_marked(batch, reach)
+        assert batch.marks is not None
+        marks, plain = batch.marks, batch.unmarked()
+        last_ms = self._grid.starts(stamps) + self._grid.size_ms - 1
+        late = last_ms <= seen_by_each(marks, len(stamps), self._passed_ms)
+        if late.any():
+            self._part_with(plain, np.flatnonzero(late))
+            plain = taken(plain, np.flatnonzero(~late))
+        self.process(plain)
+        return None if reach(marks.watermarks[-1]) else len(marks.watermarks) - 1
+
     def _stamps(self, batch: Batch) -> Any:
         if not self._event_time:
             # A clock that was set back does not reopen windows.
@@ -223,13 +244,8 @@ class ColumnWindowOperator(PassingTime):
         """Hand late records to their side output, or count them."""
         if self._spec.late_tag_id is None:
             self._late_dropped += len(late)
-        elif isinstance(batch, Columns):
-            self.output.emit_side(self._spec.late_tag_id, batch.take(pa.array(late)))
         else:
-            rows, stamps = late.tolist(), batch.timestamps
-            values = [batch.values[row] for row in rows]
-            late_stamps = None if stamps is None else [stamps[row] for row in rows]
-            self.output.emit_side(self._spec.late_tag_id, Rows(values, late_stamps))
+            self.output.emit_side(self._spec.late_tag_id, taken(batch, late))
 
     def next_due(self) -> int | None:
         """Return when the next window is due, or None."""
