@@ -94,7 +94,8 @@ class ColumnAggregateOperator(Operator):
 
     def process_marked(self, batch: Batch, reach: Reach) -> int | None:
         """Add a batch that has watermarks between its records: they do not matter here."""
-        return process_whole(self, batch, reach)
+        process_whole(self, batch, reach)
+        return None
 
     def _emit(self, slots: Any, stamps: Any) -> None:
         data = pa.RecordBatch.from_arrays(self._groups.columns(slots), self._names)

@@ -146,7 +146,8 @@ class _BatchFunctionOperator(Operator):
 
     def process_marked(self, batch: Batch, reach: Reach) -> int | None:
         """Process a batch that has watermarks between its records: they do not matter here."""
-        return process_whole(self, batch, reach)
+        process_whole(self, batch, reach)
+        return None
 
     def _results(self, given: Columns, returned: Any) -> Columns | None:
         """Return what the function has made of a batch; None for nothing."""
@@ -227,7 +228,8 @@ class MapBatchesOperator(_BatchFunctionOperator):
         if results is None or len(results) != len(batch):
             if results is not None:
                 self.output.emit(results)
-            return None if reach(batch.last_mark_ms) else len(batch.marks.watermarks) - 1
+            reach(batch.last_mark_ms)
+            return None
         self.watermark_ms = batch.last_mark_ms
         results.marks = batch.marks
         self.output.emit(results)
@@ -264,8 +266,8 @@ class FilterBatchesOperator(_BatchFunctionOperator):
         """Filter a batch; each watermark stays between those rows that are left."""
         places = self._wanted(batch) if len(batch) else ()
         if not len(places):
-            assert batch.marks is not None
-            return None if reach(batch.last_mark_ms) else len(batch.marks.watermarks) - 1
+            reach(batch.last_mark_ms)
+            return None
         assert batch.marks is not None
         self.watermark_ms = batch.last_mark_ms
         if len(places) < len(batch):

@@ -17,11 +17,10 @@ from millstream.spi.batch import Batch, Marks
 __all__ = ["kept_between", "process_whole", "seen_by_each"]
 
 
-def process_whole(operator: Operator, batch: Batch, reach: Reach) -> int | None:
-    """Process a batch, then reach the last watermark in it; returns what `Operator.process_marked` does."""
-    assert batch.marks is not None
+def process_whole(operator: Operator, batch: Batch, reach: Reach) -> None:
+    """Process a batch, then reach the last watermark in it, which has to be at once; what `process_marked` returns."""
     operator.process(batch.unmarked())
-    return None if reach(batch.marks.watermarks[-1]) else len(batch.marks.watermarks) - 1
+    reach(batch.last_mark_ms)
 
 
 def kept_between(marks: Marks, places: Any) -> Marks:

@@ -176,14 +176,19 @@ class ColumnWindowOperator(PassingTime):
         if not self._event_time or stamps is None or self._lateness_ms or not self._grid.tumbles:
             return super().process_marked(batch, reach)
         assert batch.marks is not None
-        marks, plain = batch.marks, batch.unmarked()
-        last_ms = self._grid.starts(stamps) + self._grid.size_ms - 1
-        late = last_ms <= seen_by_each(marks, len(stamps), self._passed_ms)
+        marks, plain, count = batch.marks, batch.unmarked(), len(batch)
+        before = marks.positions[-1]
+        last_ms = self._grid.starts(stamps[:before]) + self._grid.size_ms - 1
+        late = last_ms <= seen_by_each(marks, before, self._passed_ms)
+        head = plain.cut(0, before)
         if late.any():
-            self._part_with(plain, np.flatnonzero(late))
-            plain = taken(plain, np.flatnonzero(~late))
-        self.process(plain)
-        return None if reach(marks.watermarks[-1]) else len(marks.watermarks) - 1
+            self._part_with(head, np.flatnonzero(late))
+            head = taken(head, np.flatnonzero(~late))
+        self.process(head)
+        if not reach(marks.watermarks[-1]):
+            return len(marks.watermarks) - 1
+        self.process(plain.cut(before, count))
+        return None
 
     def _stamps(self, batch: Batch) -> Any:
         if not self._event_time:
