@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import repeat
+from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from millstream.base.errors import TypeMismatchError
@@ -251,12 +252,13 @@ class Columns(_Marked):
     def __repr__(self) -> str:
         return f"Columns of {len(self)} records: {', '.join(self.data.schema.names)}"
 
-    def __reduce__(self) -> Any:
+    def __reduce_ex__(self, protocol: Any) -> Any:
         from millstream.types.arrow_records import dump_batch
 
         extra = [each for each in (self.timestamps, self.kinds) if each is not None]
         has = (self.timestamps is not None, self.kinds is not None)
-        return _load_columns, (dump_batch(self.data, extra), *has, self.marks)
+        dumped = dump_batch(self.data, extra)
+        return _load_columns, (PickleBuffer(dumped) if protocol >= 5 else bytes(dumped), *has, self.marks)
 
     @property
     def nbytes(self) -> int:

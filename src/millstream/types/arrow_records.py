@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
 from millstream.base.errors import TypeMismatchError, shorten
 from millstream.types.arrow_types import load_arrow
 from millstream.types.arrow_values import bare_schema, is_bare
-from millstream.types.row import Row, RowKind
+from millstream.types.row import Row, RowKind, unpack_rows
 
 __all__ = ["batch_of", "concat_batches", "dump_batch", "int64_array", "kinds_of", "load_batch"]
 
@@ -42,9 +43,11 @@ def batch_of(records: Sequence[Any], schema: Any | None = None) -> Any:
         array = _column("value" if schema is None else schema.names[0], list(records), kind)
         return pa.record_batch([array], schema=schema or bare_schema("value", array.type))
     names = _names(records[0]) if schema is None else tuple(schema.names)
-    rows = [_fields(record, names) for record in records]
+    rows = _tuples(records, names)
     arrays = [
-        _column(name, [row[place] for row in rows], None if schema is None else schema.field(place).type)
+        _column(
+            name, list(map(itemgetter(place), rows)), None if schema is None else schema.field(place).type
+        )
         for place, name in enumerate(names)
     ]
     return pa.record_batch(arrays, schema=schema) if schema is not None else pa.record_batch(arrays, names)
@@ -52,14 +55,17 @@ def batch_of(records: Sequence[Any], schema: Any | None = None) -> Any:
 
 def kinds_of(records: Sequence[Any]) -> Any:
     """Return the kinds of rows as an int8 array; None if there are no rows but inserted ones."""
+    packed = unpack_rows(records)
+    if packed is not None and packed[2] is RowKind.INSERT:
+        return None
     if not any(type(each) is Row and each.get_row_kind() is not RowKind.INSERT for each in records):
         return None
     pa = load_arrow("columns")
     return pa.array([each.get_row_kind().value if type(each) is Row else 0 for each in records], pa.int8())
 
 
-def dump_batch(data: Any, extra: Sequence[Any] = ()) -> bytes:
-    """Return a batch as Arrow's stream format has it.
+def dump_batch(data: Any, extra: Sequence[Any] = ()) -> Any:
+    """Return a batch as Arrow's stream format has it, in a `pyarrow.Buffer`.
 
     Args:
         data: A `pyarrow.RecordBatch`.
@@ -75,14 +81,14 @@ def dump_batch(data: Any, extra: Sequence[Any] = ()) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, data.schema) as writer:
         writer.write_batch(data)
-    return bytes(sink.getvalue().to_pybytes())
+    return sink.getvalue()
 
 
-def load_batch(dumped: bytes, extra: int = 0) -> tuple[Any, list[Any]]:
+def load_batch(dumped: Any, extra: int = 0) -> tuple[Any, list[Any]]:
     """Return a batch and the arrays that came with it, of what `dump_batch` gave.
 
     Args:
-        dumped: The bytes; the batch refers to them.
+        dumped: The bytes, or a buffer of them; the batch refers to it.
         extra: How many arrays came with it.
     """
     import pyarrow as pa  # optional: whoever has been sent a batch has it
@@ -120,6 +126,20 @@ def _names(record: Any) -> tuple[str, ...]:
     if isinstance(named, tuple) and type(record) is not Row:
         return named
     return tuple(f"f{place}" for place in range(len(record)))
+
+
+def _tuples(records: Sequence[Any], names: tuple[str, ...]) -> Sequence[Sequence[Any]]:
+    """Return the values of each record in the order of names; at once where all records are alike."""
+    packed = unpack_rows(records)
+    if packed is not None and (packed[0] is None or packed[0] == names):
+        alike: Sequence[Sequence[Any]] = packed[1]
+    elif set(map(type, records)) == {tuple}:
+        alike = records
+    else:
+        return [_fields(record, names) for record in records]
+    if set(map(len, alike)) == {len(names)}:
+        return alike
+    return [_fields(record, names) for record in records]
 
 
 def _fields(record: Any, names: tuple[str, ...]) -> Sequence[Any]:

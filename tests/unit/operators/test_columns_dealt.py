@@ -35,7 +35,7 @@ VALUES = {
     "t": st.booleans(),
 }
 RECORDS = st.lists(st.builds(Row, **VALUES), min_size=1, max_size=30)
-IN_PLACE = [Forward(), Global(), Broadcast(), Shuffle()]
+IN_PLACE = [Forward(), Global(), Broadcast()]
 BY_FIELDS = [KeyGroups(By(*fields)) for fields in (["n"], ["s"], ["x"], ["t"], ["n", "s"], ["x", "t", "n"])]
 
 
@@ -69,6 +69,14 @@ def test_columns_dealt_in_turn_are_as_many_for_each(partitioning, batches, recei
     }
     everything = [str(record) for part in columns.values() for record in part]
     assert sorted(everything) == sorted(str(record) for part in rows.values() for record in part)
+
+
+def test_shuffled_columns_are_shared_out_evenly_and_alike_in_each_run():
+    rows = [Row(n=n, s="", x=0.0, t=True) for n in range(30_000)]
+    columns = dealt(Shuffle(), 3, [rows], columns=True)
+    assert sorted(row.n for part in columns.values() for row, _ in part) == list(range(30_000))
+    assert all(9_500 < len(part) < 10_500 for part in columns.values())
+    assert dealt(Shuffle(), 3, [rows], columns=True) == columns
 
 
 @pytest.mark.parametrize(

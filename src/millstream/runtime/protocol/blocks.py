@@ -46,12 +46,12 @@ class Block:
 
 
 def join_columns(elements: list[Element]) -> list[Element]:
-    """Return elements with columns that follow each other as one: a call for few records costs as much as for many."""
+    """Return elements with few columns that follow each other as one: a call for few costs as much as for many."""
     joined: list[Element] = []
     run: list[Columns] = []
     records = size = 0
     for element in elements:
-        if not isinstance(element, Columns):
+        if not isinstance(element, Columns) or len(element) >= Columns.smallest_slice:
             joined += _as_one(run)
             joined.append(element)
             run = []
