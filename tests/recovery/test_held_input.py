@@ -90,7 +90,9 @@ class ColumnNumbers(NumberSequenceSource):
 class _ColumnReader(IndexReader):
     def read(self, split_range, emit):
         def emit_columns(batch):
-            return emit(Columns.from_rows(Rows([Row(n=value, key=value % 7) for value in batch.values])))
+            return emit(
+                Columns.from_rows(Rows([Row(n=value, key=value % 7) for value in batch.to_rows().values]))
+            )
 
         return super().read(split_range, emit_columns)
 
