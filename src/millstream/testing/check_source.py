@@ -51,7 +51,8 @@ def check_source(
 
     Args:
         source: The source.
-        expected: Its records in any order; None takes what it gives at first for right.
+        expected: Its records in any order; None takes what it gives at first for right. Of an unbounded source all
+            that it gives before it falls silent; None if it never does.
         key: Gives something hashable that is equal for equal records; by default their text.
         parallelisms: Numbers of subtasks that are tried, as far as the source allows them.
         budgets: Records of a subtask in an epoch that are tried.
@@ -92,6 +93,11 @@ class _SourceCheck:
     def bounded(self) -> bool:
         return self.source.get_boundedness() is Boundedness.BOUNDED
 
+    @property
+    def complete(self) -> bool:
+        """Whether all that the source has is read in each run."""
+        return self.bounded or self.wanted is not None
+
     def check(self) -> None:
         """Check all rules."""
         reference = self._run(1, self._affordable(0)[-1], Reading.WHOLE, rereads=True)
@@ -112,7 +118,7 @@ class _SourceCheck:
 
     def _affordable(self, size: int) -> list[int]:
         """Return budgets with which the source does not take too many epochs."""
-        if not self.bounded:
+        if not self.complete:
             return [each for each in self.budgets if each <= self.records] or [self.records]
         return sorted({max(each, -(-size // _MOST_EPOCHS)) for each in self.budgets})
 
@@ -128,11 +134,13 @@ class _SourceCheck:
     def _enough(self, run: SourceRun) -> Callable[[], bool]:
         if self.bounded:
             return lambda: False
+        if self.complete:
+            return lambda: run.is_silent
         return lambda: len(run.records) >= self.records
 
     def _compare(self, run: SourceRun, rule: SourceRule, before: Sequence[Any] = ()) -> None:
-        """See whether a bounded source gave all, and an unbounded one nothing that it should not."""
-        if self.wanted is None or not self.bounded:
+        """See whether a source gave all that it has, if that is known."""
+        if self.wanted is None:
             return
         found = [*before, *(value for value, _ in run.records)]
         difference = describe_difference(found, self.wanted)
@@ -177,7 +185,7 @@ class _SourceCheck:
         rule = SourceRule.RESTORED if parallelism == after else SourceRule.RESCALED
         before = kept.records
         self._compare(run, rule, [value for value, _ in before])
-        if not self.bounded and (again := set(before) & set(run.records)) and self._is_distinct(before):
+        if not self.complete and (again := set(before) & set(run.records)) and self._is_distinct(before):
             raise run.violate(rule, f"{len(again)} records came again, such as {next(iter(again))}")
 
     def _is_distinct(self, before: Sequence[Any]) -> bool:

@@ -24,6 +24,7 @@ __all__ = ["Reading", "SourceRule", "SourceRun"]
 _SLACK_RECORDS = 10_000
 _MOST_IN_BATCH = 100_000
 _MOST_IDLE_PLANS = 1_000
+_SILENT_PLANS = 30
 _POLL_MS = 50
 
 
@@ -125,6 +126,11 @@ class SourceRun:
     def has_ended(self) -> bool:
         """Whether all subtasks are finished."""
         return len(self._finished) == self._parallelism
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing has come for a while."""
+        return self._idle_plans > _SILENT_PLANS
 
     @property
     def finished(self) -> frozenset[int]:

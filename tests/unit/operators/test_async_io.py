@@ -21,37 +21,25 @@ from millstream.common.async_functions import (
 from millstream.operators import async_io
 from millstream.operators.async_io import AsyncWaitSpec
 from millstream.operators.async_loop import DaemonThreadPool, EventLoopThread
-from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
+from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, RestoreScope
 from millstream.operators.user_code import attached_element
-from millstream.spi.batch import ACTIVE, IDLE, Rows
+from millstream.spi.batch import ACTIVE, IDLE, Rows, Watermark
+from millstream.testing.recorder import Record, Recorder
 from millstream.types.typeinfo import Types
 
 LONG_MS = 60_000
 
 
-class Recorder(Output):
-    """Keeps what was emitted: (value, timestamp) of records, plain watermarks and statuses."""
+class Told(Recorder):
+    """Tells again and again what was emitted: (value, timestamp) of records, plain watermarks and statuses."""
 
-    def __init__(self):
-        self.items = []
-
-    def emit(self, batch):
-        values, timestamps = batch.values, batch.timestamps
-        assert values
-        self.items += zip(values, timestamps or [None] * len(values), strict=True)
-
-    def emit_side(self, tag_id, batch):
-        raise AssertionError(tag_id)
-
-    def emit_watermark(self, timestamp_ms):
-        self.items.append(timestamp_ms)
-
-    def emit_status(self, status):
-        self.items.append(status)
+    @property
+    def items(self):
+        return [each.timestamp_ms if isinstance(each, Watermark) else each for each in self.elements]
 
     @property
     def values(self):
-        return [item[0] for item in self.items if isinstance(item, tuple)]
+        return [item.value for item in self.items if isinstance(item, Record)]
 
 
 class Running:
@@ -65,7 +53,7 @@ class Running:
             capacity=options.pop("capacity", 100),
             **options,
         )
-        self.operator, self.output = spec.build(), Recorder()
+        self.operator, self.output = spec.build(), Told()
         self.operator.setup(OperatorContext("job", "op", "id", 0, 1, 128, 0, EpochTime()), self.output)
 
     def __enter__(self):
@@ -817,9 +805,9 @@ def test_a_batch_is_one_call_and_the_rest_goes_as_the_epoch_ends(ordered):
         running.operator.process(Rows(list(range(6)), list(range(6))))
         running.feed(W(5))
         running.operator.process(Rows([6, 7, 8], [6, 7, 8]))
-        items = running.end_epoch()
-        running.feed((9, 9), (10, 10))
         running.end_epoch()
+        running.feed((9, 9), (10, 10))
+        items = running.end_epoch()
     assert function.sizes == [4, 4, 1, 2]
     assert items == [(1, 1), (1, 1), (3, 3), (3, 3), (5, 5), (5, 5), 5, (7, 7), (7, 7), (9, 9), (9, 9)]
 

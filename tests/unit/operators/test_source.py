@@ -4,11 +4,12 @@ import pytest
 
 from millstream.base.time import MAX_TIMESTAMP
 from millstream.common import Duration, WatermarkStrategy
-from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output, RestoreScope
+from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, RestoreScope
 from millstream.operators.budget import EpochLimits
 from millstream.operators.source import SourceOperator, SourceSpec
 from millstream.spi.batch import IDLE, Rows, Watermark
 from millstream.spi.source import Boundedness, RangeEnd, Source, SourceReader, SplitRange
+from millstream.testing.recorder import Record, Recorder
 
 
 class Stamped(Source):
@@ -31,25 +32,13 @@ class _Reader(SourceReader):
         return RangeEnd(split_range.split_id, len(stamps), split_range.stop == "end", len(stamps))
 
 
-class Recorder(Output):
-    def __init__(self):
-        self.events = []
-
-    def emit(self, batch):
-        for piece in batch.pieces():
-            if isinstance(piece, Watermark):
-                self.emit_watermark(piece.timestamp_ms)
-            else:
-                self.events += piece.values
-
-    def emit_side(self, tag_id, batch):
-        raise AssertionError
-
-    def emit_watermark(self, timestamp_ms):
-        self.events.append("Wend" if timestamp_ms == MAX_TIMESTAMP else f"W{timestamp_ms}")
-
-    def emit_status(self, status):
-        self.events.append("idle" if status is IDLE else "active")
+def told(element):
+    """Return a record's value, or a watermark or status as a word."""
+    if isinstance(element, Record):
+        return element.value
+    if isinstance(element, Watermark):
+        return "Wend" if element.timestamp_ms == MAX_TIMESTAMP else f"W{element.timestamp_ms}"
+    return "idle" if element is IDLE else "active"
 
 
 class Subject:
@@ -68,8 +57,7 @@ class Subject:
         self.operator.read_ranges(ranges, finished=finished, held=held)
         self.report = OperatorReport()
         self.operator.end_epoch(self.report, checkpoint=False)
-        taken, self.output.events = self.output.events, []
-        return taken
+        return [told(element) for element in self.output.take()]
 
 
 def part(split_id, *stamps, ends=False, file=False):

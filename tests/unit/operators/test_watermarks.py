@@ -8,38 +8,21 @@ from millstream.base.errors import ConfigurationError, TypeMismatchError
 from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common import Duration, WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner, WatermarkGenerator
-from millstream.operators.base import EpochTime, OperatorContext, OperatorReport, Output
+from millstream.operators.base import EpochTime, OperatorContext, OperatorReport
 from millstream.operators.watermarks import WatermarksSpec
 from millstream.spi.batch import ACTIVE, IDLE, Rows, Watermark
+from millstream.testing.recorder import Record, Recorder
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 
 
-class Recorder(Output):
-    """Writes down, in order, what an operator hands on."""
-
-    def __init__(self):
-        self.events = []
-
-    def emit(self, batch):
-        for piece in batch.pieces():
-            if isinstance(piece, Watermark):
-                self.emit_watermark(piece.timestamp_ms)
-                continue
-            values, timestamps = piece.values, piece.timestamps
-            self.events += [
-                value if timestamps is None else (value, stamp)
-                for value, stamp in zip(values, timestamps or values, strict=True)
-            ]
-
-    def emit_side(self, tag_id, batch):
-        raise AssertionError("a watermark operator has no side outputs")
-
-    def emit_watermark(self, timestamp_ms):
-        self.events.append("Wend" if timestamp_ms == MAX_TIMESTAMP else f"W{timestamp_ms}")
-
-    def emit_status(self, status):
-        self.events.append("idle" if status is IDLE else "active")
+def told(element):
+    """Return a record as (value, timestamp), or its value if it has none; a watermark or status as a word."""
+    if isinstance(element, Record):
+        return element.value if element.timestamp is None else tuple(element)
+    if isinstance(element, Watermark):
+        return "Wend" if element.timestamp_ms == MAX_TIMESTAMP else f"W{element.timestamp_ms}"
+    return "idle" if element is IDLE else "active"
 
 
 class Subject:
@@ -63,8 +46,7 @@ class Subject:
             then(self.operator)
         self.report = OperatorReport()
         self.operator.end_epoch(self.report, checkpoint=False)
-        taken, self.output.events = self.output.events, []
-        return taken
+        return [told(element) for element in self.output.take()]
 
 
 def stamped(*values):

@@ -14,7 +14,13 @@ import pytest
 from millstream.common import Encoder, Row
 from millstream.connectors.write_ahead import WriteAheadSink
 from millstream.datastream.connectors.base import TwoPhaseCommitSink
-from millstream.datastream.connectors.file_system import FileSink, RollingPolicy
+from millstream.datastream.connectors.file_system import (
+    FileCompactor,
+    FileCompactStrategy,
+    FileSink,
+    RollingPolicy,
+)
+from millstream.datastream.formats.json import JsonLinesBulkWriters
 from millstream.datastream.formats.parquet import ParquetBulkWriters
 from millstream.datastream.functions import SinkFunction
 from millstream.spi.sink import Committer, Sink, SinkWriter
@@ -88,6 +94,29 @@ def test_parquet_files_pass(tmp_path):
         return SinkTarget(sink, read, lambda: hidden(home))
 
     check_sink(target, record=lambda number: Row(n=number), parallelisms=((2, 1),))
+
+
+def test_json_lines_and_compacted_files_pass(tmp_path):
+    new = numbered(tmp_path)
+    kind = DataTypes.ROW([DataTypes.FIELD("n", DataTypes.BIGINT())])
+
+    def json_lines():
+        home = new()
+        sink = FileSink.for_bulk_format(str(home), JsonLinesBulkWriters.for_schema(kind)).build()
+        return SinkTarget(
+            sink, lambda: [Row(**json.loads(line)) for line in lines(home)], lambda: hidden(home)
+        )
+
+    def compacted():
+        home = new()
+        strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(1).build()
+        builder = FileSink.for_row_format(str(home), Encoder.simple_string_encoder())
+        builder = builder.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        sink = builder.enable_compact(strategy, FileCompactor.concat_file_compactor(b"\n")).build()
+        return SinkTarget(sink, lambda: [line for line in lines(home) if line], lambda: hidden(home))
+
+    check_sink(json_lines, record=lambda number: Row(n=number), parallelisms=((1, 2),))
+    check_sink(compacted, key=str, parallelisms=((2, 1),))
 
 
 class Ahead(WriteAheadSink):

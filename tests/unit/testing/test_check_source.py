@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 
 import pytest
 
-from millstream.common import Row
+from millstream.common import Duration, Row
 from millstream.connectors.collection import CollectionSource
 from millstream.connectors.number_sequence import NumberSequenceSource
 from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from millstream.datastream.connectors.file_system import FileSource, StreamFormat
 from millstream.datastream.formats.csv import CsvReaderFormat, CsvSchema
+from millstream.datastream.formats.json import JsonLinesFormat
 from millstream.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from millstream.datastream.functions import ParallelSourceFunction, SourceFunction
 from millstream.spi.batch import Rows
@@ -78,6 +80,21 @@ def test_many_lines_pass(tmp_path):
     directory = files(tmp_path / "in", ["".join(f"{file}-{n}\n" for n in range(2_500)) for file in range(4)])
     expected = [f"{file}-{n}" for n in range(2_500) for file in range(4)]
     check_source(text(directory), expected=expected, parallelisms=(1, 3), budgets=(100, 100_000))
+
+
+def test_a_followed_directory_passes(tmp_path):
+    directory = files(tmp_path / "in", ["a\nb\n", "", "".join(f"{n}\n" for n in range(40))])
+    builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(directory))
+    source = builder.monitor_continuously(Duration.of_millis(100)).build()
+    check_source(source, expected=["a", "b", *map(str, range(40))], **FEW)
+
+
+def test_json_lines_pass(tmp_path):
+    lines = [json.dumps({"n": n, "s": "x\n" * n}) + "\n" for n in range(40)]
+    directory = files(tmp_path / "in", ["".join(lines[:3]), "", "".join(lines[3:])])
+    kind = DataTypes.ROW([DataTypes.FIELD("n", DataTypes.INT()), DataTypes.FIELD("s", DataTypes.STRING())])
+    source = FileSource.for_record_stream_format(JsonLinesFormat.for_schema(kind), str(directory)).build()
+    check_source(source, expected=[Row(n=n, s="x\n" * n) for n in range(40)], **FEW)
 
 
 def test_csv_passes(tmp_path):
@@ -407,6 +424,26 @@ class KeepsItsParallelism(Letters):
 
     def snapshot(self):
         return self.left, self.before
+
+
+class Silent(Letters):
+    """Never ends, and forgets what is left when it is restored."""
+
+    def get_boundedness(self):
+        return Boundedness.CONTINUOUS_UNBOUNDED
+
+    def plan(self, request):
+        return SourcePlan(super().plan(request).ranges)
+
+    def snapshot(self):
+        return {name: position for name, position in self.left.items() if position == 0}
+
+
+def test_an_unbounded_source_that_falls_silent_has_to_give_all():
+    expected = [f"{letter}{i}" for text in Letters.SPLITS.values() for i, letter in enumerate(text)]
+    with pytest.raises(ContractViolation, match="are missing") as raised:
+        check_source(Silent(), expected=expected)
+    assert raised.value.rule is SourceRule.RESTORED
 
 
 class NeverEnds(Letters):
