@@ -105,18 +105,22 @@ class SinkRun:
         """Have another job go on."""
         self.job_id = new_id()
 
-    def perform(self, what: str, action: Callable[[], Any]) -> Any:
-        """Do something with the sink, and look at the target.
+    def perform(self, what: str, *actions: Callable[[], Any]) -> list[Any]:
+        """Do something with the sink, once for each writer, say, then look at the target; return what came of it.
 
         Raises:
             ContractViolation: If it raises an error, or readers see what they must not.
         """
-        try:
-            result = action()
-        except Exception as error:
-            raise self.violate(SinkRule.WORKS, f"{what} raised {type(error).__name__}: {error}") from error
+        results = []
+        for action in actions:
+            try:
+                results.append(action())
+            except Exception as error:
+                raise self.violate(
+                    SinkRule.WORKS, f"{what} raised {type(error).__name__}: {error}"
+                ) from error
         self.look(what)
-        return result
+        return results
 
     def travelled(self, thing: Any) -> Any:
         """Return a copy of something as it arrives elsewhere."""
@@ -200,11 +204,11 @@ class SinkAttempt:
             assert self._committer is not None
             committables = run.travelled(restored.committables)
             run.perform("recover", partial(self._committer.recover, list(committables)))
-        self._writers = [self._build_writer(index, number, generation) for index in range(parallelism)]
-        for index, writer in enumerate(self._writers):
-            if restored is not None:
-                self._restore(index, writer, restored)
-            run.perform("open", writer.open)
+        build = [partial(self._build_writer, index, number, generation) for index in range(parallelism)]
+        self._writers: list[SinkWriter] = run.perform("build_writer", *build)
+        run.perform(
+            "restore and open", *[partial(self._open, index, restored) for index in range(parallelism)]
+        )
 
     def _build_writer(self, index: int, number: int, generation: int) -> SinkWriter:
         run = self._run
@@ -219,56 +223,58 @@ class SinkAttempt:
             checkpoint_directory=run.directory,
             generation=generation,
         )
-        sink = run.travelled(run.target.sink)
-        writer: SinkWriter = run.perform("build_writer", partial(sink.build_writer, context))
-        return writer
+        sink: Sink = run.travelled(run.target.sink)
+        return sink.build_writer(context)
 
-    def _restore(self, index: int, writer: SinkWriter, restored: SinkCheckpoint) -> None:
+    def _open(self, index: int, restored: SinkCheckpoint | None) -> None:
         mine: list[Any] = []
         others: list[Any] = []
-        for old, snapshot in enumerate(restored.snapshots):
+        for old, snapshot in enumerate(() if restored is None else restored.snapshots):
             if snapshot is not None:
                 adopted = old % self._parallelism == index
                 (mine if adopted else others).append(self._run.travelled(snapshot))
         if mine or others:
-            self._run.perform("restore", partial(writer.restore, mine, others=others))
+            self._writers[index].restore(mine, others=others)
+        self._writers[index].open()
 
     def write(self, records: Sequence[Any]) -> None:
-        """Give records to the writers, each a batch of its own; one gets an empty batch besides."""
+        """Give records to the writers, each a batch of its own, and an empty one."""
         self.written += len(records)
+        writes = []
         for index, writer in enumerate(self._writers):
             values = list(records[index :: self._parallelism])
             stamps = [self._run.now_ms] * len(values) if index % 2 else None
             for batch in (Rows(values, stamps), Rows([])):
-                write = partial(writer.write, batch, watermark_ms=0, now_ms=self._run.now_ms)
-                self._run.perform("write", write)
+                writes.append(partial(writer.write, batch, watermark_ms=0, now_ms=self._run.now_ms))
+        self._run.perform("write", *writes)
 
     def end_epoch(self, *, checkpoint_id: int | None = None, end_of_input: bool = False) -> None:
         """End an epoch; what is ready waits to be committed."""
         self._run.now_ms += 100
-        for writer in self._writers:
-            committables = self._run.perform(
-                "prepare_commit",
-                partial(
-                    writer.prepare_commit,
-                    now_ms=self._run.now_ms,
-                    checkpoint=checkpoint_id is not None,
-                    end_of_input=end_of_input,
-                ),
+        prepare = [
+            partial(
+                writer.prepare_commit,
+                now_ms=self._run.now_ms,
+                checkpoint=checkpoint_id is not None,
+                end_of_input=end_of_input,
             )
+            for writer in self._writers
+        ]
+        prepared = self._run.perform("prepare_commit", *prepare)
+        for writer, committables in zip(self._writers, prepared, strict=True):
+            numbered = committables
             if checkpoint_id is not None:
-                committables = writer.number_committables(committables, checkpoint_id)
-            if committables and self._committer is None:
+                numbered = writer.number_committables(committables, checkpoint_id)
+            if numbered and self._committer is None:
                 raise self._run.violate(
                     SinkRule.COMPLETE, "a writer returned committables, and the sink has no committer"
                 )
-            self._pending += self._run.travelled(committables)
+            self._pending += self._run.travelled(numbered)
 
     def snapshot(self, checkpoint_id: int) -> SinkCheckpoint:
         """Return what the checkpoint holds that ends with this epoch."""
-        snapshots = tuple(
-            self._run.travelled(self._run.perform("snapshot", writer.snapshot)) for writer in self._writers
-        )
+        taken = self._run.perform("snapshot", *[writer.snapshot for writer in self._writers])
+        snapshots = tuple(map(self._run.travelled, taken))
         return SinkCheckpoint(
             checkpoint_id, snapshots, tuple(self._run.travelled(self._pending)), self.written
         )
@@ -285,23 +291,20 @@ class SinkAttempt:
 
     def complete(self, checkpoint_id: int) -> None:
         """Tell the writers that a checkpoint is complete."""
-        for writer in self._writers:
-            self._run.perform("checkpoint_completed", partial(writer.checkpoint_completed, checkpoint_id))
+        told = [partial(writer.checkpoint_completed, checkpoint_id) for writer in self._writers]
+        self._run.perform("checkpoint_completed", *told)
 
     def abort(self) -> None:
         """End as the engine ends an attempt that failed."""
-        for writer in self._writers:
-            self._run.perform("abort of a writer", writer.abort)
-        for writer in self._writers:
-            self._run.perform("close of a writer", writer.close)
+        self._run.perform("abort of the writers", *[writer.abort for writer in self._writers])
+        self._run.perform("close of the writers", *[writer.close for writer in self._writers])
         if self._committer is not None:
             self._run.perform("abort of the committer", partial(self._committer.abort, self._pending))
             self._run.perform("close of the committer", self._committer.close)
 
     def close(self) -> None:
         """End well, or behind a savepoint."""
-        for writer in self._writers:
-            self._run.perform("close of a writer", writer.close)
+        self._run.perform("close of the writers", *[writer.close for writer in self._writers])
         if self._committer is not None:
             self._run.perform("close of the committer", self._committer.close)
 

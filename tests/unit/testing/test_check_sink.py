@@ -172,6 +172,7 @@ class Database(TwoPhaseCommitSink):
 
     def open_committer(self):
         self.connection = sqlite3.connect(self.database)
+        self.connection.execute("pragma synchronous = off")
         self.connection.execute("create table if not exists rows (value)")
         self.connection.execute("create table if not exists done (name primary key)")
 
