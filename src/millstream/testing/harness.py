@@ -13,9 +13,9 @@ there is no job, no thread and no clock but the one that the test moves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from millstream.base.declared import as_declared
 from millstream.base.errors import ConfigurationError
@@ -39,7 +39,8 @@ from millstream.runtime.checkpoint.state_file import StateFileWriter
 from millstream.runtime.protocol.orders import RestoreOrder, StateFile
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
 from millstream.runtime.task.checkpoint import SavedState, add_operator_state, restore_operator
-from millstream.spi.batch import ACTIVE, IDLE, Element, Rows, Watermark
+from millstream.runtime.task.measures import counted
+from millstream.spi.batch import ACTIVE, IDLE, Batch, Columns, Element, Rows, Watermark
 from millstream.state.backends import KeyedStateSettings
 from millstream.state.key_groups import key_group, subtask_of
 from millstream.state.keyed import KeyedStateBackend
@@ -48,6 +49,10 @@ from millstream.state.operator_state import OperatorStateBackend
 from millstream.testing.declared import DeclaredInput, DeclaredOperator, find_operator
 from millstream.testing.recorder import Emitted, Record, Recorder, SideRecord
 from millstream.testing.storage import MemoryStores
+from millstream.types.arrow_records import int64_array
+
+if TYPE_CHECKING:
+    import pyarrow
 
 __all__ = ["OperatorHarness", "OperatorSnapshot"]
 
@@ -200,10 +205,31 @@ class OperatorHarness:
         stamps = None if timestamps is None else list(timestamps)
         if stamps is not None and len(stamps) != len(given):
             raise ConfigurationError(f"{len(given)} records were pushed with {len(stamps)} timestamps")
-        self._wake(input)
-        for target, part in self._selectors[input].split(Rows(given, stamps)):
-            self.operators[target].records_in += len(part)
-            self._mergers[target].run({ChannelId(input, 0): [part]})
+        self._deal(Rows(given, stamps), input)
+
+    def push_columns(
+        self, data: pyarrow.RecordBatch, timestamps: Iterable[int] | None = None, *, input: int = 0
+    ) -> None:
+        """Have records processed as one batch of columns; operators that take none are given rows, as in a job.
+
+        Args:
+            data: The records.
+            timestamps: Event time of each; None if they have none.
+            input: The input that they come from.
+        """
+        stamps = None if timestamps is None else int64_array(list(timestamps))
+        self._deal(Columns(data, stamps), input)
+
+    def _deal(self, batch: Batch, index: int) -> None:
+        """Deal a batch to the subtasks, as an exchange does."""
+        self._wake(index)
+        selector = self._selectors[index]
+        if type(batch) is Columns and selector.deals_columns:
+            parts: Sequence[tuple[int, Batch]] = selector.split_columns(batch)
+        else:
+            parts = selector.split(batch.to_rows())
+        for target, part in parts:
+            self._mergers[target].run({ChannelId(index, 0): [part]})
 
     def push_watermark(self, timestamp: int, *, input: int | None = None) -> None:
         """Have event time of the inputs advance; the operator's is the lowest of its inputs that are not idle.
@@ -461,9 +487,10 @@ def _node(declared: DeclaredOperator, parallelism: int, max_parallelism: int) ->
 
 def _merger(operator: Operator, declared: DeclaredOperator) -> ChannelMerger:
     """Return what brings an operator's inputs together, as in a subtask."""
+    columnar = declared.spec.takes_columns
     merger = ChannelMerger(
         {ChannelId(number, 0): each.index for number, each in enumerate(declared.inputs)},
-        operator.batch_handlers(),
+        [counted(operator, handler, takes_columns=columnar) for handler in operator.batch_handlers()],
         operator.process_watermark,
         operator.process_status,
     )

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from millstream.base.ids import new_id
-from millstream.spi.batch import Rows
+from millstream.spi.batch import Columns, Rows
 from millstream.spi.sink import Sink, SinkWriter, WriterContext
 from millstream.testing.rules import ContractViolation, KeyOf, Rule, describe_difference, travel
 
@@ -238,13 +238,18 @@ class SinkAttempt:
         self._writers[index].open()
 
     def write(self, records: Sequence[Any]) -> None:
-        """Give records to the writers, each a batch of its own, and an empty one."""
+        """Give records to the writers: each an empty batch and one of its own; or columns and rows if it takes both."""
         self.written += len(records)
         writes = []
         for index, writer in enumerate(self._writers):
             values = list(records[index :: self._parallelism])
             stamps = [self._run.now_ms] * len(values) if index % 2 else None
-            for batch in (Rows(values, stamps), Rows([])):
+            half = len(values) // 2 if writer.takes_columns else 0
+            first = Rows(values[:half], stamps and stamps[:half])
+            for batch in (
+                Columns.from_rows(first) if half else first,
+                Rows(values[half:], stamps and stamps[half:]),
+            ):
                 writes.append(partial(writer.write, batch, watermark_ms=0, now_ms=self._run.now_ms))
         self._run.perform("write", *writes)
 

@@ -23,6 +23,7 @@ from millstream.datastream.connectors.file_system import (
 from millstream.datastream.formats.json import JsonLinesBulkWriters
 from millstream.datastream.formats.parquet import ParquetBulkWriters
 from millstream.datastream.functions import SinkFunction
+from millstream.spi.batch import Rows
 from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.table import DataTypes
 from millstream.testing.check_sink import check_sink, check_sink_in_jobs
@@ -44,7 +45,7 @@ def numbered(tmp_path):
 
     def new():
         directory = tmp_path / str(next(numbers))
-        directory.mkdir()
+        directory.mkdir(parents=True)
         return directory
 
     return new
@@ -454,6 +455,37 @@ def folders(tmp_path, kind):
 
 def test_a_right_sink_passes(tmp_path):
     check_sink(folders(tmp_path, Folder))
+
+
+class TakesBoth(Folder):
+    """Takes columns as well as rows."""
+
+    forms = set()
+
+    class Writer(Folder.Writer):
+        takes_columns = True
+
+        def write(self, batch, *, watermark_ms, now_ms):
+            TakesBoth.forms.add(type(batch).__name__)
+            self.kept += batch.to_rows().values
+
+
+class LosesColumns(Folder):
+    class Writer(Folder.Writer):
+        takes_columns = True
+
+        def write(self, batch, *, watermark_ms, now_ms):
+            if isinstance(batch, Rows):
+                self.kept += batch.values
+
+
+def test_a_sink_that_takes_columns_is_given_both_forms(tmp_path):
+    pytest.importorskip("pyarrow")
+    check_sink(folders(tmp_path, TakesBoth), parallelisms=((1, 2),))
+    assert TakesBoth.forms == {"Rows", "Columns"}
+    with pytest.raises(ContractViolation) as raised:
+        check_sink(folders(tmp_path / "other", LosesColumns), parallelisms=((1, 2),))
+    assert raised.value.rule is SinkRule.COMPLETE
 
 
 def test_a_bug_of_each_kind_is_planted():

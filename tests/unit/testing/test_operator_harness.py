@@ -515,6 +515,18 @@ def test_watermarks_may_be_made_by_the_operator_under_test():
     assert harness.take_elements() == [Record(Row(time=5), 5), Record(Row(time=9), 9), Watermark(8)]
 
 
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_columns_are_dealt_and_made_rows_for_operators_that_take_none(parallelism):
+    pa = pytest.importorskip("pyarrow")
+    harness = OperatorHarness(
+        lambda rows: rows.key_by(lambda row: row.name).map(lambda row: (row.name, row.n)),
+        parallelism=parallelism,
+    )
+    harness.push_columns(pa.record_batch({"name": ["a", "b", "a"], "n": [1, 2, 3]}), [10, 20, 30])
+    assert sorted(harness.take_records()) == [(("a", 1), 10), (("a", 3), 30), (("b", 2), 20)]
+    assert sum(operator.records_in for operator in harness.operators) == 3
+
+
 def test_a_source_is_no_operator_to_push_to():
     with pytest.raises(JobDefinitionError, match="has a source"):
         OperatorHarness(
