@@ -22,7 +22,7 @@ from millstream.spi.source import Boundedness, Source
 from millstream.testing.cluster import MiniCluster
 from millstream.testing.failures import FailurePoint
 from millstream.testing.rules import ContractViolation, KeyOf, as_text, describe_difference
-from millstream.testing.source_run import Reading, SourceRule, SourceRun
+from millstream.testing.source_run import HAS_ARROW, Reading, SourceRule, SourceRun
 
 __all__ = ["check_source", "check_source_function"]
 
@@ -124,7 +124,8 @@ class _SourceCheck:
 
     def _run(self, parallelism: int, budget: int, reading: Reading, *, rereads: bool = False) -> SourceRun:
         scenario = f"{parallelism} subtasks, budget {budget}, {reading.value}"
-        run = self._begin(parallelism, budget, scenario, reading=reading, rereads=rereads)
+        columns = HAS_ARROW and parallelism % 2 == 0
+        run = self._begin(parallelism, budget, scenario, reading=reading, rereads=rereads, columns=columns)
         run.run(until=self._enough(run))
         return run
 

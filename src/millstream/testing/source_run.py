@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from enum import Enum
+from importlib.util import find_spec
 from typing import Any
 
 from millstream.base.errors import shorten
@@ -19,13 +20,15 @@ from millstream.spi.source import (
 )
 from millstream.testing.rules import ContractViolation, KeyOf, Rule, as_text, travel
 
-__all__ = ["Reading", "SourceRule", "SourceRun"]
+__all__ = ["HAS_ARROW", "Reading", "SourceRule", "SourceRun"]
 
 _SLACK_RECORDS = 10_000
 _MOST_IN_BATCH = 100_000
 _MOST_IDLE_PLANS = 1_000
 _SILENT_PLANS = 30
 _POLL_MS = 50
+HAS_ARROW = find_spec("pyarrow") is not None
+"""Nobody is asked for columns where there are none."""
 
 
 class SourceRule(Rule):
@@ -74,7 +77,9 @@ class SourceRun:
         restored: A snapshot to go on from.
         finished: Subtasks that were finished when it was made, by an attempt of as many subtasks.
         reading: How ranges are read.
-        rereads: Whether ranges are read a second time, and compared.
+        rereads: Whether ranges are read a second time, by a reader that is asked for the other form of batches, and
+            compared.
+        columns: Whether readers are asked for columns.
 
     Attributes:
         read: What each subtask emitted, in order.
@@ -103,6 +108,7 @@ class SourceRun:
         finished: Collection[int] = (),
         reading: Reading = Reading.WHOLE,
         rereads: bool = False,
+        columns: bool = False,
     ) -> None:
         self.scenario = scenario
         self._source: Source = travel(source, SourceRule.TRAVELS, scenario)
@@ -111,8 +117,9 @@ class SourceRun:
         self._key = key
         self._reading = reading
         self._rereads = rereads
+        self._columns = columns
         self._enumerator: SplitEnumerator = self._source.build_enumerator(parallelism, restored)
-        self._readers = [self._open_reader(index) for index in range(parallelism)]
+        self._readers = [self._open_reader(index, columns=columns) for index in range(parallelism)]
         self._retired = frozenset(finished)
         self._finished: set[int] = set()
         self._finished_splits: set[str] = set()
@@ -243,8 +250,9 @@ class SourceRun:
                         f'split "{each.split_id}" was planned for subtasks {readers[each.split_id]} and {subtask}',
                     )
 
-    def _open_reader(self, subtask: int) -> SourceReader:
+    def _open_reader(self, subtask: int, *, columns: bool) -> SourceReader:
         reader = self._source.build_reader(subtask, self._parallelism)
+        reader.wants_columns = columns
         reader.open()
         return reader
 
@@ -296,7 +304,7 @@ class SourceRun:
     def _read_again(
         self, subtask: int, split_range: SplitRange, end: RangeEnd, records: list[tuple[Any, Any]]
     ) -> None:
-        other = self._open_reader(subtask)
+        other = self._open_reader(subtask, columns=HAS_ARROW and not self._columns)
         again, same = self._read(other, split_range, [])
         other.close()
         both = min(len(records), len(same))

@@ -91,6 +91,16 @@ def test_a_followed_directory_passes(tmp_path):
     check_source(source, expected=["a", "b", *map(str, range(40))], **FEW)
 
 
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_files_that_are_cut_into_parts_pass(tmp_path, size):
+    contents = ["".join(f"{n}\n" for n in range(60)), "", "a\r\n\r\nb", "x" * 50]
+    directory = files(tmp_path / "in", contents)
+    builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(directory))
+    source = builder.set_split_size(size).build()
+    expected = [line for content in contents for line in content.splitlines()]
+    check_source(source, expected=expected, parallelisms=(1, 2), budgets=(3, 100_000))
+
+
 def test_json_lines_pass(tmp_path):
     lines = [json.dumps({"n": n, "s": "x\n" * n}) + "\n" for n in range(40)]
     directory = files(tmp_path / "in", ["".join(lines[:3]), "", "".join(lines[3:])])
