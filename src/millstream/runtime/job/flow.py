@@ -6,6 +6,8 @@ those of other regions of the job go on at their own pace, in the same epochs::
     region    pressure high?   its sources             its epoch size
     1         yes              wait                    as it was
     2         no               are asked for `budget`  learns from what the epoch took without the other regions
+
+Functions import modules when they first need them, in the first epochs: what those took says nothing of the next.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.protocol.report import SlotReport
 
 __all__ = ["FlowControl"]
+
+_MOST_IMPORTING = 10
 
 
 class FlowControl:
@@ -49,6 +53,7 @@ class FlowControl:
             )
             for _ in plan.regions
         ]
+        self._importing = 0
 
     def budgets(self) -> Mapping[int, int | None]:
         """Return how many records each subtask of a source is to read, by node id; None if the source waits."""
@@ -79,6 +84,9 @@ class FlowControl:
             Pressure.of([each for each in of_slots if each is not None])
             for of_slots in zip(*slots, strict=True)
         ]
+        if any(report.imported for report in reports) and self._importing < _MOST_IMPORTING:
+            self._importing += 1
+            return
         for region, (was, now) in enumerate(zip(before, self._pressure, strict=True)):
             if was.is_high:
                 continue

@@ -118,6 +118,7 @@ class SlotReport:
         backlogs: What it has not come to, by region; empty for nothing.
         writing_ms: How long it took to write state for a checkpoint, milliseconds.
         sent_bytes: How much it sent to other slots on the level on which that was most.
+        imported: Whether modules were imported meanwhile: how long it took says nothing of the next epochs.
     """
 
     slot: int
@@ -132,3 +133,4 @@ class SlotReport:
     backlogs: tuple[Backlog, ...] = ()
     writing_ms: float = 0.0
     sent_bytes: int = 0
+    imported: bool = False

@@ -66,14 +66,19 @@ class SlotCore:
     Args:
         tasks: The slot's subtasks, opened.
         attempt: Number of the attempt.
+        count_modules: Returns how many modules the process has imported; 0 if that does not count.
     """
 
-    def __init__(self, tasks: SlotTasks, attempt: int) -> None:
+    def __init__(
+        self, tasks: SlotTasks, attempt: int, *, count_modules: Callable[[], int] = lambda: 0
+    ) -> None:
         self._tasks = tasks
+        self._count_modules = count_modules
         self._attempt = attempt
         self._kept: dict[tuple[int, int], LevelOutput] = {}
         self._next = (1, 0)
         self._failure: MillstreamError | None = None
+        self._modules = 0
 
     def run_level(
         self, header: EpochHeader, level: int, bundles: list[bytes], logs: list[LogLine]
@@ -118,6 +123,8 @@ class SlotCore:
         return output
 
     def _run(self, header: EpochHeader, level: int, bundles: list[bytes], logs: list[LogLine]) -> LevelOutput:
+        if level == 0:
+            self._modules = self._count_modules()
         blocks = [block for bundle in bundles for block in unpack_bundle(bundle)]
         leaving: dict[int, list[Block]] = {}
         for block in self._tasks.run_level(header, level, blocks):
@@ -127,6 +134,7 @@ class SlotCore:
             return LevelOutput(packed)
         report = self._tasks.report(header)
         report.logs, logs[:] = list(logs), []
+        report.imported = self._count_modules() > self._modules
         report.sent_bytes = max(
             (output.size_bytes for (epoch, _), output in self._kept.items() if epoch == header.epoch),
             default=0,

@@ -129,7 +129,7 @@ class _Process:
             for base in {None, deployment.keyed_state.local_directory}:
                 threading.Thread(target=sweep, args=(base,), name="sweep", daemon=True).start()
             tasks = SlotTasks(deployment, self._boot.slot, self._cancelled.is_set)
-            core = SlotCore(tasks, self._boot.attempt)
+            core = SlotCore(tasks, self._boot.attempt, count_modules=lambda: len(sys.modules))
             self._interrupter.run(tasks.open)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the driver is told
             self._workspace.close()

@@ -39,9 +39,9 @@ def two_regions(restored=False):
     )
 
 
-def learn(flow, *backlogs, took_ms=100.0, backlogged=SOURCES):
-    """Have two slots report; each backlog is that of both in one region."""
-    reports = [SlotReport(slot, 1, backlogs=backlogs) for slot in range(2)]
+def learn(flow, *backlogs, took_ms=100.0, backlogged=SOURCES, imported=False):
+    """Have two slots report; each backlog is that of both in one region; the second may have imported modules."""
+    reports = [SlotReport(slot, 1, backlogs=backlogs, imported=imported and slot == 1) for slot in range(2)]
     flow.learn(reports, took_ms=took_ms, backlogged=backlogged)
 
 
@@ -101,3 +101,26 @@ def test_a_slow_region_has_short_epochs_and_others_long_ones():
     learn(flow, Backlog(begun=2, busy_ms=200.0), Backlog(begun=100_000, busy_ms=200.0), took_ms=400.0)
     slow, fast = flow.limits()
     assert slow.time_ms < fast.time_ms
+
+
+def test_epochs_in_which_modules_were_imported_say_nothing_of_sizes_but_what_they_left_is_known():
+    flow = two_regions()
+    before = flow.budgets()
+    slow = Backlog(held=490, begun=10, busy_ms=3_000.0, ended=False)
+    learn(flow, slow, slow, took_ms=3_000.0, imported=True)
+    assert flow.is_busy
+    assert set(flow.budgets().values()) == {None}, "what is held comes first"
+    idle = Backlog(begun=490, busy_ms=5.0)
+    learn(flow, idle, idle, took_ms=20.0, imported=True)
+    assert flow.budgets() == before
+
+
+def test_a_job_that_imports_in_every_epoch_learns_all_the_same():
+    flow = two_regions()
+    before = flow.budgets()
+    quick = Backlog(begun=500, busy_ms=5.0)
+    for _ in range(10):
+        learn(flow, quick, quick, took_ms=20.0, imported=True)
+    assert flow.budgets() == before
+    learn(flow, quick, quick, took_ms=20.0, imported=True)
+    assert flow.budgets()[1] > before[1]

@@ -21,11 +21,14 @@ class FakeTasks:
     def __init__(self) -> None:
         self.ran: list[tuple[int, int, list[object]]] = []
         self.failure: SourceError | None = None
+        self.imports = False
+        self.modules = 100
 
     def run_level(self, header: EpochHeader, level: int, blocks: list[Block]) -> list[Block]:
         self.ran.append((header.epoch, level, [block.payload for block in blocks]))
         if self.failure is not None:
             raise self.failure
+        self.modules += self.imports
         return [Block(0, 0, 1, b"%d" % len(self.ran))] if level == 0 else []
 
     def name_of(self, node_id: int) -> str:
@@ -38,7 +41,7 @@ class FakeTasks:
 class Slot:
     def __init__(self) -> None:
         self.tasks = FakeTasks()
-        self.core = SlotCore(self.tasks, attempt=4)
+        self.core = SlotCore(self.tasks, attempt=4, count_modules=lambda: self.tasks.modules)
         self.logs: list[LogLine] = []
 
     def ask(self, epoch: int, level: int, *, committed: int | None = None, attempt: int = 4, bundles=()):
@@ -128,3 +131,13 @@ def test_lines_that_user_code_wrote_leave_with_the_report_once(slot):
     assert slot.logs == []
     slot.ask(2, 0)
     assert pickle.loads(slot.ask(2, LAST).report).logs == []
+
+
+def test_report_tells_whether_modules_were_imported_on_any_level(slot):
+    reports = []
+    for epoch, importing in ((1, None), (2, 0), (3, LAST), (4, None)):
+        for level in (0, LAST):
+            slot.tasks.imports = level == importing
+            output = slot.ask(epoch, level)
+        reports.append(pickle.loads(output.report).imported)
+    assert reports == [False, True, True, False]
