@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +54,9 @@ def test_every_name_that_a_module_exports_exists_once(name):
     exported = getattr(module, "__all__", [])
     assert [each for each in exported if not hasattr(module, each)] == []
     assert len(set(exported)) == len(exported)
+
+
+def test_what_tests_of_programs_may_use_is_documented():
+    page = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
+    exported = importlib.import_module("millstream.testing").__all__
+    assert [name for name in exported if name not in page] == []

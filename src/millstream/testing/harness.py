@@ -220,8 +220,16 @@ class OperatorHarness:
         stamps = None if timestamps is None else int64_array(list(timestamps))
         self._deal(Columns(data, stamps), input)
 
+    def _check_input(self, index: int) -> None:
+        if not 0 <= index < len(self._marks):
+            raise ConfigurationError(
+                f'input {index} of operator "{self._node.name}" was given something, and it has {len(self._marks)}',
+                hint="Inputs are counted from 0; inputs=2 gives the program two.",
+            )
+
     def _deal(self, batch: Batch, index: int) -> None:
         """Deal a batch to the subtasks, as an exchange does."""
+        self._check_input(index)
         self._wake(index)
         selector = self._selectors[index]
         if type(batch) is Columns and selector.deals_columns:
@@ -244,6 +252,7 @@ class OperatorHarness:
             ConfigurationError: If it is before the input's last one.
         """
         for index in range(len(self._marks)) if input is None else [input]:
+            self._check_input(index)
             if timestamp < self._marks[index]:
                 raise ConfigurationError(
                     f"watermark {timestamp} was pushed to input {index} behind watermark {self._marks[index]}"
@@ -253,6 +262,7 @@ class OperatorHarness:
 
     def push_idle(self, *, input: int = 0) -> None:
         """Have an input be idle: the operator's event time does not wait for it until its next record."""
+        self._check_input(input)
         self._idle[input] = True
         self._send(input, IDLE)
 

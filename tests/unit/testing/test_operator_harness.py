@@ -497,6 +497,14 @@ def test_functions_of_no_operator_of_their_own_are_refused():
         harness_of(type("Nothing", (SinkFunction,), {"invoke": print})())
 
 
+@pytest.mark.parametrize("index", [1, -1])
+@pytest.mark.parametrize("method", ["push", "push_watermark", "push_idle"])
+def test_an_input_that_is_not_there_is_named(method, index):
+    harness = OperatorHarness(lambda s: s.map(str))
+    with pytest.raises(ConfigurationError, match=f"input {index} of operator .* it has 1"):
+        getattr(harness, method)(*([] if method == "push_idle" else [1]), input=index)
+
+
 def test_more_records_than_timestamps_are_refused():
     with pytest.raises(ConfigurationError, match="2 records were pushed with 1 timestamps"):
         OperatorHarness(lambda s: s.map(str)).push_batch([1, 2], [1])
