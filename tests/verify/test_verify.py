@@ -94,6 +94,29 @@ def test_a_function_that_keeps_state_in_a_variable_is_found_and_one_command_repl
     assert what in again.output
 
 
+@pytest.mark.parametrize("types", ["", ", Types.TUPLE([Types.INT(), Types.INT()])"])
+def test_what_a_program_takes_as_columns_is_compared_record_by_record(program, types):
+    right = """
+import pyarrow
+from millstream.common import Types
+from millstream.datastream import StreamExecutionEnvironment
+
+environment = StreamExecutionEnvironment.get_execution_environment()
+numbers = environment.from_arrow(pyarrow.table({"n": range(60)}))
+total = numbers.map(lambda row: (row.n, 1)TYPES).to_arrow()
+assert sum(total["f0"].to_pylist()) == 1770, total
+""".replace("TYPES", types)
+    result = run("--seeds", "20", program(right))
+    assert result.exit_code == 0 and "0 lost, 0 duplicated" in result.output, result.output
+    remembers = BROKEN[BROKEN.index("class Remembers") : BROKEN.index("environment = ")]
+    wrong = right.replace(
+        "environment = ", f"from millstream.datastream import MapFunction\n{remembers}\nenvironment = "
+    )
+    wrong = wrong.replace("lambda row: (row.n, 1)", "Remembers()").replace(types, "").replace("assert", "#")
+    result = run("--seeds", "20", program(wrong))
+    assert result.exit_code == 1 and 'sink "Collect' in result.output, result.output
+
+
 def test_what_results_depend_on_is_left_alone_and_said(program):
     text = COUNTS.replace("[(n % 3, n) for n in range(60)]", "range(30)")
     text = text.replace(

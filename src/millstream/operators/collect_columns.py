@@ -6,32 +6,41 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.formats.record_columns import RecordColumns, named
-from millstream.operators.base import Operator, OperatorSpec
-from millstream.operators.sink import CollectOperator
+from millstream.operators.base import Operator
+from millstream.operators.sink import CollectOperator, CollectSpec
 from millstream.operators.weight import estimate_bytes
 from millstream.spi.batch import Batch, Columns
+from millstream.types.arrow_values import records_of
 from millstream.types.typeinfo import TypeInformation
 
-__all__ = ["CollectColumnsSpec"]
+__all__ = ["CollectColumnsSpec", "Gathered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Some records on their way to the driver.
+
+    Attributes:
+        data: A `pyarrow.RecordBatch`, or the records themselves.
+    """
+
+    data: Any
+
+    def records(self) -> list[Any]:
+        """Return the records."""
+        return self.data if isinstance(self.data, list) else records_of(self.data)
 
 
 @dataclass(frozen=True)
-class CollectColumnsSpec(OperatorSpec):
-    """Declares that records are brought to the driver, as record batches if their type is declared, else as lists.
+class CollectColumnsSpec(CollectSpec):
+    """Declares that records are brought to the driver, `Gathered`: columns if their type is declared, or they are some.
 
     Attributes:
-        collect_id: Names what is collected, unique within the job.
         value_type: Declared type of the records, None if there is none.
     """
 
-    collect_id: str
     value_type: TypeInformation | None = None
     takes_columns = True
-
-    @property
-    def collects(self) -> str:
-        """The name."""
-        return self.collect_id
 
     def build(self) -> Operator:
         """Make the running half."""
@@ -61,5 +70,5 @@ class CollectColumnsOperator(CollectOperator):
             self._gather(data, data.nbytes)
 
     def _gather(self, collected: Any, size_bytes: int) -> None:
-        self._collected.append(collected)
+        self._collected.append(Gathered(collected))
         self._gathered_bytes += size_bytes

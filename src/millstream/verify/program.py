@@ -33,6 +33,7 @@ from millstream.connectors.files.sink import FileSink
 from millstream.graph.launcher import JobSubmission
 from millstream.graph.transformation import Edge, Transformation
 from millstream.operators.base import OperatorSpec
+from millstream.operators.collect_columns import CollectColumnsSpec, Gathered
 from millstream.operators.sink import CollectSpec, PrintSpec, SinkFunctionSpec, SinkSpec
 from millstream.operators.source import SourceSpec
 from millstream.operators.watermarks import WatermarksSpec
@@ -72,7 +73,9 @@ class SimulatedOutput(JobOutput):
 
     def collected(self, node_id: int, records: Sequence[Any]) -> None:
         """Keep records, and hand them on."""
-        self.kept.setdefault(node_id, []).extend(map(as_text, records))
+        kept = self.kept.setdefault(node_id, [])
+        for each in records:
+            kept.extend(map(as_text, each.records() if isinstance(each, Gathered) else [each]))
         super().collected(node_id, records)
 
 
@@ -231,6 +234,8 @@ class Program:
             return replace(spec, sink=RecordingSink(name))
         if isinstance(spec, CollectSpec) and may_lose_driver(world.scenario):
             return SinkSpec(RecordingSink(name))
+        if isinstance(spec, CollectColumnsSpec):  # columns of a declared type do not show what records were
+            return CollectColumnsSpec(spec.collect_id)
         return spec
 
     def _source(self, transformation: Transformation, spec: SourceSpec, world: World) -> Any:

@@ -18,7 +18,7 @@ from millstream.files.paths import list_files
 from millstream.formats.parquet.record_writer import RecordParquetWriters
 from millstream.formats.record_columns import RecordColumns
 from millstream.graph.launcher import spark_session
-from millstream.operators.collect_columns import CollectColumnsSpec
+from millstream.operators.collect_columns import CollectColumnsSpec, Gathered
 from millstream.operators.sink import SinkSpec
 from millstream.types.arrow_types import load_arrow
 from millstream.types.typeinfo import TypeInformation
@@ -35,14 +35,15 @@ class ArrowBatches:
     Iterating raises what made the job fail. Batches of a stream of declared type all have the same schema.
     """
 
-    def __init__(self, collected: CloseableIterator[Any], columns: RecordColumns) -> None:
+    def __init__(self, collected: CloseableIterator[Gathered], columns: RecordColumns) -> None:
         self._collected = collected
         self._columns = columns
         self._schema = columns.schema
 
     def __iter__(self) -> Iterator[Any]:
-        for each in self._collected:
-            batch = self._columns.batch(each) if isinstance(each, list) else each
+        for gathered in self._collected:
+            data = gathered.data
+            batch = self._columns.batch(data) if isinstance(data, list) else data
             if self._schema is None:
                 self._schema = batch.schema
             yield batch
@@ -70,7 +71,7 @@ def collect_arrow(stream: DataStream, job_name: str | None) -> ArrowBatches:
         ConfigurationError: If pyarrow is not installed.
     """
     columns = RecordColumns(stream._type_info)
-    collected: CloseableIterator[Any] = stream._collect(
+    collected: CloseableIterator[Gathered] = stream._collect(
         lambda collect_id: CollectColumnsSpec(collect_id, stream._type_info), job_name
     )
     return ArrowBatches(collected, columns)
@@ -87,7 +88,7 @@ def to_arrow(stream: DataStream, job_name: str | None) -> Any:
     _check_bounded(stream, "to_arrow")
     pa = load_arrow("results as tables")
     with collect_arrow(stream, job_name) as results:
-        collected = list(results._collected)
+        collected = [gathered.data for gathered in results._collected]
     batches = [each for each in collected if not isinstance(each, list)]
     records = [record for each in collected if isinstance(each, list) for record in each]
     if records or not batches:
