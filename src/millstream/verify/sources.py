@@ -100,6 +100,7 @@ class _Reader(SourceReader):
         self._inner = inner
 
     def open(self) -> None:
+        self._inner.wants_columns = self.wants_columns
         self._inner.open()
 
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
