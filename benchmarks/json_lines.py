@@ -191,17 +191,12 @@ def loop(path: str, output: Path) -> Callable[[], None]:
 
 def job(path: str, output: str, *, whole: bool) -> Callable[[], None]:
     from millstream.common import Configuration, Duration, Row, Time, WatermarkStrategy
-    from millstream.common.watermark_strategy import TimestampAssigner
     from millstream.datastream import AggregateFunction, ProcessWindowFunction, StreamExecutionEnvironment
     from millstream.datastream.connectors.file_system import BucketAssigner, FileSink, FileSource
     from millstream.datastream.formats.json import JsonLinesFormat
     from millstream.datastream.formats.parquet import ParquetBulkWriters
     from millstream.datastream.window import TumblingEventTimeWindows
     from millstream.table import DataTypes
-
-    class Stamp(TimestampAssigner):
-        def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-            return int(value.ts)
 
     class Totals(AggregateFunction):
         def create_accumulator(self) -> list[Any]:
@@ -254,7 +249,7 @@ def job(path: str, output: str, *, whole: bool) -> Callable[[], None]:
         source = FileSource.for_record_stream_format(JsonLinesFormat.for_schema(schema), path).build()
         strategy = WatermarkStrategy.for_bounded_out_of_orderness(
             Duration.of_millis(BOUND_MS)
-        ).with_timestamp_assigner(Stamp())
+        ).with_timestamp_assigner("ts")
         sink = FileSink.for_bulk_format(output, ParquetBulkWriters.for_row_type(row_type))
         sink = sink.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
         (

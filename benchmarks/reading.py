@@ -37,10 +37,26 @@ TITLES = {
     "parquet": "Parquet, all columns",
     "parquet two": "Parquet, two of six columns",
     "text": "lines of text",
+    "json": "JSON lines, the same six fields",
+    "csv columns": "CSV into columns",
+    "json columns": "JSON lines into columns",
+    "parquet columns": "Parquet into columns",
     "message": "CSV in messages (`CsvRowDeserializationSchema`)",
+    "json message": "JSON in messages, 1,000 at a time (`JsonRowDeserializationSchema`)",
 }
-FILES = {"csv texts": "csv", "parquet two": "parquet", "text": "csv", "message": "csv"}
+FILES = {
+    "csv texts": "csv",
+    "csv columns": "csv",
+    "json columns": "json",
+    "parquet two": "parquet",
+    "parquet columns": "parquet",
+    "text": "csv",
+    "message": "csv",
+    "json message": "json",
+}
 """The program whose file another one reads."""
+NEW = ("json", "csv columns", "json columns", "parquet columns")
+"""What other checkouts may not know."""
 PEERS = {
     "csv": ("bare `csv.reader`", "`pyarrow.csv` + `to_pylist`"),
     "csv quoted": ("bare `csv.reader`", "`pyarrow.csv` + `to_pylist`"),
@@ -49,7 +65,12 @@ PEERS = {
     "parquet": ("`pq.read_table` + `to_pylist`",),
     "parquet two": ("`pq.read_table` + `to_pylist`",),
     "text": ("bare `read().split()`",),
+    "json": ("`orjson.loads`", "`json.loads`"),
+    "csv columns": ("`pyarrow.csv`",),
+    "json columns": ("`pyarrow.json`",),
+    "parquet columns": ("`pq.read_table`",),
     "message": (),
+    "json message": ("`orjson.loads`", "`json.loads`"),
 }
 
 
@@ -79,6 +100,8 @@ def _measure(
     workers: list[subprocess.Popen[str]], name: str, folder: str, rounds: int
 ) -> dict[str, list[float]]:
     """Return microseconds of processor time a record, by who read it."""
+    if name in NEW:
+        workers = workers[-1:]
     labels = ["before", "now"][-len(workers) :]
     turns: dict[str, Callable[[], float]] = {
         label: lambda worker=worker: _ask(worker, name)  # type: ignore[misc]
@@ -130,8 +153,12 @@ def _page(seen: dict[str, dict[str, list[float]]], count: int, rounds: int, *, b
             if peer not in ("before", "now")
         )
         old = figures.get("before")
-        cells = [TITLES[name], *([f"{median(old):.2f}"] if old else []), f"{median(now):.2f}"]
-        cells += [*([f"{_ratio(old, now):.1f} x"] if old else []), peers or "-"]
+        cells = [
+            TITLES[name],
+            *([f"{median(old):.2f}" if old else "-"] if before else []),
+            f"{median(now):.2f}",
+        ]
+        cells += [*([f"{_ratio(old, now):.1f} x" if old else "-"] if before else []), peers or "-"]
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "In brackets behind a peer: this checkout's time divided by the peer's.", ""]
     return "\n".join(lines)
@@ -160,6 +187,11 @@ def prepare(folder: Path) -> int:
     with (folder / "csv odd.csv").open("w", newline="") as out:
         for number, row in enumerate([header, *rows]):
             out.write(",".join([*row[:-1], row[-1] + '"' * (number % 1_000 == 999)]) + "\n")
+    with (folder / "json.json").open("w") as out:
+        for scheduled, delay, carrier, flight, origin, dest in rows:
+            number = int(delay) if delay else None
+            values = (scheduled, number, carrier, int(flight), origin, dest)
+            out.write(json.dumps(dict(zip(header, values, strict=True))) + "\n")
     convert = pa_csv.ConvertOptions(column_types=_arrow_types(pa))
     pq.write_table(pa_csv.read_csv(plain, convert_options=convert), folder / "parquet.parquet")
     return len(rows)
@@ -172,7 +204,7 @@ def _write(path: Path, rows: Iterable[list[str]], quoting: Any) -> None:
 
 def _path(folder: Path, name: str) -> Path:
     file = FILES.get(name, name)
-    return folder / f"{file}.{'parquet' if file == 'parquet' else 'csv'}"
+    return folder / f"{file}.{file if file in ('parquet', 'json') else 'csv'}"
 
 
 def _arrow_types(pa: Any) -> dict[str, Any]:
@@ -183,8 +215,10 @@ def _arrow_types(pa: Any) -> dict[str, Any]:
 
 
 def _peer(peer: str, name: str, folder: Path) -> int:
+    import orjson
     import pyarrow as pa
     import pyarrow.csv as pa_csv
+    import pyarrow.json as pa_json
     import pyarrow.parquet as pq
 
     path = _path(folder, name)
@@ -193,11 +227,19 @@ def _peer(peer: str, name: str, folder: Path) -> int:
             return sum(1 for _ in csv.reader(stream)) - 1
     if "read()" in peer:
         return len(path.read_text().split("\n")) - 2
+    if ".loads" in peer:
+        loads = orjson.loads if "orjson" in peer else json.loads
+        with path.open("rb") as stream:
+            return sum(loads(line) is not None for line in stream)
     if "pyarrow.csv" in peer:
         convert = pa_csv.ConvertOptions(column_types=_arrow_types(pa))
-        return len(pa_csv.read_csv(path, convert_options=convert).to_pylist())
+        table = pa_csv.read_csv(path, convert_options=convert)
+        return table.num_rows if "columns" in name else len(table.to_pylist())
+    if "pyarrow.json" in peer:
+        return pa_json.read_json(path).num_rows
     columns = ["carrier", "delay"] if name == "parquet two" else None
-    return len(pq.read_table(path, columns=columns).to_pylist())
+    table = pq.read_table(path, columns=columns)
+    return table.num_rows if "columns" in name else len(table.to_pylist())
 
 
 def _timed(read: Callable[[], int]) -> float:
@@ -213,7 +255,7 @@ def work(folder: Path) -> None:
     """Read what is asked for on standard input, and print microseconds a record."""
     for line in sys.stdin:
         name = line.strip()
-        read = _deserialize(folder) if name == "message" else _read_source(name, folder)
+        read = _DESERIALIZE[name](folder) if name in _DESERIALIZE else _read_source(name, folder)
         print(json.dumps(_timed(read)), flush=True)
 
 
@@ -227,6 +269,22 @@ def _deserialize(folder: Path) -> Callable[[], int]:
     return lambda: sum(schema.deserialize(message) is not None for message in messages)
 
 
+def _deserialize_json(folder: Path) -> Callable[[], int]:
+    from millstream.common import JsonRowDeserializationSchema, Types
+
+    types = [Types.STRING(), Types.INT(), Types.STRING(), Types.INT(), Types.STRING(), Types.STRING()]
+    names = ["scheduled", "delay", "carrier", "flight", "origin", "dest"]
+    schema = JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(names, types)).build()
+    messages = _path(folder, "json message").read_bytes().splitlines()
+    return lambda: sum(
+        len(schema.deserialize_all(messages[start : start + 1_000]))
+        for start in range(0, len(messages), 1_000)
+    )
+
+
+_DESERIALIZE = {"message": _deserialize, "json message": _deserialize_json}
+
+
 def _read_source(name: str, folder: Path) -> Callable[[], int]:
     from millstream.connectors.files.enumerator import FileSplit
     from millstream.datastream.connectors.file_system import FileSource
@@ -238,11 +296,11 @@ def _read_source(name: str, folder: Path) -> Callable[[], int]:
     else:
         builder = FileSource.for_record_stream_format(_line_format(name), path)
     reader = builder.build().build_reader(0, 1)
+    reader.wants_columns = name.endswith("columns")
+    reader.open()
 
     def read() -> int:
-        return reader.read(
-            SplitRange(path, FileSplit(path, time.monotonic_ns())), lambda values, _: True
-        ).records
+        return reader.read(SplitRange(path, FileSplit(path, time.monotonic_ns())), lambda *_: True).records
 
     return read
 
@@ -253,7 +311,7 @@ def _parquet_format(name: str) -> Any:
     from millstream.datastream.formats.parquet import ParquetColumnarRowInputFormat
     from millstream.table import DataTypes
 
-    fields = [field for field in FLIGHT if name == "parquet" or field.name in ("carrier", "delay")]
+    fields = [field for field in FLIGHT if name != "parquet two" or field.name in ("carrier", "delay")]
     return ParquetColumnarRowInputFormat(DataTypes.ROW(fields))
 
 
@@ -263,6 +321,10 @@ def _line_format(name: str) -> Any:
     from millstream.datastream.connectors.file_system import StreamFormat
     from millstream.datastream.formats.csv import CsvReaderFormat
 
+    if name.startswith("json"):
+        from millstream.datastream.formats.json import JsonLinesFormat
+
+        return JsonLinesFormat.for_schema(FLIGHT_FILE.row_type)
     if name == "text":
         return StreamFormat.text_line_format()
     return CsvReaderFormat.for_header() if name == "csv texts" else CsvReaderFormat.for_schema(FLIGHT_FILE)
