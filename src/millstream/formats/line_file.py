@@ -114,10 +114,11 @@ class LineFile(ABC):
         """Return some `size` bytes from the position on, without taking them, and whether the file ends with them."""
         ahead = self._ahead.read()
         if len(ahead) < size:
-            ahead += self._file.read(size - len(ahead))
+            parts = [ahead, self._file.read(size - len(ahead))]
+            if not parts[1].endswith(b"\n"):
+                parts.append(self._file.readline())  # what reads record by record takes whole lines
+            ahead = b"".join(parts)
         ends = not self._file.peek(1)  # type: ignore[attr-defined]
-        if not ends and not ahead.endswith(b"\n"):
-            ahead += self._file.readline()  # what reads record by record takes whole lines
         self._ahead = io.BytesIO(ahead)
         self._begin(self.position)
         return ahead, ends

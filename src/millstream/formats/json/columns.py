@@ -136,28 +136,30 @@ def _count_objects(block: bytes) -> int | None:
     Then two lines cannot be parts of one object, as nothing has `}` and `{` side by side; so if there are as many
     objects as lines, there is one in each.
     """
-    text = block[:-1] if block.endswith(b"}\n") else block.rstrip(_WHITE)
-    if not text.startswith(b"{"):
-        text = text.lstrip(_WHITE)
+    if block.startswith(b"{") and block.endswith((b"}", b"}\n", b"}\r\n")):
+        breaks = _plain_breaks(block)
+        if breaks is not None:
+            return breaks + 1
+    text = block.strip(_WHITE)
     if not text:
         return 0
     if not (text.startswith(b"{") and text.endswith(b"}")):
         return None
-    breaks = _plain_breaks(text)
-    if breaks is not None:
-        return breaks + 1
     found = _BOUNDARY.findall(text)
     return len(found) + 1 if sum(each.count(b"\n") for each in found) == text.count(b"\n") else None
 
 
-def _plain_breaks(text: bytes) -> int | None:
-    """Return the number of line breaks if each stands between `}` and `{`; None if not, or without numpy."""
+def _plain_breaks(block: bytes) -> int | None:
+    """Return the number of line breaks if each stands between `}` and `{`; None if not, or without numpy.
+
+    A line break at the end is not counted.
+    """
     try:
         import numpy as np  # optional: pyarrow's only optional dependency
     except ImportError:
         return None
-    marks = np.frombuffer(text, np.uint8)
-    places = np.flatnonzero(marks == ord("\n"))
+    marks = np.frombuffer(block, np.uint8)
+    places = np.flatnonzero(marks[:-1] == ord("\n"))
     before = marks[places - 1]
     if len(places) and before[0] == ord("\r"):
         if not (before == ord("\r")).all():
