@@ -22,6 +22,8 @@ from millstream.datastream.formats.json import JsonLinesBulkWriters, JsonLinesFo
 from millstream.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from millstream.formats import block_records
 from millstream.spi.batch import Columns
+from millstream.spi.serialization import Encoder
+from millstream.spi.sink import WriterContext
 from millstream.spi.source import PlanRequest
 from millstream.table import DataTypes
 from millstream.types.row import Row
@@ -224,3 +226,8 @@ def test_a_copy_in_columns_is_the_copy_in_rows(tmp_path, form, to):
         name: heads(each) for name, each in as_rows.items()
     }
     assert sum(len(heads(each)) for each in as_columns.values()) == 1_500
+
+
+def test_files_that_are_written_record_by_record_want_rows(tmp_path):
+    sink = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build()
+    assert not sink.build_writer(WriterContext("job", "sink", 0, 1, 0)).takes_columns

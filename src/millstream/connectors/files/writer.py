@@ -78,12 +78,10 @@ class FileSinkSettings:
 class FileWriter(SinkWriter):
     """Writes the files of one subtask, one open file for each bucket."""
 
-    takes_columns = True
-
     def __init__(self, settings: FileSinkSettings, context: WriterContext) -> None:
         self._settings = settings
         self._files: OutputFiles = open_output(settings.base_path)
-        self._is_bulk = isinstance(settings.output, BulkWriterFactory)
+        self._is_bulk = self.takes_columns = isinstance(settings.output, BulkWriterFactory)
         self._context = context
         # Unique for each attempt: files of two runs, or of two sinks in one directory, never collide.
         self._uid = f"{context.subtask_index}-{new_id()[:16]}"
