@@ -7,7 +7,7 @@ slice, all at once; only a late record that makes a window fire again is taken b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -184,11 +184,42 @@ class ColumnWindowOperator(PassingTime):
         if late.any():
             self._part_with(head, np.flatnonzero(late))
             head = taken(head, np.flatnonzero(~late))
-        self.process(head)
+        self.process(self._fire_passing(head, marks.watermarks[-1]))
+        self._flush()
         if not reach(marks.watermarks[-1]):
             return len(marks.watermarks) - 1
         self.process(plain.cut(before, count))
         return None
+
+    def _fire_passing(self, batch: Batch, passed_ms: int) -> Batch:
+        """Take the results of the windows that begin and end within a batch, all at once; return the other records.
+
+        Args:
+            batch: Records of which none is late.
+            passed_ms: The watermark behind them.
+        """
+        if not len(batch):
+            return batch
+        starts = self._grid.starts(stamps_of(batch))
+        passing = starts + self._grid.size_ms - 1 <= passed_ms
+        passing &= ~np.isin(starts, np.fromiter(self._slices, np.int64, len(self._slices)))
+        if not passing.any():
+            return batch
+        rows, count = np.flatnonzero(passing), len(self._spec.keys)
+        columns = self._reader.read(taken(batch, rows))
+        keys, kept = self._kinds.kinds
+        groups = Groups([WINDOW_START, *self._spec.keys], self._aggregates)
+        groups.learn((None if keys is None else [pa.int64(), *keys], kept))
+        groups.add([pa.array(starts[rows]), *columns[:count]], columns[count:])
+        keys, kept = groups.kinds
+        assert keys is not None, "groups with records have keys"
+        self._kinds.learn((keys[1:], kept))
+        slots = groups.every()
+        order = np.argsort(groups.columns(slots)[0].to_numpy(), kind="stable")
+        for first in range(0, len(order), _PORTION):
+            window, *rest = groups.columns(order[first : first + _PORTION])
+            self._add_results(window.to_numpy(), rest)
+        return taken(batch, np.flatnonzero(~passing))
 
     def _stamps(self, batch: Batch) -> Any:
         if not self._event_time:
@@ -295,9 +326,6 @@ class ColumnWindowOperator(PassingTime):
             slots = groups.slots_of(keys)
         for first in range(0, len(slots), _PORTION):
             self._take_results(window, groups, slots[first : first + _PORTION])
-            if self._result_count >= _PORTION:
-                self._flush()
-                self._pace.pause()
 
     def _slices_of(self, window: int) -> list[tuple[int, Groups]]:
         """Return the slices of a window that have records, in order of time."""
@@ -305,13 +333,23 @@ class ColumnWindowOperator(PassingTime):
         return [(start, self._slices[start].groups) for start in starts if start in self._slices]
 
     def _take_results(self, window: int, groups: Groups, slots: Any) -> None:
-        columns, keys, count = groups.columns(slots), len(self._spec.keys), len(slots)
-        end = window + self._grid.size_ms
-        bounds = [pa.array(np.full(count, bound)) for bound in (window, end)]
-        columns = [*columns[:keys], *bounds, *columns[keys:]]
+        self._add_results(np.full(len(slots), window), groups.columns(slots))
+
+    def _add_results(self, windows: Any, columns: Sequence[pa.Array]) -> None:
+        """Add results, to be handed on with the next portion.
+
+        Args:
+            windows: The start of each one's window.
+            columns: Key columns, then the aggregates.
+        """
+        keys, ends = len(self._spec.keys), windows + self._grid.size_ms
+        columns = [*columns[:keys], pa.array(windows), pa.array(ends), *columns[keys:]]
         self._results.append(pa.RecordBatch.from_arrays(columns, self._names))
-        self._result_stamps.append(np.full(count, end - 1))
-        self._result_count += count
+        self._result_stamps.append(ends - 1)
+        self._result_count += len(windows)
+        if self._result_count >= _PORTION:
+            self._flush()
+            self._pace.pause()
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
         """Report how many late records were dropped in the epoch."""
