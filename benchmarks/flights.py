@@ -39,6 +39,7 @@ import pyarrow.parquet as pq
 HERE = Path(__file__).resolve().parents[1]
 RESULTS = HERE / "benchmarks" / "results" / "flights.md"
 MARK = "MILLSTREAM_BENCHMARK"
+FUNCTIONS = ", functions"
 LOOP = "loop by hand"
 EPOCH = datetime(1970, 1, 1)
 HOUR_MS = 3_600_000
@@ -59,7 +60,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--times", type=int, default=1, help="how often each flight comes")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--targets", nargs="*", default=["local", "local[2]"])
+    targets = [f"{target}{form}" for target in ("local", "local[2]") for form in ("", FUNCTIONS)]
+    parser.add_argument("--targets", nargs="*", default=targets)
     parser.add_argument("--before", type=Path, metavar="SRC", help="src of another checkout")
     parser.add_argument("--write", action="store_true", help=f"add the table to {RESULTS}")
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
@@ -188,17 +190,22 @@ def _work(target: str, source: str, output: str) -> None:
 def _job(target: str, source: Path, output: Path) -> float:
     sys.path.insert(0, str(HERE / "examples"))
     import flights
+    import flights_functions
     import flights_report
 
     from millstream.common import Configuration
     from millstream.datastream import StreamExecutionEnvironment
 
-    configuration = Configuration.from_dict({"execution.target": target})
+    executor = target.removesuffix(FUNCTIONS)
+    configuration = Configuration.from_dict({"execution.target": executor})
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(int(target[6:-1]) if "[" in target else 1)
+    env.set_parallelism(int(executor[6:-1]) if "[" in executor else 1)
     output.mkdir(parents=True)
     results = flights_report.Results(output)
-    flights.build_job(env, source, results, follow=False)
+    if executor == target:
+        flights.build_job(env, source, results, follow=False)
+    else:
+        flights_functions.build_job(env, source, results)
     began = time.perf_counter()
     env.execute("flights")
     return time.perf_counter() - began

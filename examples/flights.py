@@ -3,11 +3,12 @@
 Flights arrive in the order in which they *left*; their event time is when they *should* have left. So event
 time is out of order, and flights that left very late find their hour closed::
 
-    flights.csv ─► split ─► event time, watermarks ─► key_by carrier ─► 1 h windows ─► hours/day=2013-01-01/…
-                     │                                                       │
-                     └─► cancelled/                                          └─► late/  over two hours behind
+    flights.csv ─► flown ─► event time, watermarks ─► key_by carrier ─► 1 h windows ─► hours/day=2013-01-01/…
+               │                                                             │
+               └─► cancelled/                                                └─► late/  over two hours behind
 
-Every flight ends in exactly one of the three: that is checked. Run it in one of these ways:
+Flights go through all of it in columns: no function is called for each of them. Every flight ends in exactly one of the
+three: that is checked. Run it in one of these ways:
 
     millstream demo flights                                     # all at once
     millstream demo -p 4 flights                                # on four subtasks: the same totals
@@ -23,17 +24,15 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
-from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import flights_data
 import flights_report
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from millstream.common import Configuration, Duration, Row, Time, WatermarkStrategy
 from millstream.common.serialization import Encoder
-from millstream.common.watermark_strategy import TimestampAssigner, WatermarkGenerator, WatermarkOutput
 from millstream.datastream import OutputTag, StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import (
     BucketAssigner,
@@ -41,9 +40,9 @@ from millstream.datastream.connectors.file_system import (
     FileSource,
     OutputFileConfig,
 )
+from millstream.datastream.expressions import count, max_, sum_
 from millstream.datastream.formats.csv import CsvReaderFormat, CsvSchema
 from millstream.datastream.formats.parquet import ParquetBulkWriters
-from millstream.datastream.functions import AggregateFunction, ProcessFunction, ProcessWindowFunction
 from millstream.datastream.window import TumblingEventTimeWindows
 from millstream.table import DataTypes
 
@@ -52,11 +51,7 @@ OUT_OF_ORDERNESS = Duration.of_hours(2)
 DELAYED_MINUTES = 15
 OUTPUT = Path("out/flights")
 
-CANCELLED = OutputTag("cancelled")
 LATE = OutputTag("late")
-
-# Positions in a flight's row.
-SCHEDULED, DELAY, CARRIER = 0, 1, 2
 
 FLIGHT_FILE = (
     CsvSchema.builder()
@@ -91,98 +86,32 @@ CARRIER_HOUR = DataTypes.ROW(
     ]
 )
 
-EPOCH = datetime(1970, 1, 1)
-MILLISECOND = timedelta(milliseconds=1)
+
+def is_flown(flights: pa.RecordBatch) -> pa.Array:
+    """Tell which flights left."""
+    return pc.is_valid(flights["delay"])
 
 
-class SplitCancelled(ProcessFunction):
-    """Sends flights that never left to a side output."""
-
-    def process_element(self, value: Row, ctx: ProcessFunction.Context) -> Iterator[Any]:
-        """Pass a flight on."""
-        if value[DELAY] is None:
-            yield CANCELLED, value
-        else:
-            yield value
+def is_cancelled(flights: pa.RecordBatch) -> pa.Array:
+    """Tell which flights never left."""
+    return pc.is_null(flights["delay"])
 
 
-class ScheduledDeparture(TimestampAssigner):
-    """The event time of a flight."""
-
-    def extract_timestamp(self, value: Row, record_timestamp: int) -> int:
-        """Return the scheduled departure in milliseconds."""
-        return int((value[SCHEDULED] - EPOCH) // MILLISECOND)
+def with_delayed(flights: pa.RecordBatch) -> pa.RecordBatch:
+    """Add whether a flight counts as delayed."""
+    return flights.append_column("delayed", pc.greater(flights["delay"], DELAYED_MINUTES))
 
 
-class BoundedOutOfOrderness(WatermarkGenerator):
-    """Lets event time trail the latest scheduled departure by a bound.
-
-    `WatermarkStrategy.for_bounded_out_of_orderness` emits from time to time; this one emits at the record
-    that makes time advance. So which flights are late depends on their order alone, and the totals are the
-    same however the stream is cut and on however many machines it runs.
-    """
-
-    def __init__(self) -> None:
-        self._bound_ms = OUT_OF_ORDERNESS.to_milliseconds()
-        self._latest_ms = -sys.maxsize
-
-    def on_event(self, value: Row, timestamp_ms: int, output: WatermarkOutput) -> None:
-        """Emit a watermark if the flight is the latest so far."""
-        if timestamp_ms > self._latest_ms:
-            self._latest_ms = timestamp_ms
-            output.emit_watermark(timestamp_ms - self._bound_ms - 1)
-
-    def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Do nothing: `on_event` has emitted it."""
+def without_delayed(flights: pa.RecordBatch) -> pa.RecordBatch:
+    """Return flights as they came."""
+    return flights.select([field.name for field in FLIGHT])
 
 
-class DelayStatistics(AggregateFunction):
-    """Counts flights and adds up their delays; an accumulator is [flights, total, max, delayed]."""
-
-    def create_accumulator(self) -> list[int]:
-        """Begin without a flight."""
-        return [0, 0, -sys.maxsize, 0]
-
-    def add(self, value: Row, accumulator: list[int]) -> list[int]:
-        """Add a flight."""
-        delay = value[DELAY]
-        accumulator[0] += 1
-        accumulator[1] += delay
-        if delay > accumulator[2]:
-            accumulator[2] = delay
-        if delay > DELAYED_MINUTES:
-            accumulator[3] += 1
-        return accumulator
-
-    def get_result(self, accumulator: list[int]) -> list[int]:
-        """Return the sums."""
-        return accumulator
-
-    def merge(self, acc_a: list[int], acc_b: list[int]) -> list[int]:
-        """Combine two accumulators."""
-        return [acc_a[0] + acc_b[0], acc_a[1] + acc_b[1], max(acc_a[2], acc_b[2]), acc_a[3] + acc_b[3]]
-
-
-class NameHour(ProcessWindowFunction):
-    """Adds carrier and hour to the sums of a window."""
-
-    def process(
-        self, key: str, context: ProcessWindowFunction.Context, elements: Iterable[list[int]]
-    ) -> Iterator[Row]:
-        """Make the row of one carrier and hour."""
-        hour = EPOCH + context.window().start * MILLISECOND
-        for flights, total, largest, delayed in elements:
-            yield Row(
-                carrier=key, hour=hour, flights=flights, total_delay=total, max_delay=largest, delayed=delayed
-            )
-
-
-class DayOfHour(BucketAssigner):
-    """One directory for each day."""
-
-    def get_bucket_id(self, element: Row, context: Any) -> str:
-        """Return a directory as Hive names it, which most tools understand."""
-        return f"day={element['hour']:%Y-%m-%d}"
+def as_carrier_hours(windows: pa.RecordBatch) -> pa.RecordBatch:
+    """Name the hour of each window, and leave out what nobody asked for."""
+    hours = windows["window_start"].cast(pa.timestamp("ms")).cast(pa.timestamp("s"))
+    columns = {**{name: windows[name] for name in windows.schema.names}, "hour": hours}
+    return pa.RecordBatch.from_pydict({field.name: columns[field.name] for field in CARRIER_HOUR})
 
 
 def as_csv_line(flight: Row) -> str:
@@ -207,33 +136,41 @@ def build_job(
     # A stream has one order, so one subtask reads it, splits it and tells the time; others share the rest.
     departures = env.from_source(files.build(), WatermarkStrategy.no_watermarks(), "departures")
     departures.set_parallelism(1)
-    flown = departures.process(SplitCancelled()).name("split cancelled").set_parallelism(1)
-    strategy = WatermarkStrategy.for_generator(BoundedOutOfOrderness)
-    timed = flown.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(ScheduledDeparture()))
+    flown = departures.filter_batches(is_flown).name("flown").set_parallelism(1)
+    cancelled = departures.filter_batches(is_cancelled).name("cancelled flights").set_parallelism(1)
+    # Time advances at each flight that is the latest so far: which flights are late depends on their order alone, and
+    # the totals are the same however the stream is cut and on however many machines it runs.
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(OUT_OF_ORDERNESS, each_record=True)
+    timed = flown.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner("scheduled"))
     timed.name("scheduled departure").set_parallelism(1)
 
     hours = (
-        timed.key_by(lambda flight: flight[CARRIER])
+        timed.map_batches(with_delayed)
+        .name("delayed or not")
+        .set_parallelism(1)
+        .key_by("carrier")
         .window(TumblingEventTimeWindows.of(Time.hours(1)))
         .side_output_late_data(LATE)
-        .aggregate(DelayStatistics(), window_function=NameHour())
+        .aggregate(
+            flights=count(), total_delay=sum_("delay"), max_delay=max_("delay"), delayed=sum_("delayed")
+        )
         .name("carrier hours")
     )
     parquet = OutputFileConfig.builder().with_part_suffix(".parquet").build()
-    hours.sink_to(
+    hours.map_batches(as_carrier_hours).name("hour by hour").sink_to(
         FileSink.for_bulk_format(str(results.hours), ParquetBulkWriters.for_row_type(CARRIER_HOUR))
-        .with_bucket_assigner(DayOfHour())
+        .with_bucket_assigner(BucketAssigner.event_time_bucket_assigner("'day='yyyy-MM-dd"))
         .with_output_file_config(parquet)
         .build()
     ).name("hours")
-    hours.get_side_output(LATE).sink_to(
+    hours.get_side_output(LATE).map_batches(without_delayed).name("late flights").sink_to(
         FileSink.for_bulk_format(str(results.late), ParquetBulkWriters.for_row_type(FLIGHT))
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
         .with_output_file_config(parquet)
         .build()
     ).name("late")
     csv = OutputFileConfig.builder().with_part_suffix(".csv").build()
-    flown.get_side_output(CANCELLED).map(as_csv_line).name("to text").sink_to(
+    cancelled.map(as_csv_line).name("to text").sink_to(
         FileSink.for_row_format(str(results.cancelled), Encoder.simple_string_encoder())
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
         .with_output_file_config(csv)
