@@ -1,5 +1,6 @@
 """The main job against DuckDB: same totals at any parallelism, epoch size and executor."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -199,7 +200,8 @@ def test_directory_that_is_followed_gives_the_same_totals(january, january_oracl
         text=True,
     )
     with started:
-        assert started.stderr.readline().startswith("records 9,000")  # the first file has been read
+        begun = started.stderr.readline()
+        assert re.match(r"records [1-9]", begun), begun  # of the first file
         drop(1)
         drop(2)
         printed, said = started.communicate(timeout=60)
