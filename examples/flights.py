@@ -27,7 +27,9 @@ import threading
 from pathlib import Path
 
 import flights_data
+import flights_page
 import flights_report
+import flights_run
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -230,13 +232,16 @@ def main() -> int:
     env = make_environment(arguments)
     build_job(env, source, results, follow=arguments.follow is not None)
     try:
-        outcome = env.execute("flights")
+        with flights_run.recording() as run:
+            outcome = env.execute("flights")
     finally:
         results.discard_if_empty()  # the plan was only shown, or the job failed early
 
     summary = results.summarize(expected=flights_data.count_flights(source))
     complete = source.name == flights_data.FILE_NAME or arguments.drip is not None
-    return flights_report.show(results, summary, outcome.get_net_runtime(), whole_year=complete)
+    page = flights_page.render_page(summary, run, flights_data.carrier_names())
+    results.page.write_text(page, encoding="utf-8")
+    return flights_report.show(results, summary, outcome.get_net_runtime(), run=run, whole_year=complete)
 
 
 if __name__ == "__main__":
