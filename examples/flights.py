@@ -239,7 +239,8 @@ def main() -> int:
 
     summary = results.summarize(expected=flights_data.count_flights(source))
     complete = source.name == flights_data.FILE_NAME or arguments.drip is not None
-    page = flights_page.render_page(summary, run, flights_data.carrier_names())
+    bound_h = OUT_OF_ORDERNESS.to_milliseconds() / 3_600_000
+    page = flights_page.render_page(summary, run, flights_data.carrier_names(), bound_h=bound_h)
     results.page.write_text(page, encoding="utf-8")
     return flights_report.show(results, summary, outcome.get_net_runtime(), run=run, whole_year=complete)
 

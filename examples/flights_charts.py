@@ -147,6 +147,11 @@ def _round_up(value: float) -> float:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= value * (1 - 1e-9))
 
 
+def _fit(text: str, width: float) -> str:
+    most = max(int(width / LETTER), 1)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def _label(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:,.2g}"
 
@@ -196,9 +201,7 @@ class Column:
     label: str = ""
 
 
-def columns(
-    items: Sequence[Column], unit: str, base: str, *, sparse: int = 1
-) -> Callable[[float], Drawing]:
+def columns(items: Sequence[Column], unit: str, base: str, *, sparse: int = 1) -> Callable[[float], Drawing]:
     """Return a chart of upright bars.
 
     Args:
@@ -246,11 +249,11 @@ def bars(rows: Sequence[Column]) -> Callable[[float], Drawing]:
         for number, row in enumerate(rows):
             y = number * step
             if narrow:
-                drawing.text((0, y + 13), row.name, kind="name")
+                drawing.text((0, y + 13), _fit(row.name, width - len(row.label) * LETTER), kind="name")
                 drawing.text((width, y + 13), row.label, anchor="end")
                 drawing.rectangle((axis(0), y + 19), (axis(row.value), y + 30), "bar", row.tip)
             else:
-                drawing.text((left - 10, y + 18), row.name, anchor="end", kind="name")
+                drawing.text((left - 10, y + 18), _fit(row.name, left - 10), anchor="end", kind="name")
                 drawing.rectangle((axis(0), y + 5), (axis(row.value), y + step - 5), "bar", row.tip)
                 drawing.text((axis(max(row.value, 0)) + 8, y + 18), row.label)
         return drawing

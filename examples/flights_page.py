@@ -9,11 +9,11 @@ from html import escape
 from statistics import median
 
 import flights_charts as charts
-from flights_report import COMPARISON, FEWEST_FLIGHTS, STEADY, Summary, Totals
+from flights_report import FEWEST_FLIGHTS, STEADY, Summary, Totals
 from flights_run import Run, Span
 
 HOUR_MS = 3_600_000
-MOST_BINS = 12
+MOST_BINS = 10
 HEAT = charts.Scale((0, 5, 10, 20, 40), "min")
 
 STYLE = """
@@ -64,13 +64,14 @@ thead th:first-child { text-align: left; }
 """
 
 
-def render_page(summary: Summary, run: Run, names: dict[str, str]) -> str:
+def render_page(summary: Summary, run: Run, names: dict[str, str], *, bound_h: float) -> str:
     """Return the page.
 
     Args:
         summary: What the job found.
         run: How it ran.
         names: The carriers' names by code.
+        bound_h: So many hours may a flight come out of order.
     """
     return "\n".join(
         (
@@ -81,7 +82,7 @@ def render_page(summary: Summary, run: Run, names: dict[str, str]) -> str:
             "<p>Read in the order in which they left, counted in the hour in which they should have.</p>",
             _tiles(summary, run),
             "<h2>The stream</h2>",
-            *_stream(summary, run),
+            *_stream(summary, run, bound_h),
             "<h2>The flights</h2>",
             *_flights(summary, names),
             "</main></body></html>\n",
@@ -118,16 +119,16 @@ def _share(part: int, whole: int) -> str:
 # ---- the stream ----
 
 
-def _stream(summary: Summary, run: Run) -> Iterator[str]:
+def _stream(summary: Summary, run: Run, bound_h: float) -> Iterator[str]:
     if run.spans:
-        yield from _event_time(run)
+        yield from _event_time(run, bound_h)
         yield _throughput(run)
     else:
         yield _section("Epochs", "The job told of no epoch: it was not run here.")
-    yield _lateness(summary)
+    yield _lateness(summary, bound_h)
 
 
-def _event_time(run: Run) -> Iterator[str]:
+def _event_time(run: Run, bound_h: float) -> Iterator[str]:
     """Draw event time and watermark over processing time, and what is between the two."""
     event = [
         (span.end_s, _moment(span.event_time_ms)) for span in run.spans if span.event_time_ms is not None
@@ -160,14 +161,16 @@ def _event_time(run: Run) -> Iterator[str]:
     )
     trails = [(span, span.trail_ms / HOUR_MS) for span in run.spans if span.trail_ms is not None]
     if trails:
-        yield _trail(trails)
+        yield _trail(trails, bound_h)
 
 
-def _trail(trails: list[tuple[Span, float]]) -> str:
+def _trail(trails: list[tuple[Span, float]], bound_h: float) -> str:
     hours = [trail for _, trail in trails]
+    least, most = min(hours), max(hours)
+    trailed = f"{least:.1f} hours" if f"{least:.1f}" == f"{most:.1f}" else f"{least:.1f} to {most:.1f} hours"
     note = (
-        f"Hours of event time between the two at the end of each epoch: from {min(hours):.1f} to {max(hours):.1f}. "
-        "The job lets a flight come two hours out of order; beyond that, what is shown is held back by slower subtasks."
+        f"{trailed} of event time were between the two at the end of each epoch. The job lets a flight come "
+        f"{bound_h:g} hours out of order; what is above that, slower subtasks held back."
     )
     title = "How far the watermark trailed the latest departure"
     stretches = [
@@ -181,18 +184,17 @@ def _trail(trails: list[tuple[Span, float]]) -> str:
 
 def _throughput(run: Run) -> str:
     title = "Throughput by epoch"
-    note = (
-        f"{run.records:,} flights in {run.epochs:,} epochs and {run.spans[-1].end_s:,.1f} s. A bar is as wide "
-        "as its epoch was long, so its area is the number of flights; epochs begin small and grow to their size. "
-        "Epochs that show no bar did what earlier ones had read."
+    note = f"{run.records:,} flights in {run.epochs:,} epochs and {run.spans[-1].end_s:,.1f} s"
+    note += f", after {run.start_s:,.1f} s to start." if run.start_s is not None else "."
+    note += (
+        " A bar is as wide as its epoch was long, so its area is the number of flights that it read; "
+        "an epoch without a bar did what earlier ones had read."
     )
-    if run.start_s is not None:
-        note += f" Starting the job had taken {run.start_s:,.1f} s."
     if run.restarts:
         note += f" The job began anew {run.restarts} times after failures; this is its last attempt."
     steady, level = run.steady_rate(), None
     if steady is not None:
-        note += f" Once it ran: {steady:,.0f} a second ({STEADY}); {COMPARISON}."
+        note += f" Once it ran: {steady:,.0f} a second ({STEADY})."
         level = (run.steady()[0].begin_s, steady, f"once it ran: {steady:,.0f}")
     stretches = [
         charts.Step(
@@ -208,13 +210,13 @@ def _throughput(run: Run) -> str:
     return _section(title, note, charts.figure("throughput", title, note, draw))
 
 
-def _lateness(summary: Summary) -> str:
+def _lateness(summary: Summary, bound_h: float) -> str:
     title = "How late the late ones were"
     left = summary.on_time + summary.late
     share = _share(summary.late, left) or "none"
     note = (
         f"{summary.late:,} of {left:,} flights that left ({share}) came behind their window. "
-        "An hour is closed when a flight has left that should have left two hours after its end or later."
+        f"An hour is closed when a flight has left that should have left {bound_h:g} hours after its end or later."
     )
     if not summary.behind:
         return _section(title, note)
@@ -292,18 +294,17 @@ def _flights(summary: Summary, names: dict[str, str]) -> Iterator[str]:
     rows = (
         (
             names.get(hour.carrier, hour.carrier),
-            f"{hour.hour:%a %d %b, %H:00}",
-            f"{hour.flights:,}",
-            f"{hour.delayed:,}",
+            f"{hour.hour:%a\u00a0%d\u00a0%b, %H:00}",
+            f"{hour.delayed:,} of {hour.flights:,}",
             f"{hour.mean_delay:,.0f}",
             f"{hour.max_delay:,}",
         )
         for hour in summary.worst_hours()
     )
-    head = ("carrier", "hour", "flights", "delayed", "mean, min", "longest, min")
+    head = ("carrier", "hour", "delayed", "mean, min", "longest, min")
     yield _section(
         "The worst hours",
-        f"Carriers with {FEWEST_FLIGHTS} flights or more; delays in minutes.",
+        f"Carriers with {FEWEST_FLIGHTS} flights or more; delayed: by more than a quarter of an hour.",
         charts.table(head, rows),
         kind="card whole",
     )
@@ -359,7 +360,7 @@ def _by_carrier(summary: Summary, names: dict[str, str]) -> str:
 
 
 def _by_day(summary: Summary) -> str:
-    title, note = "Mean delay by day", "Minutes; the stronger the colour, the longer."
+    title, note = "Mean delay by day", "Minutes, in steps of colour."
     days = {
         day: (
             totals.mean_delay,
