@@ -165,6 +165,24 @@ def test_what_functions_print_and_log_comes_to_the_driver_tagged(new_environment
     ] == [(logging.WARNING, "[chatter#1] theirs: logged 99")]
 
 
+@pytest.mark.parametrize("carried_bytes", [0, 1 << 20])
+def test_tasks_that_are_large_travel_as_broadcasts(new_environment, monkeypatch, carried_bytes):
+    from millstream.runtime.spark import python_tasks
+
+    original, prepared = python_tasks._prepare_for_python_RDD, []
+
+    def prepare(context, command):
+        prepared.append(original(context, command))
+        return prepared[-1]
+
+    monkeypatch.setattr(python_tasks, "_prepare_for_python_RDD", prepare)
+    monkeypatch.setattr(python_tasks, "_BROADCAST_BYTES", 1)
+    options = {"millstream.epoch.fixed-records": 70, "millstream.epoch.carried-bytes": carried_bytes}
+    expected = fan_out_and_in(new_environment("local"))
+    assert fan_out_and_in(new_environment("local[2]", 2, options)) == expected
+    assert len(prepared) >= 4
+
+
 @pytest.mark.parametrize("carried_bytes", [0, 1, 1 << 20])
 def test_every_request_may_be_repeated(new_environment, monkeypatch, carried_bytes):
     from millstream.runtime.spark.executor import SparkExecutor
