@@ -98,8 +98,8 @@ class BlockRecords(FileRecords):
             return False
         while True:
             data, ends = self._records.peek(self._block_bytes)
-            # The rest of the last line does not count: a cut is a copy.
-            piece = data if len(data) <= 2 * self._block_bytes else data[: self._block_bytes]
+            # A cut is a copy: not for the rest of the last line.
+            piece = data if 4 * len(data) <= 5 * self._block_bytes else data[: self._block_bytes]
             ends = ends and len(piece) == len(data)
             size = len(piece) if ends else decoder.whole_records(piece)
             whole = piece[:size]
