@@ -170,7 +170,7 @@ def _trail(trails: list[tuple[Span, float]], bound_h: float) -> str:
     trailed = f"{least:.1f} hours" if f"{least:.1f}" == f"{most:.1f}" else f"{least:.1f} to {most:.1f} hours"
     note = (
         f"{trailed} of event time were between the two at the end of each epoch. The job lets a flight come "
-        f"{bound_h:g} hours out of order; what is above that, slower subtasks held back."
+        f"{bound_h:g} hours out of order; what is above that was still on its way through the job."
     )
     title = "How far the watermark trailed the latest departure"
     stretches = [

@@ -381,7 +381,8 @@ def test_page_tells_what_the_run_and_its_output_were(january, tmp_path, target):
     assert epochs[-1][5] == "-"  # event time has ended
     trails = page.tips("How far the watermark trailed the latest departure")
     assert trails
-    assert {tip.partition(": ")[2] for tip in trails} == {"2.0 hours"}
+    # Never less than the bound; more while an epoch leaves records on their way.
+    assert min(float(re.search(r": ([\d.]+) hours", tip)[1]) for tip in trails) == 2.0
     steady = next(text for text in page.texts if "once it ran: " in text)
     assert steady == f"once it ran: {figures['steady_rate']:,.0f}"
     assert f"once it ran: {figures['steady_rate']:,.0f} a second" in ended.stdout
