@@ -311,7 +311,13 @@ def _table(seen: dict[str, list[Figures]], times: int, rounds: int) -> str:
     return "\n".join([*lines, ""])
 
 
-_HEADING = "# The flights job beside a loop written by hand\n"
+_HEADING = """# The flights job beside a loop written by hand
+
+The job of `examples/flights.py`, in columns; "functions" is the same with a function for each record, as PyFlink has it
+(`benchmarks/flights_functions.py`). Wall time is the job's alone; processor times are those of all processes, with the
+start of interpreters and of Spark's JVM.
+"""
+
 
 if __name__ == "__main__":
     main()

@@ -87,7 +87,7 @@ def own_name(fullname: str) -> str:
     """Return the name of millstream's module.
 
     >>> own_name("pyflink.common.typeinfo")
-    'millstream.types.typeinfo'
+    'millstream.common.typeinfo'
     """
     return OURS + fullname[len(THEIRS) :]
 
