@@ -193,7 +193,7 @@ def test_timers_that_are_slow_let_a_savepoint_be_made_in_between(new_environment
     time.sleep(2.0)
     began = time.monotonic()
     job.stop_with_savepoint(False, str(tmp_path)).result()
-    assert time.monotonic() - began < 3.0, "all of them take twenty seconds"
+    assert time.monotonic() - began < 10.0, "all of them take twenty seconds"
 
 
 @pytest.mark.parametrize("kind", ["suspended", "held"])
