@@ -220,7 +220,8 @@ def test_a_job_whose_driver_is_terminated_is_left_to_the_next(tmp_path, mode, ru
     assert 'job "working" was suspended, and can be recovered: --recover' in said
     assert "cancelled" not in said
     assert read_results(str(tmp_path / "ha")) == []
-    assert len(list(tmp_path.glob("ha/*.recovery"))) == 1
+    # Two, if it ended between writing one and removing the one before.
+    assert list(tmp_path.glob("ha/*.recovery"))
     again = start(tmp_path, mode, recover=True)
     assert again.returncode == 0, again.stderr
     assert lines(tmp_path / "out") == ONCE
