@@ -74,6 +74,20 @@ def test_windows_see_each_watermark_where_it_stands(batches, grid, lateness, tag
         assert by_columns.recorders[0].watermarks[-1] == before
 
 
+@given(marked(), GRIDS)
+def test_what_a_window_has_given_is_never_ahead_of_its_watermark(batch, grid):
+    """An epoch may end without time for a watermark; results by it would begin anew behind a rescaling."""
+    records, marks = batch
+    _, spec = specs(*grid, 0, None)
+    subtasks = Subtasks(spec)
+    columns = batch_of(records, "columns")
+    columns.marks = marks
+    operator, recorder = subtasks.operators[0], subtasks.recorders[0]
+    operator.process_marked(columns, lambda timestamp_ms: False)
+    reached = recorder.watermarks[-1] if recorder.watermarks else -11
+    assert all(timestamp <= reached for _, timestamp in recorder.results)
+
+
 def seen(elements):
     """Each record with the watermark that it comes behind, and the last watermark."""
     found, watermark_ms = [], None

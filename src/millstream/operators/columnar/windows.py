@@ -184,9 +184,14 @@ class ColumnWindowOperator(PassingTime):
         if late.any():
             self._part_with(head, np.flatnonzero(late))
             head = taken(head, np.flatnonzero(~late))
-        self.process(self._fire_passing(head, marks.watermarks[-1]))
+        rest = self._fire_passing(head, marks.watermarks[-1])
+        self.process(rest)
         self._flush()
-        if not reach(marks.watermarks[-1]):
+        if len(rest) < len(head):
+            # Windows have fired by this watermark, so it has to be there when the epoch ends: what is behind it might
+            # be dealt anew, without the watermarks, and begin them once more.
+            self.process_watermark(marks.watermarks[-1])
+        elif not reach(marks.watermarks[-1]):
             return len(marks.watermarks) - 1
         self.process(plain.cut(before, count))
         return None
