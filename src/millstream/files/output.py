@@ -24,6 +24,7 @@ from millstream.base.errors import SinkError
 from millstream.base.ids import new_id
 from millstream.files.durable import make_directories, sync_directory
 from millstream.files.paths import local_path
+from millstream.files.refusals import refusal_at
 from millstream.files.remote import arrow_fs, open_remote, without_parameters
 
 __all__ = ["OutputFiles", "open_output"]
@@ -147,10 +148,12 @@ class OutputFiles(ABC):
             self.create(probe).close()
             self.remove(probe)
         except OSError as error:
+            hint = "Give a directory that this user may write to, or make it."
+            refusal = refusal_at(self.base, error, hint)
             raise SinkError(
-                f"directory {self.base!r} cannot be written",
-                detail=str(error),
-                hint="Give a directory that this user may write to, or make it.",
+                refusal.after(f"directory {self.base!r} cannot be written"),
+                detail=refusal.detail,
+                hint=refusal.hint,
             ) from error
 
 

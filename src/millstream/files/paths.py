@@ -14,11 +14,13 @@ from typing import Any, BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
 from millstream.base.errors import SourceError
+from millstream.files.refusals import refusal_at
 from millstream.files.remote import arrow_fs, open_remote, without_parameters
 
 __all__ = ["FoundFile", "is_compressed", "list_files", "local_path", "open_file"]
 
 _BUFFER_BYTES = 1 << 20
+_LOOK = "Check the path; every machine that runs the job must see it under this name."
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
@@ -136,11 +138,11 @@ def _open_remote(uri: str) -> BinaryIO:
 
 def _missing(path: str, error: Exception | None) -> SourceError:
     shown = without_parameters(path) if local_path(path) is None else path
-    return SourceError(
-        f"no file or directory {shown!r} can be read",
-        detail=None if error is None else str(error),
-        hint="Check the path; every machine that runs the job must see it under this name.",
-    )
+    message, hint = f"no file or directory {shown!r} can be read", _LOOK
+    if error is None:
+        return SourceError(message, hint=hint)
+    refusal = refusal_at(path, error, hint)
+    return SourceError(refusal.after(message), detail=refusal.detail, hint=refusal.hint)
 
 
 class _Deflate(io.RawIOBase):

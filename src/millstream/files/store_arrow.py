@@ -7,12 +7,12 @@ listings do not show and which goes with the directory.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from millstream.base.errors import CheckpointStorageError
 from millstream.base.ids import new_id
 from millstream.files.file_systems import Location, S3Settings
+from millstream.files.refusals import refusal_of_s3
 from millstream.files.remote import check_pyarrow, from_uri, s3
 from millstream.files.store import FileStore
 
@@ -175,33 +175,12 @@ class S3Store(ArrowStore):
             raise self._failed("read", path, OSError("AWS Error NO_SUCH_BUCKET"))
 
     def _failed(self, what: str, path: str, error: OSError) -> CheckpointStorageError:
-        text = self._settings.scrub(str(error)).partition("\n")[0]
-        reason, hint = self._explain(text)
+        refusal = refusal_of_s3(self._settings, self._bucket, error)
         return CheckpointStorageError(
-            f'file "{self.describe(path)}" cannot be {what}: {reason}', detail=text, hint=hint
+            refusal.after(f'file "{self.describe(path)}" cannot be {what}'),
+            detail=refusal.detail,
+            hint=refusal.hint,
         )
-
-    def _explain(self, text: str) -> tuple[str, str]:
-        """Return in words what S3 answered, and what to do."""
-        server = self._settings.endpoint or "Amazon's servers"
-        if "NO_SUCH_BUCKET" in text:
-            return f'there is no bucket "{self._bucket}"', (
-                "Create it, or correct its name; s3.endpoint (AWS_ENDPOINT_URL) tells where it is looked for."
-            )
-        if re.search(
-            r"SIGNATURE|ACCESS_KEY_ID|ACCESS_DENIED|TOKEN|UNAUTHORIZED|HTTP status 40[13]|FORBIDDEN", text
-        ):
-            return f"{server} refused the credentials", (
-                "Check s3.access-key and s3.secret-key (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), and that they may "
-                "get, put, list and delete objects there."
-            )
-        if re.search(r"NETWORK_CONNECTION|curlCode|ENDPOINT_RESOLUTION", text):
-            return f"{server} did not answer", (
-                "Check s3.endpoint (AWS_ENDPOINT_URL) and that every host of the job reaches it."
-            )
-        if re.search(r"REDIRECT|AUTHORIZATION_HEADER_MALFORMED|HTTP status 301|region", text):
-            return "the bucket is in another region", "Set s3.region (AWS_REGION)."
-        return f"{server} reported an error", "See what it says, and the options that begin with s3."
 
 
 def _is_bid_for(name: str, other: str) -> bool:

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 from millstream.base.errors import SinkError
 from millstream.connectors.files.compaction import FileCompactor
 from millstream.files.output import OutputFiles
+from millstream.files.refusals import refusal_at
 from millstream.spi.serialization import BulkWriter, BulkWriterFactory, Encoder
 from millstream.spi.sink import WriterContext
 
@@ -116,12 +117,17 @@ def hidden_name(name: str, context: WriterContext) -> str:
     return f".{name}.inprogress.{context.new_name()}"
 
 
-def not_written(what: str, error: OSError) -> SinkError:
-    """Return the error to raise for what a file system refused."""
+def not_written(what: str, path: str, error: OSError) -> SinkError:
+    """Return the error to raise for what a file system refused.
+
+    Args:
+        what: What was being written, in words.
+        path: Its path or URI.
+        error: What came of it.
+    """
+    refusal = refusal_at(path, error, "Check the disk's free space and the directory's permissions.")
     return SinkError(
-        f"{what} could not be written",
-        detail=str(error),
-        hint="Check the disk's free space and the directory's permissions.",
+        refusal.after(f"{what} {path!r} could not be written"), detail=refusal.detail, hint=refusal.hint
     )
 
 
@@ -276,4 +282,4 @@ class PartFile:
         self._files.remove(self.committable.staged_path)
 
     def _failed(self, error: OSError) -> SinkError:
-        return not_written(f"file {self.committable.final_path!r}", error)
+        return not_written("file", self.committable.final_path, error)

@@ -440,7 +440,7 @@ class FileWriter(SinkWriter):
             yield part.settle
 
     def _failed(self, error: OSError) -> SinkError:
-        return not_written(f"file below {self._settings.base_path!r}", error)
+        return not_written("file below", self._files.base, error)
 
 
 class _Compaction:
