@@ -44,6 +44,12 @@ def pandas_table(frame: Any) -> Any:
     pa = load_arrow("frames of pandas")
     if not isinstance(frame, pandas.DataFrame):
         raise _mistaken("from_pandas", frame, "a pandas DataFrame")
+    names = list(map(str, frame.columns))
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise TypeMismatchError(
+            f"the frame has two columns named {twice!r}", hint="Rename one: a record has one field of a name."
+        )
     try:
         return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
     except (pa.ArrowException, ValueError, TypeError) as error:
