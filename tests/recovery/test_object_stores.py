@@ -36,6 +36,7 @@ from millstream.base.errors import (
     CheckpointDamagedError,
     CheckpointStorageError,
     JobExecutionError,
+    SinkError,
     SourceError,
 )
 from millstream.common import Configuration
@@ -523,6 +524,16 @@ def test_sinks_and_sources_take_credentials_from_the_location_and_keep_them_to_t
     with pytest.raises(SourceError) as failed:
         remote_files.read(location.replace("/out", "/nothing"), {})
     assert "nothing" in str(failed.value)
+    assert not secrets_in(str(failed.value) + "".join(capfd.readouterr()))
+
+
+@pytest.mark.parametrize("act", [remote_files.write, remote_files.read])
+def test_sinks_and_sources_say_that_s3_does_not_answer(server, act, monkeypatch, capfd):
+    without_aws(server, monkeypatch)
+    options = server.options | QUICK | {"s3.endpoint": closed_port()}
+    with pytest.raises((SourceError, SinkError), match="did not answer") as failed:
+        act("s3://nobodys/out", options)
+    assert "s3.endpoint" in (failed.value.hint or "")
     assert not secrets_in(str(failed.value) + "".join(capfd.readouterr()))
 
 

@@ -34,6 +34,7 @@ from millstream.connectors.files.side_by_side import side_by_side
 from millstream.connectors.files.writer import FileSinkSettings, FileWriter
 from millstream.files.output import OutputFiles, open_output
 from millstream.files.paths import local_path
+from millstream.files.refusals import refusal_at
 from millstream.spi.serialization import BulkWriterFactory, Encoder
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
@@ -240,7 +241,13 @@ class _FileCommitter(Committer):
                 for path in committable.merged:
                     self._files.remove(path)
         except OSError as error:
-            raise SinkError("finished files could not be published", detail=str(error)) from error
+            refusal = refusal_at(
+                self._files.base,
+                error,
+                "Check the disk's free space and the directory's permissions; the files are kept for the next attempt.",
+            )
+            message = refusal.after(f"finished files below {self._files.base!r} could not be published")
+            raise SinkError(message, detail=refusal.detail, hint=refusal.hint) from error
 
     def abort(self, committables: Sequence[Any]) -> None:
         """Remove finished files that will never be published; those that a checkpoint refers to stay."""

@@ -49,6 +49,12 @@ def test_columns_of_mixed_values_are_named():
     assert "astype" in str(error.value)
 
 
+def test_a_frame_with_a_name_twice_is_refused():
+    with pytest.raises(TypeMismatchError, match="two columns named 'b'") as error:
+        pandas_table(pd.DataFrame([[1, 2, 3]], columns=["a", "b", "b"]))
+    assert "Rename" in str(error.value)
+
+
 def test_nanoseconds_are_cut():
     table = pa.table({"at": pa.array([1_999, -1], pa.int64()).view(pa.timestamp("ns"))})
     epoch = datetime.datetime(1970, 1, 1)
