@@ -24,6 +24,7 @@ from millstream.types.typeinfo import TypeInformation
 __all__ = [
     "Broadcast",
     "ChannelSelector",
+    "ColumnSelector",
     "CustomPartitioning",
     "Forward",
     "Global",
@@ -42,21 +43,19 @@ ColumnParts = list[tuple[int, Columns]]
 
 
 class ChannelSelector(ABC):
-    """Cuts batches by target; one thread calls it.
-
-    Attributes:
-        deals_columns: Whether it cuts columns as they are; if not, they are made rows before.
-    """
-
-    deals_columns: bool = False
+    """Cuts batches by target; one thread calls it."""
 
     @abstractmethod
     def split(self, batch: Rows) -> Parts:
         """Return the batch's parts, order kept within each."""
 
+
+class ColumnSelector(ChannelSelector):
+    """Cuts columns as they are, too; for other selectors they are made rows before."""
+
+    @abstractmethod
     def split_columns(self, batch: Columns) -> ColumnParts:
-        """Return the parts of columns, order kept within each; only called if it `deals_columns`."""
-        raise NotImplementedError(type(self).__name__)
+        """Return the parts of columns, order kept within each."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +76,7 @@ class Partitioning(ABC):
         """Make the running half for one sending subtask."""
 
 
-class _One(ChannelSelector):
-    deals_columns = True
-
+class _One(ColumnSelector):
     def __init__(self, target: int) -> None:
         self._target = target
 
@@ -90,10 +87,8 @@ class _One(ChannelSelector):
         return [(self._target, batch)]
 
 
-class _RoundRobin(ChannelSelector):
+class _RoundRobin(ColumnSelector):
     """Deals records in turn, by slices; goes on where the last batch ended."""
-
-    deals_columns = True
 
     def __init__(self, targets: list[int], first: int) -> None:
         self._targets = targets
@@ -223,9 +218,7 @@ class Shuffle(Partitioning):
         return _Random(receivers, Random(sender))
 
 
-class _Random(ChannelSelector):
-    deals_columns = True
-
+class _Random(ColumnSelector):
     def __init__(self, receivers: int, random: Random) -> None:
         self._receivers = receivers
         self._random = random
@@ -256,9 +249,7 @@ class Broadcast(Partitioning):
         return _All(receivers)
 
 
-class _All(ChannelSelector):
-    deals_columns = True
-
+class _All(ColumnSelector):
     def __init__(self, receivers: int) -> None:
         self._receivers = receivers
 
@@ -320,10 +311,8 @@ class _Keyed(ChannelSelector):
         return _deal(values, timestamps, targets, self._receivers)
 
 
-class _KeyedByFields(_Keyed):
+class _KeyedByFields(_Keyed, ColumnSelector):
     """Deals by fields that columns have."""
-
-    deals_columns = True
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ from millstream.operators.base import (
     OperatorReport,
     OperatorSpec,
 )
-from millstream.operators.partitioners import Forward, Partitioning, Rebalance
+from millstream.operators.partitioners import ColumnSelector, Forward, Partitioning, Rebalance
 from millstream.runtime.checkpoint.state_file import StateFileWriter
 from millstream.runtime.protocol.orders import RestoreOrder, StateFile
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
@@ -232,7 +232,7 @@ class OperatorHarness:
         self._check_input(index)
         self._wake(index)
         selector = self._selectors[index]
-        if type(batch) is Columns and selector.deals_columns:
+        if type(batch) is Columns and isinstance(selector, ColumnSelector):
             parts: Sequence[tuple[int, Batch]] = selector.split_columns(batch)
         else:
             parts = selector.split(batch.to_rows())

@@ -10,6 +10,7 @@ from millstream.base.time import MAX_TIMESTAMP
 from millstream.graph.job_graph import JobEdge
 from millstream.operators.base import BatchHandler, Operator, OperatorSpec, Output
 from millstream.operators.budget import WorkBudget
+from millstream.operators.partitioners import ColumnSelector
 from millstream.operators.values import copy_of_batch
 from millstream.operators.weight import estimate_bytes
 from millstream.runtime.protocol.blocks import Block, encode_elements, join_columns
@@ -48,60 +49,57 @@ class ExchangeWriter:
         self._edge_id = edge.id
         self._sender = sender
         self._selector = partitioning.build(sender, edge.senders, edge.receivers, edge.max_parallelism)
+        self._of_columns = self._selector if isinstance(self._selector, ColumnSelector) else None
         self._elements: dict[int, list[Element]] = {
             target: [] for target in partitioning.targets(sender, edge.senders, edge.receivers)
         }
 
     def batch(self, batch: Batch) -> None:
         """Deal a batch to its targets; each gets all of the watermarks between its records."""
-        if type(batch) is Columns and not self._selector.deals_columns:
-            batch = batch.to_rows()
-        if batch.marks is not None:
-            self._deal_marked(batch, batch.marks)
-        elif type(batch) is Rows:
-            newest = batch.values
-            for target, part in self._selector.split(batch):
-                self._gather(target, part)
-            self._note(newest)
-        else:
-            assert type(batch) is Columns
-            self._deal_columns(batch)
+        if type(batch) is Columns and self._of_columns is not None:
+            self._deal_columns(self._of_columns, batch)
+            return
+        rows = batch.to_rows()
+        if rows.marks is not None:
+            self._deal_marked_rows(rows, rows.marks)
+            return
+        newest = rows.values
+        for target, part in self._selector.split(rows):
+            self._gather(target, part)
+        self._note(newest)
 
     @property
     def deals_columns(self) -> bool:
         """Whether columns are sent as such."""
-        return self._selector.deals_columns
+        return self._of_columns is not None
 
-    def _deal_columns(self, batch: Columns) -> None:
-        for target, part in self._selector.split_columns(batch):
-            self._elements[target].append(part)
+    def _deal_columns(self, selector: ColumnSelector, batch: Columns) -> None:
+        if batch.marks is None:
+            for target, part in selector.split_columns(batch):
+                self._elements[target].append(part)
+        else:
+            self._deal_marked_columns(selector, batch, batch.marks)
         self._gathered_bytes += batch.nbytes
         self._look(len(batch))
 
-    def _deal_marked(self, batch: Batch, marks: Marks) -> None:
+    def _deal_marked_columns(self, selector: ColumnSelector, batch: Columns, marks: Marks) -> None:
         """Deal records with their places in the batch for timestamps, and find each one's own by that."""
         without = set(self._elements)
-        if type(batch) is Columns:
-            timestamps = batch.timestamps
-            numbered = Columns(batch.data, int64_array(range(len(batch))), batch.kinds)
-            for target, part in self._selector.split_columns(numbered):
-                places: Any = part.timestamps
-                stamps = None if timestamps is None else timestamps.take(places)
-                marked = Columns(part.data, stamps, part.kinds, _marks_between(places.to_pylist(), marks))
-                self._elements[target].append(marked)
-                without.discard(target)
-            self._gathered_bytes += batch.nbytes
-            self._look(len(batch))
-        else:
-            assert type(batch) is Rows
-            if batch.values:
-                self._deal_marked_rows(batch, marks, without)
-        for target in without:
-            self._mark(target, marks.watermarks[-1])
+        timestamps = batch.timestamps
+        numbered = Columns(batch.data, int64_array(range(len(batch))), batch.kinds)
+        for target, part in selector.split_columns(numbered):
+            places: Any = part.timestamps
+            stamps = None if timestamps is None else timestamps.take(places)
+            marked = Columns(part.data, stamps, part.kinds, _marks_between(places.to_pylist(), marks))
+            self._elements[target].append(marked)
+            without.discard(target)
+        self._mark_all(without, marks)
 
-    def _deal_marked_rows(self, batch: Rows, marks: Marks, without: set[int]) -> None:
+    def _deal_marked_rows(self, batch: Rows, marks: Marks) -> None:
+        without = set(self._elements)
         values, timestamps = batch.values, batch.timestamps
-        for target, part in self._selector.split(Rows(values, list(range(len(values))))):
+        numbered = Rows(values, list(range(len(values))))
+        for target, part in self._selector.split(numbered) if values else ():
             places = part.timestamps
             assert places is not None
             part.timestamps = None if timestamps is None else [timestamps[place] for place in places]
@@ -109,6 +107,12 @@ class ExchangeWriter:
             self._gather(target, part)
             without.discard(target)
         self._note(values)
+        self._mark_all(without, marks)
+
+    def _mark_all(self, without: set[int], marks: Marks) -> None:
+        """Tell targets that got no records of the batch its last watermark."""
+        for target in without:
+            self._mark(target, marks.watermarks[-1])
 
     def _gather(self, target: int, part: Rows) -> None:
         elements = self._elements[target]
