@@ -79,13 +79,7 @@ class DataGeneratorSource(Source):
     def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
         """Share out the indices."""
         splits = strides(parallelism) if self._count is None else cut(0, self._count, parallelism)
-        return IndexEnumerator(
-            splits,
-            parallelism,
-            restored,
-            bounded=self._count is not None,
-            per_second=self._rate.records_per_second,
-        )
+        return IndexEnumerator(splits, parallelism, restored, per_second=self._rate.records_per_second)
 
     def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
         """Make the reader of one subtask."""

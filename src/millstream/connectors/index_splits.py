@@ -66,7 +66,6 @@ class IndexEnumerator(SplitEnumerator):
         parallelism: int,
         restored: Sequence[Remaining] | None,
         *,
-        bounded: bool = True,
         per_second: float | None = None,
     ) -> None:
         """Begin, or go on from a snapshot.
@@ -76,7 +75,6 @@ class IndexEnumerator(SplitEnumerator):
             parallelism: Number of subtasks; split i belongs to subtask i modulo it, also after a restore: how far
                 event time has come is kept for each subtask.
             restored: A snapshot, also of another parallelism.
-            bounded: Whether the source ends when its splits do; else it ends when it is drained.
             per_second: Records a second over all subtasks; None for no limit.
         """
         remaining = (
@@ -85,7 +83,6 @@ class IndexEnumerator(SplitEnumerator):
         self._splits: dict[str, tuple[range, int]] = {
             split_id: (indices, done) for split_id, indices, done in remaining if done < length(indices)
         }
-        self._bounded = bounded
         self._rate = None if per_second is None else _Credit(per_second)
         self._owned: list[list[str]] = [[] for _ in range(parallelism)]
         for split_id in self._splits:
@@ -95,8 +92,6 @@ class IndexEnumerator(SplitEnumerator):
     def plan(self, request: PlanRequest) -> SourcePlan:
         """Plan the next indices of every subtask."""
         subtasks = range(len(self._owned))
-        if request.drain and not self._bounded:
-            return SourcePlan(finished=frozenset(subtasks))
         pending = [
             sum(length(self._splits[i][0]) - self._splits[i][1] for i in owned) for owned in self._owned
         ]

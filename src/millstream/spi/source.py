@@ -92,7 +92,6 @@ class PlanRequest:
         parallelism: Number of source subtasks.
         max_records: Budget of each subtask.
         now_ms: The epoch's processing time, epoch milliseconds.
-        drain: Whether the source is to end after what is there already.
         paused: Splits to plan no ranges of, because they are ahead of others (watermark alignment). What is
             planned of them all the same is not read, and has to be planned again; an enumerator that heeds them
             gives their share of the budget to others.
@@ -101,7 +100,6 @@ class PlanRequest:
     parallelism: int
     max_records: int
     now_ms: int
-    drain: bool = False
     paused: frozenset[str] = frozenset()
 
 

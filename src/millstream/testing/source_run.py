@@ -157,12 +157,11 @@ class SourceRun:
         """Return the enumerator's snapshot as it comes back from a checkpoint."""
         return travel(self._enumerator.snapshot(), SourceRule.TRAVELS, self.scenario)
 
-    def run(self, *, until: Callable[[], bool] = lambda: False, drain: bool = False) -> list[Any]:
+    def run(self, *, until: Callable[[], bool] = lambda: False) -> list[Any]:
         """Run epochs until the source has ended, or somebody says that it is enough, then close it.
 
         Args:
             until: Says so.
-            drain: Whether the source is told to end after what is there.
 
         Returns:
             What was read, subtask by subtask.
@@ -171,16 +170,15 @@ class SourceRun:
             ContractViolation: If a rule is broken; if nothing comes any more and it does not end.
         """
         while not self.has_ended and not until():
-            self.epoch(drain=drain)
+            self.epoch()
         self.close()
         return [value for values in self.read for value in values]
 
-    def epoch(self, now_ms: int | None = None, *, drain: bool = False) -> SourcePlan:
+    def epoch(self, now_ms: int | None = None) -> SourcePlan:
         """Plan and read one epoch.
 
         Args:
             now_ms: Its processing time; None has some time pass, as much as the source asks for.
-            drain: Whether the source is told to end after what is there.
 
         Returns:
             What was planned.
@@ -189,9 +187,7 @@ class SourceRun:
         if now_ms is not None:
             self._now_ms = now_ms
         paused = self._choose_paused()
-        plan = self._enumerator.plan(
-            PlanRequest(self._parallelism, self._budget, self._now_ms, drain, paused)
-        )
+        plan = self._enumerator.plan(PlanRequest(self._parallelism, self._budget, self._now_ms, paused))
         self._check_plan(plan)
         ends: list[RangeEnd] = []
         left_early: set[int] = set()

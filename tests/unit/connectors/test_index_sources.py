@@ -94,14 +94,14 @@ def generator(per_second, parallelism, budget=1_000, count=None):
     )
 
 
-def test_unbounded_generator_covers_all_indices_and_ends_when_drained():
+def test_unbounded_generator_covers_all_indices_and_never_ends():
     source = DataGeneratorSource(double)
     assert source.get_boundedness() is Boundedness.CONTINUOUS_UNBOUNDED
     run = SourceRun(source, 2, budget=3)
     run.epoch(0)
     run.epoch(1_000)
     assert sorted(run.read[0] + run.read[1]) == [2 * index for index in range(12)]
-    assert run.epoch(2_000, drain=True).finished == {0, 1}
+    assert run.epoch(2_000).finished == frozenset()
 
 
 def test_rate_is_kept_over_all_subtasks():

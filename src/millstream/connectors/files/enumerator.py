@@ -126,7 +126,6 @@ class FileEnumerator(SplitEnumerator):
         if snapshot.parallelism == parallelism:
             self._assign_again(snapshot.owners)
         self._next_poll_ms: int | None = None
-        self._drain_polled = False
         self._turn = 0
         if restored is None or interval_ms is not None:
             self._discover()
@@ -151,7 +150,7 @@ class FileEnumerator(SplitEnumerator):
             for subtask, files in enumerate(self._assigned)
             if files
         }
-        ends = self._interval_ms is None or request.drain
+        ends = self._interval_ms is None
         idle = frozenset(range(len(self._assigned))) - ranges.keys()
         return SourcePlan(
             ranges=ranges,
@@ -193,15 +192,13 @@ class FileEnumerator(SplitEnumerator):
             self._assigned[owners[part.split_id]][part.split_id] = part
 
     def _poll(self, request: PlanRequest) -> None:
-        if self._interval_ms is None or self._drain_polled:
+        if self._interval_ms is None:
             return
-        first = self._next_poll_ms is None
-        if first:  # listed when it was built
+        if self._next_poll_ms is None:  # listed when it was built
             self._next_poll_ms = request.now_ms + self._interval_ms
-        if request.drain or (self._next_poll_ms is not None and request.now_ms >= self._next_poll_ms):
+        elif request.now_ms >= self._next_poll_ms:
             self._discover()
             self._next_poll_ms = request.now_ms + self._interval_ms
-            self._drain_polled = request.drain
 
     def _discover(self) -> None:
         found = {file.path: file for path in self._paths for file in list_files(path)}

@@ -127,11 +127,12 @@ def test_followed_directory_finds_new_files_at_the_interval_in_order_of_change(t
     assert not run.finished
 
 
-def test_followed_directory_is_drained_of_what_is_there_and_ends(tmp_path):
+def test_followed_directory_is_looked_at_each_interval_and_does_not_end(tmp_path):
     run = SourceRun(lines_of(tmp_path, follow_ms=100_000), 2, budget=1)
     run.epoch(0)
     write(tmp_path / "a", "a1", "a2", "a3")
-    assert run.run(drain=True) == ["a1", "a2", "a3"]
+    assert run.run(until=lambda: run.epochs == 9) == ["a1", "a2", "a3"]
+    assert not run.finished
 
 
 def test_followed_directory_reads_no_file_twice_after_a_restart(tmp_path):
@@ -141,7 +142,7 @@ def test_followed_directory_reads_no_file_twice_after_a_restart(tmp_path):
     first.epoch(0)
     write(tmp_path / "b", "b")
     second = SourceRun(source, 2, budget=9, restored=first.snapshot())
-    assert second.run(drain=True) == ["b"]
+    assert second.run(until=lambda: second.epochs == 3) == ["b"]
 
 
 # ---- parts of files ----
@@ -276,5 +277,5 @@ def test_parts_of_files_in_a_followed_directory_are_read_once(tmp_path):
         run.epoch(now)
     again = SourceRun(source, 2, budget=1_000, restored=run.snapshot())
     write(tmp_path / "b", *range(100, 120))
-    again.run(drain=True)
+    again.run(until=lambda: again.epochs == 9)
     assert sorted(map(int, sum(run.read + again.read, []))) == list(range(120))
