@@ -1,8 +1,11 @@
 """What the random programs of `test_graphs.py` are built of; each begins with the text of this file.
 
-Records are tuples (key, time, value). Functions depend on event time only, not on the order of arrival, unless they
-are in the last section.
+Records are tuples (key, time, value), or Rows of columns with these. Functions depend on event time only, not on the
+order of arrival, unless they are in the last section.
 """
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from millstream.base.time import Time
 from millstream.common import Configuration, Duration, WatermarkStrategy
@@ -17,6 +20,7 @@ from millstream.datastream import (
     ProcessWindowFunction,
     StreamExecutionEnvironment,
 )
+from millstream.datastream.expressions import count, sum_
 from millstream.datastream.functions import ProcessJoinFunction
 from millstream.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from millstream.datastream.window import (
@@ -149,6 +153,38 @@ class Span(ProcessWindowFunction):
         yield key, context.window().start, sum(value for _, _, value in elements)
 
 
+# The same in columns.
+
+NAMES = ["f0", "f1", "f2"]
+
+
+def columns(stream):
+    """Make columns of what may be rows, columns or both."""
+    return stream.map_batches(named)
+
+
+def named(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.rename_columns(NAMES)
+
+
+def added(number):
+    return lambda batch: batch.set_column(2, "f2", pc.add(batch["f2"], number))
+
+
+def indivisible(number):
+    def chosen(batch: pa.RecordBatch):
+        rest = pc.subtract(batch["f2"], pc.multiply(pc.divide(batch["f2"], number), number))
+        return pc.not_equal(rest, 0)
+
+    return chosen
+
+
+def aggregated(windows):
+    """Give the columns of `Sum`'s results."""
+    made = windows.aggregate(number=count(), total=sum_("f2"))
+    return made.map_batches(lambda batch: batch.select(["f0", "number", "total"]))
+
+
 def tumbling(size_ms):
     return TumblingEventTimeWindows.of(Time.milliseconds(size_ms))
 
@@ -169,6 +205,10 @@ def final(stream):
 
 def final_sum(stream):
     return stream.map(lambda record: (record[0], 1, 0)).key_by(key_of).sum(1)
+
+
+def final_of_columns(stream):
+    return columns(stream).key_by("f0").aggregate(number=count(), total=sum_("f2"))
 
 
 # What depends on the order of each key's records.

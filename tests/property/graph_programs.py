@@ -95,7 +95,12 @@ def final_counts(records):
     return [(key, count, 0) for key, count in Counter(key for key, _, _ in records).items()]
 
 
-ENDINGS = {"{}": list, "final({})": finals, "final_sum({})": final_counts}
+ENDINGS = {
+    "{}": list,
+    "final({})": finals,
+    "final_sum({})": final_counts,
+    "final_of_columns({})": finals,
+}
 
 
 def each(function):
@@ -187,6 +192,9 @@ TEMPLATES = {
     "shuffle": "{}.shuffle().map(add(0)).set_parallelism(1)",
     "even": "{}.process(Split())",
     "odd": "{}.process(Split()).get_side_output(ODD)",
+    "columns": "columns({})",
+    "column add": "columns({}).map_batches(added({}))",
+    "column filter": "columns({}).filter_batches(indivisible({}))",
     "totals": "{}.key_by(key_of).process(Totals({}, {}))",
     "union": "{}.union({})",
     "connect map": "{}.connect({}).map(Sides())",
@@ -203,6 +211,9 @@ MODELS = {
     "shuffle": list,
     "even": each(lambda record: [] if record[2] % 2 else [record]),
     "odd": each(lambda record: [record] if record[2] % 2 else []),
+    "columns": list,
+    "column add": each(lambda record, number: [(*record[:2], record[2] + number)]),
+    "column filter": each(lambda record, number: [record] if record[2] % number else []),
     "totals": totals,
     "union": lambda one, other: one + other,
     "connect map": lambda one, other: one + [(time, (*r[:2], -r[2])) for time, r in other],
@@ -214,12 +225,19 @@ for _window, _assigner in WINDOWS.items():
         TEMPLATES[f"{_window} {_name}"] = "{0}.key_by(key_of).window(" + _assigner + ")." + _call
         MODELS[f"{_window} {_name}"] = windowed(_window, _model)
 
+for _window in ("tumbling", "sliding"):
+    _assigner = WINDOWS[_window]
+    TEMPLATES[f"{_window} columns"] = "aggregated(columns({0}).key_by('f0').window(" + _assigner + "))"
+    MODELS[f"{_window} columns"] = windowed(_window, FUNCTIONS_OF_WINDOWS["aggregate"][1])
+
 SMALL = st.integers(1, 5)
 DELAY = st.integers(0, 120)
 PARAMETERS = {
     "add": [SMALL],
     "rekey": [SMALL],
     "filter": [st.integers(2, 4)],
+    "column add": [SMALL],
+    "column filter": [st.integers(2, 4)],
     "totals": [DELAY, st.booleans()],
     "difference": [DELAY],
     "join": [st.integers(-80, 0), st.integers(0, 80)],
@@ -330,7 +348,7 @@ ORDERED_MODELS = {
     "number": numbered,
     "count window": count_window,
 }
-STATELESS = ["add", "filter", "flat_map"]
+STATELESS = ["add", "filter", "flat_map", "columns", "column add", "column filter"]
 ORDERED_PARAMETERS = {"count window": [st.integers(1, 4), st.integers(1, 4)]}
 EVENT_TIME_KINDS = sorted(TEMPLATES)
 TEMPLATES |= ORDERED_TEMPLATES

@@ -122,12 +122,21 @@ GRAPHS = {
         Step("sliding reduce", (5,), (60, 30)),
         Step("union", (6, 1)),
     ],
+    "rows and columns": [
+        Step("column filter", (0,), (3,)),
+        Step("union", (1, 2)),
+        Step("sliding columns", (3,), (90, 30)),
+        Step("difference", (2, 4), (17,)),
+        Step("tumbling columns", (5,), (100,)),
+        Step("column add", (6,), (2,)),
+    ],
     "order of each key": [
         Step("chain", (0,)),
-        Step("flat_map", (1,)),
-        Step("number", (2,)),
-        Step("count window", (3,), (3, 2)),
-        Step("max_by", (4,)),
+        Step("columns", (1,)),
+        Step("flat_map", (2,)),
+        Step("number", (3,)),
+        Step("count window", (4,), (3, 2)),
+        Step("max_by", (5,)),
     ],
 }
 
