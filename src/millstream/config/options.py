@@ -132,6 +132,13 @@ EPOCH_FIXED_RECORDS: Final = ConfigOption(
     None,
     "Exact budget of each source subtask in each epoch, in place of one that adapts; for tests.",
 )
+COLLECT_MAX_BYTES: Final = ConfigOption(
+    "millstream.collect.max-bytes",
+    OptionType.POSITIVE_INTEGER,
+    64 << 20,
+    "Bytes of results, estimated, that wait in the program's memory for execute_and_collect() or collect_arrow() to "
+    "take them; the job reads nothing more meanwhile.",
+)
 MAX_EPOCHS: Final = ConfigOption(
     "millstream.execution.max-epochs",
     OptionType.POSITIVE_INTEGER,
@@ -197,6 +204,7 @@ ALL_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     EPOCH_MIN_RECORDS,
     EPOCH_FIXED_RECORDS,
     EPOCH_MAX_BYTES,
+    COLLECT_MAX_BYTES,
     EPOCH_CARRIED_BYTES,
     EPOCH_HOLD_AFTER,
     MAX_EPOCHS,

@@ -28,6 +28,8 @@ from millstream.base.clock import SystemClock
 __all__ = ["UNLIMITED", "EpochLimits", "WorkBudget"]
 
 _FIRST_SLICE = 1
+_FIRST_LARGE = 256
+"""What is worth a call may be many records, and nobody knows yet how much a function makes of each."""
 _LARGEST_SLICE = 1 << 20
 _SLICE_S = 0.002
 _SLICE_BYTES = 4 << 20
@@ -75,6 +77,7 @@ class WorkBudget:
         self._most_bytes: float = math.inf
         self._most_records: float = math.inf
         self._sizes: dict[Any, int] = {}
+        self._caps: dict[Any, int] = {}
         self._lane: Any = None
         self._granted = self._left = 0
         self._slice_began = 0.0
@@ -157,7 +160,9 @@ class WorkBudget:
             self.spent = True
             return 0
         self._slice_began = now
-        size = max(self._sizes.get(self._lane, _FIRST_SLICE), smallest)
+        known = self._sizes.get(self._lane)
+        size = min(max(_FIRST_SLICE, smallest), _FIRST_LARGE) if known is None else max(known, smallest)
+        size = min(size, self._caps.get(self._lane, size))
         size = int(min(size, max(self._most_records - self.begun, 1)))
         granted = min(wanted, size)
         self._granted = size
@@ -170,9 +175,18 @@ class WorkBudget:
         return self._bytes >= self._most_bytes
 
     def _adapt(self, done: int, granted: int, took_s: float, grown_bytes: int) -> None:
-        size = self._sizes.get(self._lane, _FIRST_SLICE)
+        self._adapt_cap(done, granted, grown_bytes)
+        size = self._sizes.setdefault(self._lane, _FIRST_SLICE)
         share = max(took_s / _SLICE_S, grown_bytes / _SLICE_BYTES)
         if share < 0.5 and done == granted:
             self._sizes[self._lane] = min(size * 4, _LARGEST_SLICE)
         elif share > 2.0:
             self._sizes[self._lane] = max(1, int(done / share))
+
+    def _adapt_cap(self, done: int, granted: int, grown_bytes: int) -> None:
+        """Bound slices by what is made of them, which is memory, whatever number of records is worth a call."""
+        cap = self._caps.get(self._lane)
+        if grown_bytes > 2 * _SLICE_BYTES:
+            self._caps[self._lane] = max(1, done * _SLICE_BYTES // grown_bytes)
+        elif cap is not None and done == granted and grown_bytes < _SLICE_BYTES / 2:
+            self._caps[self._lane] = min(cap * 4, _LARGEST_SLICE)

@@ -78,6 +78,11 @@ class SimulatedOutput(JobOutput):
             kept.extend(map(as_text, each.records() if isinstance(each, Gathered) else [each]))
         super().collected(node_id, records)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Nothing: nobody takes the records of a simulated job, and it must not wait for that."""
+        return 0
+
 
 @dataclass(frozen=True)
 class Program:

@@ -118,3 +118,39 @@ def test_time_that_is_left_never_is_less_than_none():
     assert worker.budget.seconds_left() == pytest.approx(0.1)
     worker.clock.advance(500)
     assert worker.budget.seconds_left() == 0.0
+
+
+def slices_of_columns(size_bytes, records):
+    """Return the slices of records that are worth a call only if they are many, each made into so many bytes."""
+    gathered, slices = 0, []
+    budget = WorkBudget(ManualClock(0).monotonic)
+    budget.scales.append(lambda: gathered)
+    budget.begin(EpochLimits(size_bytes=64 << 20))
+    while records and (granted := budget.take(records, "columns", 4_096)):
+        slices.append(granted)
+        records -= granted
+        gathered += granted * size_bytes
+    return slices
+
+
+def test_columns_are_begun_in_large_slices_after_a_first_look():
+    assert slices_of_columns(8, 20_000)[:3] == [256, 4_096, 4_096]
+
+
+def test_what_is_made_of_columns_bounds_their_slices_whatever_a_call_is_worth():
+    slices = slices_of_columns(100_000, 20_000)
+    assert slices[0] == 256
+    assert max(slices[1:]) * 100_000 <= 8 << 20
+    assert sum(slices) * 100_000 < (64 << 20) + (8 << 20)
+
+
+def test_slices_of_columns_grow_again_when_little_is_made_of_them():
+    gathered = 0
+    budget = WorkBudget(ManualClock(0).monotonic)
+    budget.scales.append(lambda: gathered)
+    budget.begin()
+    assert budget.take(100_000, None, 4_096) == 256
+    gathered += 100 << 20
+    slices = [budget.take(100_000, None, 4_096) for _ in range(8)]
+    assert slices[0] < 16
+    assert slices[-1] >= 4_096

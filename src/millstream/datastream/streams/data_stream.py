@@ -536,7 +536,8 @@ class DataStream(OperatorSettings, Generic[T]):
             limit: Stop after so many records.
 
         Returns:
-            An iterator over the records as they come, to be closed; with a limit, a list.
+            An iterator over the records as they come, to be closed; with a limit, a list. The job waits while as many
+            records as `millstream.collect.max-bytes` says are not taken.
         """
         records: CloseableIterator[T] = self._collect(CollectSpec, job_execution_name)
         if limit is None:
@@ -621,7 +622,8 @@ class DataStream(OperatorSettings, Generic[T]):
         """Run the program and iterate over this stream's records as `pyarrow.RecordBatch`es, as they come.
 
         For results that are too large for one table, and for streams that do not end. Batches that the program has
-        not taken yet wait in its memory. To be used in a `with` statement, at whose end a job that runs is cancelled.
+        not taken yet wait in its memory, `millstream.collect.max-bytes` of them, and the job with them. To be used in
+        a `with` statement, at whose end a job that runs is cancelled.
 
         Args:
             job_execution_name: Name of the job.

@@ -38,7 +38,7 @@ def compact(order: CompactionOrder) -> FileRef:
     """
     store = open_store(order.location)
     reach("compaction.read", order.through)
-    readers = [StateFileReader(store.read(ref), store.describe(ref.path)) for ref in order.files]
+    readers = [StateFileReader.open(store, ref) for ref in order.files]
     chain = StateChain(readers)
     writer = StateFileWriter()
     for operator_id in sorted(chain.operator_ids):

@@ -187,14 +187,18 @@ class CheckpointCoordinator:
         self._unknown = own - self._adopted.keys()
         self._next_id = max([self._next_id, *(each.checkpoint_id + 1 for each in left)])
 
-    def due(self) -> bool:
-        """Return whether it is time for a checkpoint."""
+    def due(self, *, early: bool = False) -> bool:
+        """Return whether it is time for a checkpoint.
+
+        Args:
+            early: Something waits for it: the interval need not have passed, the least pause must have.
+        """
         interval_ms = self._settings.interval_ms
         if interval_ms is None:
             return False
         now = self._clock.monotonic()
         since_begin, since_end = (now - self._last_begin) * 1000, (now - self._last_end) * 1000
-        return since_begin >= interval_ms and since_end >= self._settings.min_pause_ms
+        return (early or since_begin >= interval_ms) and since_end >= self._settings.min_pause_ms
 
     def begin(self) -> CheckpointOrder:
         """Begin a checkpoint with the epoch that is about to run."""

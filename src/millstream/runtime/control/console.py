@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import queue
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from millstream.operators.weight import estimate_bytes
 from millstream.runtime.protocol.report import LogLine
 
 __all__ = ["JobOutput"]
@@ -22,13 +24,20 @@ class JobOutput:
 
     Args:
         collectors: Collect id by node id.
+
+    Attributes:
+        taken: Set whenever a reader takes records; None if nobody waits for that.
     """
+
+    taken: threading.Event | None = None
 
     def __init__(self, collectors: Mapping[int, str]) -> None:
         self._collectors = collectors
         self._queues: dict[str, queue.SimpleQueue[Any]] = {
             collect_id: queue.SimpleQueue() for collect_id in collectors.values()
         }
+        self._waiting_bytes = 0
+        self._counting = threading.Lock()
 
     def lines(self, lines: Sequence[str], *, stderr: bool) -> None:
         """Print what print sinks gave."""
@@ -47,7 +56,15 @@ class JobOutput:
 
     def collected(self, node_id: int, records: Sequence[Any]) -> None:
         """Hand on collected records."""
-        self._queues[self._collectors[node_id]].put(records)
+        size = estimate_bytes(records)
+        with self._counting:
+            self._waiting_bytes += size
+        self._queues[self._collectors[node_id]].put((records, size))
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Estimated size of the records that no reader has taken yet."""
+        return self._waiting_bytes
 
     def end(self) -> None:
         """Tell readers that nothing follows."""
@@ -56,5 +73,10 @@ class JobOutput:
 
     def read(self, collect_id: str) -> Iterator[Any]:
         """Iterate over collected records until the job's end."""
-        while (records := self._queues[collect_id].get()) is not None:
+        while (waiting := self._queues[collect_id].get()) is not None:
+            records, size = waiting
+            with self._counting:
+                self._waiting_bytes -= size
+            if self.taken is not None:
+                self.taken.set()
             yield from records

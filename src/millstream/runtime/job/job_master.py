@@ -43,6 +43,7 @@ from millstream.runtime.control.status_files import StatusFile
 from millstream.runtime.job.accumulators import JobAccumulators
 from millstream.runtime.job.flow import FlowControl
 from millstream.runtime.job.metrics import JobMetrics
+from millstream.runtime.job.results import CollectedResults
 from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.job.sinks import SinkCoordinator
 from millstream.runtime.job.sources import EpochWork, SourceCoordinator
@@ -198,7 +199,8 @@ class JobMaster:
         self._next_timer_ms: int | None = None
         self._started = self._last_input = clock.monotonic()
         self._completed_checkpoint: int | None = None
-        self._collected: list[tuple[int, list[Any]]] = []
+        # Batch mode gives its results once, whatever they are.
+        self._results = CollectedResults(output, None if deployment.batch else settings.collect_max_bytes)
         self._unrecorded = False
         self.progress: EpochProgress | None = None
         self.runtime_ms = 0
@@ -282,12 +284,19 @@ class JobMaster:
         self._watermarks.publish()
         now_ms = self._clock.now_ms()
         reach("plan")
-        work = self._sources.plan(self._flow.budgets(), now_ms=now_ms, drain=self._draining())
+        draining = self._draining()
+        full = self._results.is_full
+        if full and not (draining or self._control.savepoints or self._can_make_room()):
+            self._last_input = self._clock.monotonic()  # nothing is read, but the sources are not idle
+            self._wait_until(now_ms, [])
+            return False
+        budgets = self._flow.budgets()
+        work = self._sources.plan(dict.fromkeys(budgets) if full else budgets, now_ms=now_ms, drain=draining)
         timer_due = self._next_timer_ms is not None and self._next_timer_ms <= now_ms
         busy = self._flow.is_busy
         last = work.all_finished and not self._going_round and not busy
         # What was done since the last checkpoint waits for the next one, though nothing more may come.
-        wanted = bool(self._control.savepoints) or (self._unrecorded and self._checkpoints.due())
+        wanted = bool(self._control.savepoints) or (self._unrecorded and self._checkpoint_due())
         if not (work.has_ranges or work.newly_finished or timer_due or work.all_finished or wanted or busy):
             self._wait(work, now_ms)
             return False
@@ -308,9 +317,25 @@ class JobMaster:
         idle_ms = (self._clock.monotonic() - self._last_input) * 1000
         return settings.stop_when_idle_ms is not None and idle_ms >= settings.stop_when_idle_ms
 
+    def _checkpoint_due(self) -> bool:
+        """Return whether it is time for a checkpoint: sooner if results wait for it and there is no room for more."""
+        return self._checkpoints.due(early=self._results.is_full and self._results.wait_for_record)
+
+    def _can_make_room(self) -> bool:
+        """Return whether an epoch helps, though more results wait than may: a checkpoint is due.
+
+        Results that wait for a checkpoint, which cannot be made in the middle of a record, wait for the record.
+        """
+        if self._flow.is_suspended:
+            return self._results.wait_for_record
+        return self._unrecorded and self._checkpoint_due()
+
     def _wait(self, work: EpochWork, now_ms: int) -> None:
+        self._wait_until(now_ms, [work.next_ms, self._next_timer_ms])
+
+    def _wait_until(self, now_ms: int, times: Sequence[int | None]) -> None:
         candidates = [now_ms + _POLL_MS, now_ms + self._settings.slot_lease_ms // 3]
-        candidates += [time for time in (work.next_ms, self._next_timer_ms) if time is not None]
+        candidates += [time for time in times if time is not None]
         if self._settings.stop_when_idle_ms is not None:
             candidates.append(now_ms + max(self._settings.stop_when_idle_ms // 4, 1))
         self._clock.wait(max(min(candidates) - now_ms, 1) / 1000, self._control.wake)
@@ -359,7 +384,7 @@ class JobMaster:
         self._unrecorded = not (recorded or self._deployment.batch)
         # Without checkpoints each epoch is its own record. Batch mode has none and gives its results once.
         if recorded or last or not (self._checkpoints.enabled or self._deployment.batch):
-            self._hand_on_collected()
+            self._results.hand_on()
             reach("seal")
             if not recorded:  # otherwise it was looked at behind the record, by which a successor knows of it
                 self._checkpoints.check_owner()
@@ -369,12 +394,6 @@ class JobMaster:
             self._checkpoints.tidy()
         if self._control.stopping is not None:
             raise StoppedWithSavepoint
-
-    def _hand_on_collected(self) -> None:
-        """Give records to whoever collects them: after a failure they will not come again."""
-        for node_id, records in self._collected:
-            self._output.collected(node_id, records)
-        self._collected.clear()
 
     def _next_savepoint(self, *, last: bool) -> SavepointRequest | None:
         """Return the savepoint to make with this epoch: one that drains waits for the last."""
@@ -401,7 +420,7 @@ class JobMaster:
         if self._flow.is_suspended:
             return []  # no slot can write its state in the middle of a record
         # The last epoch is one as well: a failure while its results are committed must not repeat it.
-        wanted = last or location is not None or checkpoints.due()
+        wanted = last or location is not None or self._checkpoint_due()
         checkpoint = savepoint = None
         if checkpoints.enabled and not self._deployment.batch and wanted and not stops:
             checkpoint = checkpoints.begin()
@@ -540,7 +559,7 @@ class JobMaster:
         if report.lines:
             self._output.lines(report.lines, stderr=report.stderr)
         if report.collected:
-            self._collected.append((node_id, report.collected))
+            self._results.add(node_id, report.collected)
         for name, count in report.counters.items():
             key = (self._names[node_id], name)
             totals.counters[key] = totals.counters.get(key, 0) + count

@@ -171,6 +171,7 @@ class _Job(RunningJob):
             if node.spec.collects is not None
         }
         self._output = build_output(collectors)
+        self._output.taken = self._control.wake
         self._build_executor = build_executor
         self._plan = plan
         configuration = submission.configuration

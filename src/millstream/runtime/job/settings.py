@@ -27,6 +27,7 @@ class JobSettings:
         checkpoint_interval_ms: Time between checkpoints, if set.
         slot_lease_ms: A slot ends itself when nobody asks for so long.
         epoch_max_bytes: Estimated size of what a subtask sends in an epoch before it holds the rest.
+        collect_max_bytes: Estimated size of the results that wait to be taken before nothing more is read; None: any.
         epoch_hold_after: Records that a subtask begins in an epoch at most, if set.
         watermark_stall_ms: Warn when input came for so long without progress of the watermark; 0 never.
     """
@@ -42,6 +43,7 @@ class JobSettings:
     watermark_stall_ms: int = 10_000
     epoch_max_bytes: int | None = None
     epoch_hold_after: int | None = None
+    collect_max_bytes: int | None = None
 
     @staticmethod
     def of(configuration: Configuration) -> JobSettings:
@@ -59,6 +61,7 @@ class JobSettings:
             watermark_stall_ms=get(options.WATERMARK_STALL_WARNING),
             epoch_max_bytes=get(options.EPOCH_MAX_BYTES),
             epoch_hold_after=get(options.EPOCH_HOLD_AFTER),
+            collect_max_bytes=get(options.COLLECT_MAX_BYTES),
         )
 
 

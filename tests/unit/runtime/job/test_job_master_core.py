@@ -6,6 +6,7 @@ What the loop does is seen in one list: what it asks of executor, sinks and stor
 from __future__ import annotations
 
 import logging
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -32,6 +33,7 @@ from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.control.console import JobOutput
 from millstream.runtime.job.job_master import JobControl, JobMaster, SavepointRequest
+from millstream.runtime.job.results import CollectedResults
 from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.protocol.deployment import Deployment
 from millstream.runtime.protocol.executor import Executor
@@ -711,3 +713,86 @@ def test_places_where_a_job_may_fail_are_reached_in_the_order_that_is_documented
         "commit.done",
     ]
     assert interesting.count("tidied") == 1
+
+
+class Waiting(JobOutput):
+    """Output whose reader takes records when the test says so."""
+
+    def __init__(self, log):
+        super().__init__({COLLECT: "collected"})
+        self.log = log
+        self.reader = self.read("collected")
+
+
+def driver_with_reader(**named):
+    driver = Driver(options={"millstream.collect.max-bytes": 15}, **named)  # a number counts as five
+    output = Waiting(driver.log)
+    driver.master._output = output
+    driver.master._results._output = output
+    driver.source.total = 30
+    return driver, output
+
+
+def test_a_job_reads_no_more_while_as_many_results_as_may_wait_are_not_taken():
+    driver, output = driver_with_reader()
+    slept = []
+
+    def keep_alive():
+        slept.append(driver.master._epoch)
+        if len(slept) % 3 == 0:
+            taken.extend(next(output.reader) for _ in range(4))
+            assert output.waiting_bytes == 0
+
+    taken = []
+    driver.executor.keep_alive = keep_alive
+    driver.run()
+    assert slept == [2, 2, 2, 4, 4, 4]
+    assert taken == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert driver.source.read == {0: 30, 1: 30}
+
+
+def test_a_job_that_waits_for_its_reader_is_not_taken_for_idle_and_can_be_cancelled():
+    driver, _ = driver_with_reader()
+    driver.master._settings = JobSettings.of(
+        Configuration.from_dict(
+            {"millstream.epoch.fixed-records": 5, "millstream.execution.stop-when-idle": "1 s"}
+        )
+    )
+    waits = []
+
+    def keep_alive():
+        waits.append(driver.clock.now_ms())
+        if waits[-1] > waits[0] + 10_000:
+            driver.control.cancel.set()
+
+    driver.executor.keep_alive = keep_alive
+    with pytest.raises(JobExecutionError, match="cancelled"):
+        driver.run()
+    assert driver.master._epoch == 2
+
+
+def test_results_that_wait_for_a_checkpoint_have_one_made_before_its_time():
+    driver, output = driver_with_reader(interval_ms=1_000_000)
+    driver.executor.keep_alive = lambda: [next(output.reader) for _ in range(output.waiting_bytes // 5)]
+    driver.run()
+    ordered = [header.epoch for header in driver.executor.headers if header.orders]
+    assert len(ordered) > 1, "only the last epoch would have one"
+    assert ordered[0] == 3
+    assert driver.executor.headers[2].sources[SOURCE].waits, "nothing is read in the epoch that makes room"
+    assert driver.source.read == {0: 30, 1: 30}
+
+
+def test_a_pause_between_checkpoints_holds_for_those_that_results_wait_for():
+    driver, output = driver_with_reader(interval_ms=1_000_000, min_pause_ms=5_000)
+    driver.executor.keep_alive = lambda: [next(output.reader) for _ in range(output.waiting_bytes // 5)]
+    driver.run()
+    made = [header.now_ms for header in driver.executor.headers if header.orders]
+    assert all(later - earlier >= 5_000 for earlier, later in pairwise(made[:-1]))
+
+
+def test_batch_mode_gives_its_results_at_the_end_however_many_they_are():
+    driver, output = driver_with_reader(interval_ms=0, batch=True)
+    driver.master._results = CollectedResults(output, None)
+    driver.run()
+    output.end()
+    assert len(list(output.reader)) == 12
