@@ -7,7 +7,7 @@ are of one record. In batch mode each key gives one row, at the end of the input
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +74,7 @@ class ColumnAggregateOperator(Operator):
         self._names = [*spec.keys, *(name for name, _ in spec.aggregates)]
         self._groups = Groups(spec.keys, aggregates)
         self._touched = TouchedSlots(known=False)
-        self._last = np.empty(0, np.int64)
+        self._last = np.empty(0, np.int32)
         self._stamps = np.zeros(0, np.int64)
         self._stamped = np.zeros(0, bool)
 
@@ -83,29 +83,35 @@ class ColumnAggregateOperator(Operator):
         if not len(batch):
             return
         columns = self._reader.read(batch)
-        slots = self._groups.add(columns[: self._key_count], columns[self._key_count :])
+        keys = columns[: self._key_count]
+        slots = self._groups.add(keys, columns[self._key_count :])
         self._touched.note(slots, len(self._groups))
         stamps = stamps_of(batch)
         if self.context.batch:
             self._keep_stamps(slots, stamps)
             return
         rows = self._last_rows(slots)
-        self._emit(slots[rows], None if stamps is None else stamps[rows])
+        self._emit(
+            slots[rows],
+            None if stamps is None else stamps[rows],
+            [column.take(pa.array(rows)) for column in keys],
+        )
 
     def process_marked(self, batch: Batch, reach: Reach) -> int | None:
         """Add a batch that has watermarks between its records: they do not matter here."""
         process_whole(self, batch, reach)
         return None
 
-    def _emit(self, slots: Any, stamps: Any) -> None:
-        data = pa.RecordBatch.from_arrays(self._groups.columns(slots), self._names)
+    def _emit(self, slots: Any, stamps: Any, keys: Sequence[pa.Array] | None = None) -> None:
+        """Hand on results; `keys` are the key columns, where they are at hand."""
+        data = pa.RecordBatch.from_arrays(self._groups.columns(slots, keys), self._names)
         self.output.emit(Columns(data, None if stamps is None else pa.array(stamps, pa.int64())))
 
     def _last_rows(self, slots: Any) -> Any:
         """Return the last row of each slot, in the order of the rows."""
         if len(self._groups) > len(self._last):
-            self._last = np.empty(2 * len(self._groups), np.int64)
-        rows = np.arange(len(slots))
+            self._last = np.empty(2 * len(self._groups), np.int32)
+        rows = np.arange(len(slots), dtype=np.int32)
         self._last[slots] = rows
         return np.flatnonzero(self._last[slots] == rows)
 

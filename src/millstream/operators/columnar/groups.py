@@ -102,9 +102,19 @@ class Groups:
         """Return all slots, in the order in which their keys came."""
         return np.arange(len(self))
 
-    def columns(self, slots: Any) -> list[pa.Array]:
-        """Return the key columns and the results of slots."""
-        keys = [] if self._index is None else self._index.columns(slots)
+    def columns(self, slots: Any, keys: Sequence[pa.Array] | None = None) -> list[pa.Array]:
+        """Return the key columns and the results of slots.
+
+        Args:
+            slots: The slots.
+            keys: Their keys as they came in columns, where these are at hand.
+        """
+        if self._index is None:
+            keys = []
+        elif keys is None:
+            keys = self._index.columns(slots)
+        else:
+            keys = [plain(key).cast(kind) for key, kind in zip(keys, self._index.kinds, strict=True)]
         return [*keys, *(accumulator.results(slots) for accumulator in self._accumulators)]
 
     def keys(self, slots: Any) -> list[Any]:
