@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 from column_runs import Subtasks
 from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.common.functions import AggregateFunction, ProcessWindowFunction
 from millstream.common.windows import TimeWindow
+from millstream.operators.columnar import windows
 from millstream.operators.columnar.aggregates import Aggregate, AggregateKind
 from millstream.operators.columnar.slices import SliceGrid
 from millstream.operators.columnar.windows import ColumnWindowSpec
@@ -97,8 +100,14 @@ GRIDS = st.sampled_from([(10, 10, 0), (10, 10, 3), (10, 5, 0), (7, 3, 0), (9, 3,
     st.sampled_from([0, 0, 4, 15]),
     st.sampled_from([None, "late"]),
     st.sampled_from(["columns", "rows", "dicts", "tuples"]),
+    st.sampled_from([1, 7, 1_000]),
 )
-def test_windows_of_columns_give_what_windows_of_rows_give(events, grid, lateness, tag, form):
+def test_windows_of_columns_give_what_windows_of_rows_give(events, grid, lateness, tag, form, waiting):
+    with mock.patch.object(windows, "_MOST_WAITING", waiting):
+        check_windows(events, grid, lateness, tag, form)
+
+
+def check_windows(events, grid, lateness, tag, form):
     by_rows, by_columns = map(Subtasks, specs(*grid, lateness, tag))
     watermark = None
     for kind, what in [*events, ("watermark", 1_000)]:
@@ -153,6 +162,20 @@ def test_one_batch_whose_records_are_in_many_windows_fires_them_in_one_batch():
         *(name for name, _ in AGGREGATES),
     ]
     assert emitted[0].timestamps.to_pylist() == [number * 10 + 9 for number in range(50)]
+
+
+def test_windows_fire_in_order_of_time_whether_their_rows_wait_or_are_in_slices():
+    _, spec = specs(10, 10, 0, 0, None)
+    subtasks = Subtasks(spec)
+    subtasks.add([(1, number, stamp) for number, stamp in enumerate([5, 25, 41])])
+    subtasks.checkpoint()
+    subtasks.add([(1, number, stamp) for number, stamp in enumerate([55, 35, 15, 28, 44, 75])])
+    emitted = []
+    subtasks.recorders[0].emit = lambda batch: emitted.extend(batch.timestamps.to_pylist())
+    subtasks.watermark(60)
+    assert emitted == [9, 19, 29, 39, 49, 59]
+    subtasks.watermark(100)
+    assert emitted[6:] == [79]
 
 
 def test_a_window_of_many_keys_fires_in_portions():

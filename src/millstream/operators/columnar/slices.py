@@ -41,6 +41,11 @@ class SliceGrid:
         """Whether each timestamp is in one window only."""
         return self.slide_ms == self.size_ms
 
+    @property
+    def has_gaps(self) -> bool:
+        """Whether there are slices in which no window is."""
+        return self.slide_ms > self.size_ms
+
     def starts(self, stamps: Any) -> Any:
         """Return the start of the slice of each timestamp."""
         into = (stamps - self.offset_ms) % self.slide_ms
@@ -49,6 +54,15 @@ class SliceGrid:
         if cut:
             starts += np.where(into < cut, 0, cut)
         return starts
+
+    def first_ends(self, starts: Any) -> Any:
+        """Return the last millisecond of the oldest window of slices; in a gap of the one behind it."""
+        before = starts - self.size_ms
+        return starts + self.slide_ms - 1 - (before - self.offset_ms) % self.slide_ms
+
+    def last_ends(self, starts: Any) -> Any:
+        """Return the last millisecond of the newest window of slices; in a gap of the one before it."""
+        return starts - (starts - self.offset_ms) % self.slide_ms + self.size_ms - 1
 
     def windows_of(self, slice_start: int) -> range:
         """Return the starts of the windows that hold a slice, the newest first; none in a gap."""

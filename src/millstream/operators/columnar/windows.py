@@ -1,13 +1,23 @@
 """Aggregates by expression over tumbling and sliding windows: one row for each key and window.
 
 Windows, lateness and late records are those of the operators for rows (`operators/windowing/slices.py`): a record is
-added to the one slice that it is in, a window that fires is made of its slices. Records of a batch are added slice by
-slice, all at once; only a late record that makes a window fire again is taken by itself.
+in one slice, and a window that fires is made of its slices.
+
+A call on columns costs the same for one row and for a thousand, so rows **wait** until a watermark makes a window fire
+that they are in; what comes between watermarks that have nothing fire is worked on as one::
+
+    rows         a b  |  c  |  d e f  |  g        |  watermarks
+    windows      [=============)[==============)
+    waiting      a b    abc    abcdef*   g        *  a window fires: abc make a slice, d e f wait on
+
+Windows without lateness that tumble, and of which no slice is there yet, fire all at once, by a key that begins with
+the window. Waiting rows are put into slices before a checkpoint, and when there are many of them. A late record that
+makes a window fire again is taken by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.base.errors import ConfigurationError
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import (
     Operator,
     OperatorContext,
@@ -28,17 +39,18 @@ from millstream.operators.base import (
 from millstream.operators.columnar.aggregate import describe
 from millstream.operators.columnar.aggregates import Aggregate
 from millstream.operators.columnar.groups import Groups, Kinds
-from millstream.operators.columnar.marks import seen_by_each
+from millstream.operators.columnar.marks import process_whole, seen_by_each
 from millstream.operators.columnar.reading import ColumnReader, stamps_of, taken
 from millstream.operators.columnar.running import RunningGroups
 from millstream.operators.columnar.slices import SliceGrid
 from millstream.operators.columnar.touched_slots import TouchedSlots
+from millstream.operators.columnar.waiting_rows import WaitingRows
 from millstream.operators.portions import Pace
 from millstream.operators.windowing.assigners import no_timestamp
 from millstream.operators.windowing.base import LATE_RECORDS_DROPPED, DueTimes
 from millstream.operators.windowing.passing import PassingTime
 from millstream.operators.windowing.slices import SLICES
-from millstream.spi.batch import Batch, Columns
+from millstream.spi.batch import Batch, Columns, Marks
 from millstream.state.snapshots import Entries, StateChanges
 from millstream.state.touched import pays
 
@@ -48,6 +60,8 @@ WINDOW_START, WINDOW_END = "window_start", "window_end"
 """Names of the columns with a window's bounds, epoch milliseconds."""
 
 _PORTION = 32_768
+_MOST_WAITING = 32_768
+_NEVER = MAX_TIMESTAMP + 1
 
 
 @dataclass(frozen=True)
@@ -124,6 +138,8 @@ class ColumnWindowOperator(PassingTime):
         self._ended_slices: set[int] = set()
         self._windows: set[int] = set()
         self._due = DueTimes()
+        self._waiting = WaitingRows()
+        self._waiting_due_ms = _NEVER  # the last millisecond of the first window that rows wait for
         self._kinds = self._make_groups()
         self._running = RunningGroups(self._make_groups)
         self._known = False
@@ -148,83 +164,153 @@ class ColumnWindowOperator(PassingTime):
             return
         columns = self._reader.read(batch)
         stamps = self._stamps(batch)
-        late = np.zeros(len(stamps), bool)
-        behind: list[tuple[int, int, list[int]]] = []
-        for start, rows in _runs(self._grid.starts(stamps)):
-            last_kept_ms = self._passed_ms - self._lateness_ms
-            kept = self._ending_after(start, last_kept_ms)
-            fired = kept[len(self._ending_after(start, self._passed_ms)) :]
-            if not kept:
-                late[rows] = stamps[rows] <= last_kept_ms
-            elif fired:
-                behind += [(row, start, fired) for row in rows.tolist()]
-            else:
-                self._add_rows(start, rows, columns)
-        for row, start, fired in sorted(behind):
-            self._add_behind(start, row, fired, columns)
-        if late.any():
-            self._part_with(batch, np.flatnonzero(late))
+        starts = self._grid.starts(stamps)
+        if not self._grid.has_gaps and self._grid.first_ends(int(starts.min())) > self._passed_ms:
+            self._wait(starts, columns)
+            return
+        grid, last_kept_ms = self._grid, self._passed_ms - self._lateness_ms
+        gone = self._are_gone(starts, last_kept_ms)
+        behind = ~gone & (grid.first_ends(starts) <= self._passed_ms)
+        on_time = np.flatnonzero(~(gone | behind))
+        if len(on_time):
+            self._wait(starts[on_time], _taken(columns, on_time))
+        if behind.any():
+            self._add_all_behind(np.flatnonzero(behind), starts, columns)
+        late = np.flatnonzero(gone & (stamps <= last_kept_ms))
+        if len(late):
+            self._part_with(batch, late)
         self._flush()
 
     def process_marked(self, batch: Batch, reach: Reach) -> int | None:
         """Add a batch that has watermarks between its records.
 
-        Where a record is in one window only, which is gone once it has fired, the watermarks tell nothing but which
-        records are late: the others are added all at once, before the last watermark has windows fire.
+        Each of them tells which records are late. But it needs to be there, for windows to fire, only before a record
+        of which it has a window fire and another not; all others are added at once, before the last watermark.
         """
         stamps = stamps_of(batch)
-        if not self._event_time or stamps is None or self._lateness_ms or not self._grid.tumbles:
-            return super().process_marked(batch, reach)
+        if not self._event_time or stamps is None:
+            process_whole(self, batch, reach)
+            return None
         assert batch.marks is not None
         marks, plain, count = batch.marks, batch.unmarked(), len(batch)
         before = marks.positions[-1]
-        last_ms = self._grid.starts(stamps[:before]) + self._grid.size_ms - 1
-        late = last_ms <= seen_by_each(marks, before, self._passed_ms)
-        head = plain.cut(0, before)
-        if late.any():
-            self._part_with(head, np.flatnonzero(late))
-            head = taken(head, np.flatnonzero(~late))
-        rest = self._fire_passing(head, marks.watermarks[-1])
-        self.process(rest)
-        self._flush()
-        if len(rest) < len(head):
-            # Windows have fired by this watermark, so it has to be there when the epoch ends: what is behind it might
-            # be dealt anew, without the watermarks, and begin them once more.
-            self.process_watermark(marks.watermarks[-1])
-        elif not reach(marks.watermarks[-1]):
-            return len(marks.watermarks) - 1
-        self.process(plain.cut(before, count))
+        stamps = stamps[:before]
+        starts, seen = self._grid.starts(stamps), seen_by_each(marks, before, self._passed_ms)
+        last_kept_ms = np.maximum(seen, MIN_TIMESTAMP + self._lateness_ms) - self._lateness_ms
+        gone = self._are_gone(starts, last_kept_ms)
+        late = gone & (stamps <= last_kept_ms)
+        behind = ~gone & (self._grid.first_ends(starts) <= seen)
+        start = 0
+        for index in _marks_before(marks, np.flatnonzero(behind)):
+            stop = marks.positions[index]
+            self._process_some(plain.cut(start, stop), gone[start:stop], late[start:stop])
+            if not reach(marks.watermarks[index]):
+                return index
+            start = stop
+        self.process(plain.cut(start, count))
         return None
 
-    def _fire_passing(self, batch: Batch, passed_ms: int) -> Batch:
-        """Take the results of the windows that begin and end within a batch, all at once; return the other records.
+    def _process_some(self, batch: Batch, gone: Any, late: Any) -> None:
+        """Add a batch of which some records are in no window any more, or late, by watermarks between them."""
+        if late.any():
+            self._part_with(batch, np.flatnonzero(late))
+        self.process(taken(batch, np.flatnonzero(~gone)) if gone.any() else batch)
+
+    def _are_gone(self, starts: Any, last_kept_ms: Any) -> Any:
+        """Return whether no window of a slice is kept, or no window is there."""
+        ends = self._grid.last_ends(starts)
+        return (ends <= last_kept_ms) | (ends < starts)
+
+    def _wait(self, starts: Any, columns: list[Any]) -> None:
+        """Let rows wait of which no window has ended."""
+        if not self._waiting.takes(columns):
+            self._put_into_slices()
+        self._waiting.add(starts, columns)
+        self._waiting_due_ms = min(self._waiting_due_ms, self._grid.first_ends(int(starts.min())))
+        if self._waiting.count >= _MOST_WAITING:
+            self._put_into_slices()
+
+    def _take_waiting(self, chosen: Callable[[Any], Any]) -> tuple[Any, list[Any]] | None:
+        """Take some of the rows that wait, if there are any; the others wait on.
 
         Args:
-            batch: Records of which none is late.
-            passed_ms: The watermark behind them.
+            chosen: Tells by the starts of the slices which rows.
         """
-        if not len(batch):
-            return batch
-        starts = self._grid.starts(stamps_of(batch))
-        passing = starts + self._grid.size_ms - 1 <= passed_ms
-        passing &= ~np.isin(starts, np.fromiter(self._slices, np.int64, len(self._slices)))
-        if not passing.any():
-            return batch
-        rows, count = np.flatnonzero(passing), len(self._spec.keys)
-        columns = self._reader.read(taken(batch, rows))
+        starts, columns = self._waiting.take()
+        self._waiting_due_ms = _NEVER
+        now = chosen(starts)
+        if now.all():
+            return starts, columns
+        later = np.flatnonzero(~now)
+        self._wait(starts[later], _taken(columns, later))
+        rows = np.flatnonzero(now)
+        return (starts[rows], _taken(columns, rows)) if len(rows) else None
+
+    def _put_into_slices(self, until_ms: int = MAX_TIMESTAMP, newest: int = MAX_TIMESTAMP) -> None:
+        """Put rows that wait into their slices: of windows that end until a time, of slices up to one."""
+        if self._waiting_due_ms > until_ms:
+            return
+        first_ends = self._grid.first_ends
+        rows = self._take_waiting(lambda starts: (first_ends(starts) <= until_ms) & (starts <= newest))
+        if rows is not None:
+            starts, columns = rows
+            for start, places in _runs(starts):
+                self._add_rows(start, places, columns)
+
+    def _make_ready(self, passed_ms: int) -> None:
+        """Put rows that wait for windows of a time that is to pass into slices, but those that fire without."""
+        if self._lateness_ms or not self._grid.tumbles:
+            self._put_into_slices(passed_ms)
+        elif self._slices:
+            self._put_into_slices(passed_ms, max(self._slices))
+
+    def _pass(self, passed_ms: int) -> None:
+        self._make_ready(passed_ms)
+        super()._pass(passed_ms)
+
+    def _pass_some(self, passed_ms: int) -> bool:
+        self._make_ready(passed_ms)
+        if self._waiting_due_ms <= passed_ms and not self.context.budget.take(1, "windows"):
+            return False
+        return super()._pass_some(passed_ms)
+
+    def _fire_waiting(self, passed_ms: int) -> None:
+        """Take the results of windows of which all rows wait, all at once."""
+        last = self._grid.size_ms - 1
+        rows = self._take_waiting(lambda starts: starts + last <= passed_ms)
+        if rows is None:
+            return
+        starts, columns = rows
+        if starts[0] == starts[-1] and (starts == starts[0]).all():
+            groups = self._make_groups()
+            groups.learn(self._kinds.kinds)
+            self._add_to(groups, columns)
+            self._kinds.learn(groups.kinds)
+            every = groups.every()
+            for first in range(0, len(every), _PORTION):
+                self._take_results(int(starts[0]), groups, every[first : first + _PORTION])
+        else:
+            self._fire_together(starts, columns)
+
+    def _fire_together(self, starts: Any, columns: list[Any]) -> None:
+        """Take the results of several windows that tumble."""
         keys, kept = self._kinds.kinds
+        count = len(self._spec.keys)
         groups = Groups([WINDOW_START, *self._spec.keys], self._aggregates)
         groups.learn((None if keys is None else [pa.int64(), *keys], kept))
-        groups.add([pa.array(starts[rows]), *columns[:count]], columns[count:])
+        groups.add([pa.array(starts), *columns[:count]], columns[count:])
         keys, kept = groups.kinds
         assert keys is not None, "groups with records have keys"
         self._kinds.learn((keys[1:], kept))
-        slots = groups.every()
-        order = np.argsort(groups.columns(slots)[0].to_numpy(), kind="stable")
+        windows, every = groups.columns(groups.every())[0].to_numpy(), groups.every()
+        order = every if (np.diff(windows) >= 0).all() else np.argsort(windows, kind="stable")
         for first in range(0, len(order), _PORTION):
             window, *rest = groups.columns(order[first : first + _PORTION])
             self._add_results(window.to_numpy(), rest)
-        return taken(batch, np.flatnonzero(~passing))
+
+    def _add_to(self, groups: Groups, columns: list[Any]) -> Any:
+        keys = len(self._spec.keys)
+        return groups.add(columns[:keys], columns[keys:])
 
     def _stamps(self, batch: Batch) -> Any:
         if not self._event_time:
@@ -240,6 +326,20 @@ class ColumnWindowOperator(PassingTime):
         size = self._grid.size_ms
         return [window for window in self._grid.windows_of(start) if window + size - 1 > time_ms]
 
+    def _add_all_behind(self, rows: Any, starts: Any, columns: list[Any]) -> None:
+        """Add records of which some windows have ended: to the others, and to those that are kept and fire again."""
+        self._put_into_slices()
+        again: list[tuple[int, int, list[int]]] = []
+        for start, places in _runs(starts[rows]):
+            kept = self._ending_after(start, self._passed_ms - self._lateness_ms)
+            fired = kept[len(self._ending_after(start, self._passed_ms)) :]
+            if fired:
+                again += [(row, start, fired) for row in rows[places].tolist()]
+            else:
+                self._add_rows(start, rows[places], columns)
+        for row, start, fired in sorted(again):
+            self._add_behind(start, row, fired, columns)
+
     def _add_behind(self, start: int, row: int, fired: list[int], columns: list[Any]) -> None:
         """Add one record of which windows have fired that are kept: they fire again, for its key."""
         slot = self._add_rows(start, np.array([row]), columns)
@@ -251,10 +351,8 @@ class ColumnWindowOperator(PassingTime):
         self._running.touch(start)
         held = self._slice(start)
         if len(rows) < len(next(column for column in columns if column is not None)):
-            taken = pa.array(rows)
-            columns = [None if column is None else column.take(taken) for column in columns]
-        keys = len(self._spec.keys)
-        slots = held.groups.add(columns[:keys], columns[keys:])
+            columns = _taken(columns, rows)
+        slots = self._add_to(held.groups, columns)
         held.touched.note(slots, len(held.groups))
         return slots
 
@@ -289,8 +387,15 @@ class ColumnWindowOperator(PassingTime):
             self.output.emit_side(self._spec.late_tag_id, taken(batch, late))
 
     def next_due(self) -> int | None:
-        """Return when the next window is due, or None."""
+        """Return when the next window that has slices is due, or None."""
         return self._due.next()
+
+    def next_processing_time(self) -> int | None:
+        """Return when the next window by the clock fires."""
+        due_ms = super().next_processing_time()
+        if self._event_time or self._waiting_due_ms == _NEVER:
+            return due_ms
+        return self._waiting_due_ms + 1 if due_ms is None else min(due_ms, self._waiting_due_ms + 1)
 
     def _advance(self, passed_ms: int) -> None:
         for window, what in self._due.pop_due(passed_ms):
@@ -301,6 +406,8 @@ class ColumnWindowOperator(PassingTime):
                     self._due.add(clean_up_ms, window, DueTimes.CLEAN_UP)
                     continue
             self._clean_up(window)
+        if self._waiting_due_ms <= passed_ms:
+            self._fire_waiting(passed_ms)
 
     def _clean_up(self, window: int) -> None:
         """Forget a window, and the slices of which it was the last."""
@@ -365,6 +472,7 @@ class ColumnWindowOperator(PassingTime):
 
     def snapshot_state(self) -> tuple[int, Kinds]:
         """Return the time passed, by which it is known which windows had fired, and the types of what is kept."""
+        self._put_into_slices()
         for held in self._slices.values():
             self._kinds.learn(held.groups.kinds)
         return self._passed_ms, self._kinds.kinds
@@ -377,12 +485,14 @@ class ColumnWindowOperator(PassingTime):
 
     def snapshot_entries(self) -> Iterator[OwnEntries]:
         """Return what each key has, by start of the slice."""
+        self._put_into_slices()
         for start, held in self._slices.items():
             groups, every = held.groups, held.groups.every()
             yield SLICES, start, zip(groups.keys(every), groups.entries(every), strict=True)
 
     def changed_entries(self, changes: StateChanges) -> bool:
         """Add what keys have that came since the last checkpoint, and the slices that are gone."""
+        self._put_into_slices()
         changed = [(start, held, held.touched.slots()) for start, held in self._slices.items()]
         total = sum(len(held.groups) for held in self._slices.values())
         if not self._known or not pays(sum(len(slots) for _, _, slots in changed), total):
@@ -423,6 +533,18 @@ def _runs(starts: Any) -> Iterator[tuple[int, Any]]:
     bounds = np.flatnonzero(np.diff(sorted_starts)) + 1
     for rows in np.split(order, bounds):
         yield int(starts[rows[0]]), rows
+
+
+def _taken(columns: list[Any], rows: Any) -> list[Any]:
+    """Return some rows of columns, of which some may not be there."""
+    places = pa.array(rows)
+    return [None if column is None else column.take(places) for column in columns]
+
+
+def _marks_before(marks: Marks, rows: Any) -> list[int]:
+    """Return the index of the watermark before each of some rows, if there is one, and that of the last of all."""
+    indices = np.searchsorted(np.asarray(marks.positions, np.int64), rows, side="right") - 1
+    return sorted({*indices[indices >= 0].tolist(), len(marks.positions) - 1})
 
 
 def _concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
