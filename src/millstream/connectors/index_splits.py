@@ -23,10 +23,13 @@ from millstream.spi.source import (
 )
 from millstream.types.arrow_values import bare_schema
 
-__all__ = ["BATCH_RECORDS", "IndexEnumerator", "IndexReader", "cut", "length", "strides"]
+__all__ = ["BATCH_NUMBERS", "BATCH_RECORDS", "IndexEnumerator", "IndexReader", "cut", "length", "strides"]
 
-BATCH_RECORDS = 50_000
-"""Records in one batch that a reader emits."""
+BATCH_RECORDS = 4_096
+"""Records in one batch that a reader emits: few enough to be in the processor's cache when they are used."""
+
+BATCH_NUMBERS = 50_000
+"""Numbers in one batch of columns."""
 
 Remaining = tuple[str, range, int]
 """A split's id, its indices, and how many of them were read."""
@@ -214,8 +217,9 @@ class IndexReader(SourceReader):
         indices: range = split_range.split
         start, stop = split_range.start, split_range.stop
         position = start
+        size = BATCH_NUMBERS if self._gives_columns else BATCH_RECORDS
         while position < stop:
-            first, position = position, min(position + BATCH_RECORDS, stop)
+            first, position = position, min(position + size, stop)
             if not emit(self._batch(indices[first:position])):
                 break
         return RangeEnd(split_range.split_id, position, position >= length(indices), position - start)

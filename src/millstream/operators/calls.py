@@ -13,7 +13,7 @@ from millstream.operators.base import Operator
 from millstream.operators.portions import LISTED, Pace, in_portions, is_brief
 from millstream.operators.timer_service import KeyedContext, ProcessContext
 from millstream.operators.user_code import attach_element, check_results, fit
-from millstream.operators.values import ATOMIC, protect_produced
+from millstream.operators.values import ATOMIC, protect_produced, take_all
 from millstream.spi.batch import Rows
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 from millstream.types.typeinfo import TypeInformation
@@ -26,6 +26,7 @@ __all__ = [
     "call_each_keyed",
     "emit_produced",
     "emit_results",
+    "taking",
 ]
 
 Process = Callable[[Any, Any], Iterable[Any] | None]
@@ -228,6 +229,36 @@ def _call_stamped(
         check_results(_name_of(process), produced, value)
         raise
     return Produced(results, stamps, tagged)
+
+
+def taking(
+    name: str, context: ProcessContext | KeyedContext, made: Produced, emission: Emission
+) -> Callable[[Any, Any], None]:
+    """Return what takes the results that a function returned for a record, as `call_each` does.
+
+    Args:
+        name: Of the function.
+        context: Of the record.
+        made: Gets the results.
+        emission: Hands on what comes in large numbers.
+    """
+    results, stamps, tagged = made
+    hand_on = partial(emission.hand_on, context, results, stamps, tagged)
+
+    def take(produced: Any, value: Any) -> None:
+        if produced is None:
+            return
+        try:
+            take_all(
+                produced if type(produced) in LISTED else in_portions(produced, hand_on), results, tagged
+            )
+        except BaseException:
+            check_results(name, produced, value)
+            raise
+        if stamps is not None:
+            stamps.extend(repeat(context.stamp, len(results) - len(stamps)))
+
+    return take
 
 
 def _name_of(process: Process) -> str:

@@ -11,7 +11,8 @@ from millstream.common.functions import TimeDomain
 from millstream.operators.base import Operator
 from millstream.operators.calls import Emission, Process, Produced, call_each_keyed, emit_produced
 from millstream.operators.functions_adapter import open_function
-from millstream.operators.keys import keys_of
+from millstream.operators.inlined.process_loops import ProcessLoop, process_loop
+from millstream.operators.keys import key_portions, keys_of
 from millstream.operators.portions import LISTED, PORTION, in_portions
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import KeyedContext, KeyedTimers
@@ -43,6 +44,7 @@ class KeyedFunctionOperator(Operator):
         state.track()
         self._state = state
         self._context = self._build_context(KeyedTimers(self, state), state)
+        self._loops: dict[str, ProcessLoop | None] = {}
         open_function(self._function, OperatorRuntimeContext(self.context))
 
     def _build_context(self, timers: KeyedTimers, state: KeyedStateBackend) -> KeyedContext:
@@ -55,10 +57,25 @@ class KeyedFunctionOperator(Operator):
         values: list[Any],
         timestamps: list[int] | None,
     ) -> None:
-        keys = keys_of(select, values, self._state.touched)
         emission = Emission(self, self._output_type)
-        produced = call_each_keyed(process, self._context, self._state, keys, values, timestamps, emission)
+        loop = self._loop_of(process)
+        if loop is not None:
+            portions = key_portions(select, values, self._state.touched)
+            produced = loop.run(portions, timestamps, emission)
+        else:
+            keys = keys_of(select, values, self._state.touched)
+            produced = call_each_keyed(
+                process, self._context, self._state, keys, values, timestamps, emission
+            )
         emit_produced(self, produced, self._output_type)
+
+    def _loop_of(self, process: Process) -> ProcessLoop | None:
+        """Return what does the same as calls of a function, if there is such a loop."""
+        name = getattr(process, "__name__", "")
+        if name not in self._loops:
+            self._loops[name] = process_loop(process, self._state, self._context)
+        loop = self._loops[name]
+        return loop if loop is not None and loop.stands_for(process) else None
 
     def process_watermark(self, timestamp_ms: int) -> None:
         """Fire the event-time timers that are due, then hand the watermark on."""

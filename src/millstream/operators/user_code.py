@@ -7,6 +7,7 @@ from operator import length_hint
 from typing import Any
 
 from millstream.base.errors import TypeMismatchError, shorten
+from millstream.operators.field_functions import getter_of
 from millstream.types.typeinfo import TypeInformation
 
 __all__ = [
@@ -50,6 +51,12 @@ def apply_to_each(
     Raises:
         BaseException: What the function raised; RuntimeError for a StopIteration, which `map` takes for the end.
     """
+    getter = getter_of(function, 1 + len(others))
+    if getter is not None:
+        try:
+            return list(map(getter, values))
+        except Exception:  # noqa: BLE001 - the function itself says what is wrong, in its own lines
+            pass
     remaining = iter(values) if remaining is None else remaining
     try:
         results = list(map(function, remaining, *others))

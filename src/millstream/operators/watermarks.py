@@ -300,7 +300,7 @@ class SplitWatermarks(WatermarkOutput):
     def _extract(self, values: list[Any], timestamps: list[int] | None) -> list[int]:
         assert self._assigner is not None
         stamps = apply_to_each(self._assigner.extract_timestamp, values, timestamps or repeat(MIN_TIMESTAMP))
-        if not all(type(stamp) is int for stamp in stamps):
+        if set(map(type, stamps)) != {int}:
             stamps = [_as_timestamp(stamp, value) for stamp, value in zip(stamps, values, strict=True)]
         return stamps
 

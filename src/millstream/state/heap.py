@@ -16,7 +16,7 @@ from millstream.state.ttl import ProcessingTime, Sweeper, TimeToLive, drop_expir
 if TYPE_CHECKING:
     from millstream.base.errors import StateAccessError
 
-__all__ = ["HeapKeyedStateBackend"]
+__all__ = ["HeapKeyedStateBackend", "entries_of_value_state"]
 
 
 _TABLE_SCHEMA = StateSchema(StateKind.TABLE)
@@ -180,6 +180,18 @@ class _HeapValueState(_HeapState, ValueState[Any]):
             self._entries.pop(key, None)
         else:
             self._entries[key] = value
+
+
+def entries_of_value_state(state: Any, backend: KeyedStateBackend) -> dict[Any, Any] | None:
+    """Return the values by key of a value state, for hot loops; None of anything but such a state of a backend.
+
+    Args:
+        state: Anything.
+        backend: Whose states are meant.
+    """
+    if type(state) is _HeapValueState and state._backend is backend:
+        return state._entries
+    return None
 
 
 class _HeapListState(_HeapState, ListState[Any]):
