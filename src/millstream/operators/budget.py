@@ -4,7 +4,7 @@ An epoch has to end when its time is up, whatever it has read: checkpoints wait 
 that it sends on. A subtask therefore begins its input in **slices**, and asks before each::
 
     input   [................................]
-    slices   1 4  16   64        ...          a slice takes about 2 ms, whatever a record costs
+    slices   1 4  16   64        ...          a slice takes about 2 ms, whatever a record costs; of columns 50 ms
                         ▲ time is up: the rest is held, a part of the checkpoint like any state
 
 Inputs of one subtask have slices of their own: records of one may be slow where those of the other are fast.
@@ -25,13 +25,14 @@ from typing import Any
 
 from millstream.base.clock import SystemClock
 
-__all__ = ["UNLIMITED", "EpochLimits", "WorkBudget"]
+__all__ = ["UNLIMITED", "EpochLimits", "WorkBudget", "slice_seconds"]
 
 _FIRST_SLICE = 1
 _FIRST_LARGE = 256
 """What is worth a call may be many records, and nobody knows yet how much a function makes of each."""
 _LARGEST_SLICE = 1 << 20
 _SLICE_S = 0.002
+_CALL_SLICE_S = 0.05
 _SLICE_BYTES = 4 << 20
 _TIMERS = 64
 
@@ -52,6 +53,18 @@ class EpochLimits:
 
 
 UNLIMITED = EpochLimits()
+
+
+def slice_seconds(smallest: int) -> float:
+    """Return how long a slice is to take.
+
+    A call for whole columns costs the same for few records as for many: slices that took as long as those of rows would
+    be nothing but such costs.
+
+    Args:
+        smallest: So few records are worth a call.
+    """
+    return _SLICE_S if smallest == 1 else _CALL_SLICE_S
 
 
 class WorkBudget:
@@ -81,6 +94,7 @@ class WorkBudget:
         self._lane: Any = None
         self._granted = self._left = 0
         self._slice_began = 0.0
+        self._slice_s = _SLICE_S
         self._bytes = 0
 
     def begin(self, limits: EpochLimits = UNLIMITED) -> None:
@@ -160,6 +174,7 @@ class WorkBudget:
             self.spent = True
             return 0
         self._slice_began = now
+        self._slice_s = slice_seconds(smallest)
         known = self._sizes.get(self._lane)
         size = min(max(_FIRST_SLICE, smallest), _FIRST_LARGE) if known is None else max(known, smallest)
         size = min(size, self._caps.get(self._lane, size))
@@ -177,7 +192,7 @@ class WorkBudget:
     def _adapt(self, done: int, granted: int, took_s: float, grown_bytes: int) -> None:
         self._adapt_cap(done, granted, grown_bytes)
         size = self._sizes.setdefault(self._lane, _FIRST_SLICE)
-        share = max(took_s / _SLICE_S, grown_bytes / _SLICE_BYTES)
+        share = max(took_s / self._slice_s, grown_bytes / _SLICE_BYTES)
         if share < 0.5 and done == granted:
             self._sizes[self._lane] = min(size * 4, _LARGEST_SLICE)
         elif share > 2.0:

@@ -322,7 +322,7 @@ def column_of(batch: Columns, field: str) -> Any:
 
 
 def concat_columns(batches: Sequence[Columns]) -> Columns:
-    """Return batches without watermarks between their records as one.
+    """Return batches as one, with the watermarks between their records.
 
     Args:
         batches: At least one; all of the same schema, all with timestamps or none, all with kinds or none.
@@ -333,7 +333,21 @@ def concat_columns(batches: Sequence[Columns]) -> Columns:
         None if getattr(batches[0], name) is None else [getattr(each, name) for each in batches]
         for name in ("timestamps", "kinds")
     ]
-    return Columns(*concat_batches([each.data for each in batches], extra))
+    whole = Columns(*concat_batches([each.data for each in batches], extra))
+    whole.marks = _concat_marks(batches)
+    return whole
+
+
+def _concat_marks(batches: Sequence[Columns]) -> Marks | None:
+    positions: list[int] = []
+    watermarks: list[int] = []
+    before = 0
+    for batch in batches:
+        if batch.marks is not None:
+            positions += [before + position for position in batch.marks.positions]
+            watermarks += batch.marks.watermarks
+        before += len(batch)
+    return Marks(positions, watermarks) if positions else None
 
 
 def _load_columns(dumped: bytes, stamped: bool, has_kinds: bool, marks: Marks | None) -> Columns:

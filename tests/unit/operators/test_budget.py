@@ -18,13 +18,13 @@ class Worker:
         self.budget = WorkBudget(self.clock.monotonic)
         self.budget.scales.append(lambda: self.gathered)
 
-    def epoch(self, limits: EpochLimits, records: int) -> int:
+    def epoch(self, limits: EpochLimits, records: int, smallest: int = 1) -> int:
         """Return how many records were begun."""
         self.budget.begin(limits)
         self.gathered = begun = 0
         self.slices = []
         while begun < records:
-            granted = self.budget.take(records - begun)
+            granted = self.budget.take(records - begun, None, smallest)
             if not granted:
                 break
             begun += granted
@@ -51,6 +51,13 @@ def test_fast_records_are_begun_in_slices_that_grow_and_are_not_held():
     assert worker.epoch(EpochLimits(time_ms=1_000), 500_000) == 500_000
     assert len(worker.slices) < 600
     assert max(worker.slices) > 1_000
+
+
+def test_slices_of_columns_take_longer_than_those_of_rows():
+    for smallest, least, most in ((1, 100, 400), (100, 2_500, 10_000)):  # 1 to 4 ms, 25 to 100 ms
+        worker = Worker(cost_s=0.000_01)
+        assert worker.epoch(EpochLimits(time_ms=1_000), 90_000, smallest) == 90_000
+        assert least <= max(worker.slices) <= most
 
 
 def test_slow_records_of_one_input_are_begun_one_at_a_time_though_those_of_the_other_are_fast():

@@ -95,8 +95,17 @@ def test_columns_put_together_are_all_the_rows(one, other):
     parts = [Columns.from_rows(Rows(each.values, each.timestamps), schema) for each in (one, other)]
     for part, rows in zip(parts, (one, other), strict=True):
         part.kinds = pa.array([row.get_row_kind().value for row in rows.values], pa.int8())
+        part.marks = rows.marks
     stamps = None if one.timestamps is None else one.timestamps + other.timestamps
-    assert concat_columns(parts).to_rows() == Rows(one.values + other.values, stamps)
+    whole = concat_columns(parts).to_rows()
+    assert whole.unmarked() == Rows(one.values + other.values, stamps)
+    assert one_by_one([whole]) == one_by_one([one, other])
+
+
+def one_by_one(batches):
+    """Return values and the watermarks between them, in order."""
+    pieces = [piece for batch in batches for piece in batch.pieces()]
+    return [item for piece in pieces for item in ([piece] if isinstance(piece, Watermark) else piece.values)]
 
 
 def test_columns_that_are_nested_encoded_or_empty_come_through_bytes():

@@ -22,7 +22,7 @@ from millstream.types.datatypes import DataTypes, RowField, RowType
 
 __all__ = ["CsvReaderFormat"]
 
-_BLOCK_BYTES = 256 << 10
+_BLOCK_BYTES = 1 << 20
 
 
 class CsvReaderFormat(StreamFormat):

@@ -46,14 +46,17 @@ class Block:
 
 
 def join_columns(elements: list[Element]) -> list[Element]:
-    """Return elements with few columns that follow each other as one: a call for few costs as much as for many."""
+    """Return elements with columns that follow each other as one, up to a size: few calls cost less than many.
+
+    Columns that were dealt to many receivers are small, and an operator's call for few records costs about as much as
+    one for thousands.
+    """
     joined: list[Element] = []
     run: list[Columns] = []
     records = size = 0
     for element in elements:
-        if not isinstance(element, Columns) or len(element) >= Columns.smallest_slice:
-            joined += _as_one(run)
-            joined.append(element)
+        if not isinstance(element, Columns):
+            joined += [*_as_one(run), element]
             run = []
             continue
         records, size = records + len(element), size + element.nbytes
@@ -66,9 +69,7 @@ def join_columns(elements: list[Element]) -> list[Element]:
 
 def _alike(one: Columns, other: Columns) -> bool:
     return (
-        one.marks is None
-        and other.marks is None
-        and (one.timestamps is None) == (other.timestamps is None)
+        (one.timestamps is None) == (other.timestamps is None)
         and (one.kinds is None) == (other.kinds is None)
         and bool(one.data.schema.equals(other.data.schema, check_metadata=True))
     )

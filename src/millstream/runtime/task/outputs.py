@@ -9,7 +9,7 @@ from typing import Any
 from millstream.base.time import MAX_TIMESTAMP
 from millstream.graph.job_graph import JobEdge
 from millstream.operators.base import BatchHandler, Operator, OperatorSpec, Output
-from millstream.operators.budget import WorkBudget
+from millstream.operators.budget import WorkBudget, slice_seconds
 from millstream.operators.partitioners import ColumnSelector
 from millstream.operators.values import copy_of_batch
 from millstream.operators.weight import estimate_bytes
@@ -25,7 +25,6 @@ __all__ = ["ChainOutput", "ExchangeWriter"]
 _LOOK_RECORDS = 16_384
 _MOST_JOINED = 4_096
 """Small batches are joined; larger ones are processed as they are, while they are in the processor's cache."""
-_SLICE_S = 0.002
 _LARGEST_SLICE = 1 << 20
 
 
@@ -331,27 +330,30 @@ class _InSlices:
 
     def __call__(self, batch: Batch) -> None:
         now, start = self._budget.now, 0
+        smallest = batch.smallest_slice
+        slice_s = slice_seconds(smallest)
         count = len(batch.values) if type(batch) is Rows else len(batch)
         if count <= self._size:
             began = now()
             self._handler(batch)
             if count:  # else watermarks only
-                self._adapt(count, now() - began)
+                self._adapt(count, (now() - began) / slice_s)
             return
         while start < count:
-            stop, began = min(start + max(self._size, batch.smallest_slice), count), now()
+            stop, began = min(start + max(self._size, smallest), count), now()
             self._handler(batch.cut(start, stop))
-            self._adapt(stop - start, now() - began)
+            self._adapt(stop - start, (now() - began) / slice_s)
             start = stop
             if start < count:
                 self._budget.reach_safe_point()
 
-    def _adapt(self, done: int, took_s: float) -> None:
-        if took_s < _SLICE_S / 2:
+    def _adapt(self, done: int, share: float) -> None:
+        """Learn from a slice that took so much of the time that one is to take."""
+        if share < 0.5:
             if done >= self._size:
                 self._size = min(4 * done, _LARGEST_SLICE)
-        elif took_s > 2 * _SLICE_S:
-            self._size = max(1, int(done * _SLICE_S / took_s))
+        elif share > 2.0:
+            self._size = max(1, int(done / share))
 
 
 def _marks_between(places: list[int], marks: Marks) -> Marks:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import threading
 
 import pytest
@@ -8,8 +9,8 @@ from hypothesis import strategies as st
 
 from millstream.base.errors import NotSerializableError
 from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
-from millstream.runtime.protocol.blocks import Block, decode_elements, encode_elements
-from millstream.spi.batch import ACTIVE, IDLE, Marks, Rows, Watermark
+from millstream.runtime.protocol.blocks import Block, decode_elements, encode_elements, join_columns
+from millstream.spi.batch import ACTIVE, IDLE, Columns, Marks, Rows, Watermark
 from millstream.types.row import Row, RowKind, rows_of
 
 TIMES = st.integers(MIN_TIMESTAMP, MAX_TIMESTAMP)
@@ -78,3 +79,41 @@ def test_record_that_cannot_be_pickled_is_named():
         encode_elements([Rows([1, 2]), Watermark(3), Rows(["fine", lock])])
     assert repr(lock) in caught.value.message
     assert caught.value.hint is not None
+
+
+def columns(name, numbers, places):
+    places = sorted(place % (len(numbers) + 1) for place in places)
+    marks = Marks(places, places) if places else None
+    return Columns.from_rows(Rows([Row(**{name: n}) for n in numbers], numbers, marks))
+
+
+COLUMNS = st.builds(
+    columns, st.sampled_from("ab"), st.lists(st.integers(0, 9), min_size=1), st.lists(st.integers(0, 9))
+)
+
+
+def one_by_one(elements):
+    """Return records, with their names and times, and what stands between them, in order."""
+    for element in elements:
+        for piece in element.pieces() if isinstance(element, Columns) else [element]:
+            if isinstance(piece, Columns):
+                rows = piece.to_rows()
+                yield from zip(map(repr, rows.values), rows.timestamps, strict=True)
+            else:
+                yield piece
+
+
+@given(st.lists(COLUMNS | st.just(IDLE) | TIMES.map(Watermark)))
+def test_columns_that_follow_each_other_are_joined_if_they_are_alike(elements):
+    joined = join_columns(list(elements))
+    assert list(one_by_one(joined)) == list(one_by_one(elements))
+    for one, other in itertools.pairwise(joined):
+        if isinstance(one, Columns) and isinstance(other, Columns):
+            assert one.data.schema != other.data.schema
+
+
+def test_columns_are_not_joined_without_end():
+    numbers = list(range(30_000))
+    joined = join_columns([columns("a", numbers, [len(numbers)]) for _ in range(5)])
+    assert [len(each) for each in joined] == [60_000, 60_000, 30_000]
+    assert joined[0].marks.positions == [30_000, 60_000]

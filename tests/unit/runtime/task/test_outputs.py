@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millstream.base.clock import ManualClock
 from millstream.graph.job_graph import JobEdge
 from millstream.graph.stream_graph import StreamEdge
 from millstream.operators.base import EpochTime, Operator, OperatorContext, OperatorSpec
@@ -99,6 +100,20 @@ def test_few_columns_are_not_handed_on_one_by_one():
     output.emit(columns(*range(10_000)))
     assert len(taker.taken[0]) == Columns.smallest_slice
     assert [n for batch in taker.taken for n in batch.data.column("n").to_pylist()] == list(range(10_000))
+
+
+@pytest.mark.parametrize(("cost_s", "least", "most"), [(1e-6, 25_000, 100_000), (1e-3, 4_096, 4_096)])
+def test_columns_are_handed_on_in_slices_by_what_a_record_costs(cost_s, least, most):
+    clock = ManualClock(0)
+    taker = reader(ChainOutput(), takes_columns=True)
+    taker.process = lambda batch: clock.advance(len(batch) * cost_s * 1_000) or taker.taken.append(batch)
+    output = ChainOutput(WorkBudget(clock.monotonic))
+    output.add_operator(taker, Taking(takes_columns=True), "op", None)
+    batch = columns(*range(300_000))
+    output.emit(batch)
+    sizes = [len(each) for each in taker.taken]
+    assert sum(sizes) == len(batch)
+    assert least <= max(sizes) <= most
 
 
 def test_an_epoch_of_few_records_has_few_of_columns_too():
