@@ -223,12 +223,11 @@ class ColumnWindowOperator(PassingTime):
 
     def _wait(self, starts: Any, columns: list[Any]) -> None:
         """Let rows wait of which no window has ended."""
-        if not self._waiting.takes(columns):
+        # Not behind a batch that is large: a watermark that follows may let most of its rows fire at once.
+        if self._waiting.count >= _MOST_WAITING or not self._waiting.takes(columns):
             self._put_into_slices()
         self._waiting.add(starts, columns)
         self._waiting_due_ms = min(self._waiting_due_ms, self._grid.first_ends(int(starts.min())))
-        if self._waiting.count >= _MOST_WAITING:
-            self._put_into_slices()
 
     def _take_waiting(self, chosen: Callable[[Any], Any]) -> tuple[Any, list[Any]] | None:
         """Take some of the rows that wait, if there are any; the others wait on.
