@@ -11,16 +11,16 @@ A pair is emitted as soon as both are there, by the later one to arrive, with th
 watermark only cleans up: a left record goes when it reaches `l + max(upper, 0)`, a right one at
 `r + max(-lower, 0)`; then nothing that is still on time can match it. A record before the watermark is late.
 
-State is two buffers for each key, sorted by time. A key is cleaned when one of its records comes, and by a
-sweep that visits it once in a while, not by a timer for each record.
+State is a buffer for each side: buckets of time, in which records are found by key (`interval_buffers`). A batch
+joins its own side's buffer, then its records look for matches in the other one. There is no timer for a record: the
+watermark drops whole buckets, and what waits in one for longer than it has to is not looked at any more.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from operator import length_hint
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, JobDefinitionError, shorten
@@ -38,24 +38,36 @@ from millstream.operators.base import (
 )
 from millstream.operators.calls import Produced, emit_produced
 from millstream.operators.functions_adapter import open_function
-from millstream.operators.keys import keys_of
-from millstream.operators.own_entries import add_changed, touched_keys
+from millstream.operators.interval_buffers import Buffer, Cell, bucket_width, runs_of, within
+from millstream.operators.keys import key_list
+from millstream.operators.own_entries import TouchedPanes, touched_panes
+from millstream.operators.plain_functions import only_reads
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.user_code import attach_element
 from millstream.operators.values import ATOMIC, all_immutable, copy_of, protect_produced
 from millstream.spi.batch import Rows
 from millstream.state.keyed import NO_KEY
 from millstream.state.snapshots import Entries, StateChanges
-from millstream.state.touched import TouchedKeys
 from millstream.types.typeinfo import TypeInformation
 
-__all__ = ["BUFFERS", "LATE_RECORDS_DROPPED", "IntervalJoinSpec"]
+__all__ = ["LATE_RECORDS_DROPPED", "LEFT", "LEFT_EDGE", "RIGHT", "RIGHT_EDGE", "IntervalJoinSpec"]
 
-BUFFERS = "buffers"
-"""Entries of interval joins: key -> (clean until, (times, left records), (times, right records))."""
+LEFT = "left"
+RIGHT = "right"
+"""Entries of the sides of interval joins: start of a bucket -> key -> [(time, record), ...]."""
+
+LEFT_EDGE = "left-edge"
+RIGHT_EDGE = "right-edge"
+"""Entries of those that are there until time goes on: key -> [(time, record), ...]."""
 
 LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 """Counter of late records that went nowhere."""
+
+_SHORT = 16
+"""Records of a cell that are looked at one by one."""
+
+Found = tuple[Any, int, Any, Iterable[Cell | None]]
+"""Key, time and value of a record, and what there is of its key near its time."""
 
 
 @dataclass(frozen=True)
@@ -107,77 +119,89 @@ class IntervalJoinSpec(OperatorSpec):
         return IntervalJoinOperator(self)
 
 
-class _Buffer:
-    """The records of one key of one side, sorted by time, then by arrival."""
-
-    __slots__ = ("stamps", "values")
-
-    def __init__(self) -> None:
-        self.stamps: list[int] = []
-        self.values: list[Any] = []
-
-    def drop_until(self, time_ms: int) -> None:
-        """Remove the records at or before a time."""
-        stamps = self.stamps
-        if stamps and stamps[0] <= time_ms:
-            count = bisect_right(stamps, time_ms)
-            del stamps[:count]
-            del self.values[:count]
-
-
-class _KeyBuffers:
-    """Both buffers of one key, and up to which watermark they are clean."""
-
-    __slots__ = ("cleaned_ms", "sides")
-
-    def __init__(self, cleaned_ms: int) -> None:
-        self.sides = (_Buffer(), _Buffer())
-        self.cleaned_ms = cleaned_ms
-
-
 class _Side:
-    """What differs between left (0) and right (1).
+    """What differs between left and right.
 
     Attributes:
-        index: Which one.
+        name, edge_name: Of its entries.
         key_selector: Gives a record's key.
         from_ms, to_ms: Matching records of the other side, relative to a record of this one.
         keep_ms: How long a record is kept after its time.
         late_tag_id: Side output of late records.
+        buffer: Its records.
+        touched: What changed in the buffer; None if nobody asks.
+        other: The other side.
     """
 
-    __slots__ = ("from_ms", "index", "keep_ms", "key_selector", "late_tag_id", "to_ms")
+    __slots__ = (
+        "buffer",
+        "edge_name",
+        "from_ms",
+        "keep_ms",
+        "key_selector",
+        "late_tag_id",
+        "name",
+        "other",
+        "to_ms",
+        "touched",
+    )
 
     def __init__(
         self,
-        index: int,
+        names: tuple[str, str],
         key_selector: Callable[[Any], Any],
         from_ms: int,
         to_ms: int,
         late_tag_id: str | None,
     ) -> None:
-        self.index = index
+        self.name, self.edge_name = names
         self.key_selector = key_selector
         self.from_ms = from_ms
         self.to_ms = to_ms
         self.keep_ms = max(to_ms, 0)
         self.late_tag_id = late_tag_id
+        self.buffer = Buffer(bucket_width(to_ms - from_ms), self.keep_ms)
+        self.touched: TouchedPanes | None = None
+        self.other = self
+
+    def pass_over(self, time_ms: int) -> None:
+        """Let time go on: what matches nothing any more goes."""
+        dropped = self.buffer.pass_over(time_ms)
+        if self.touched is not None:
+            for start_ms in dropped:
+                self.touched.end(start_ms)
+
+    def add_changed(self, changes: StateChanges) -> bool:
+        """Add what changed; return whether that is all of it."""
+        if self.touched is None or not self.touched.add_to(changes, self.name, self.buffer.held()):
+            return False
+        changes.dropped[self.edge_name] = [None]
+        for key, cell in self.buffer.edge.cells().items():
+            changes.put(self.edge_name, None, key, cell)
+        return True
 
 
 class _Context(ProcessJoinFunction.Context):
-    """What a pair comes with: one object for all pairs of an operator."""
+    """What a pair comes with: one object for all pairs of an operator.
+
+    Attributes:
+        is_left: Whether the later one of the pair to arrive is the left one.
+        own_ms: Its time.
+        other_ms: The time of the one that was there.
+    """
 
     def __init__(self) -> None:
-        self.left_ms = self.right_ms = 0
+        self.is_left = True
+        self.own_ms = self.other_ms = 0
 
     def get_left_timestamp(self) -> int:
-        return self.left_ms
+        return self.own_ms if self.is_left else self.other_ms
 
     def get_right_timestamp(self) -> int:
-        return self.right_ms
+        return self.other_ms if self.is_left else self.own_ms
 
     def get_timestamp(self) -> int:
-        return max(self.left_ms, self.right_ms)
+        return max(self.own_ms, self.other_ms)
 
 
 class IntervalJoinOperator(Operator):
@@ -187,20 +211,28 @@ class IntervalJoinOperator(Operator):
         self._function = spec.function
         self._event_time = spec.event_time
         self._output_type = spec.output_type
-        self._left = _Side(0, spec.key_selector1, spec.lower_ms, spec.upper_ms, spec.late_left_tag_id)
-        self._right = _Side(1, spec.key_selector2, -spec.upper_ms, -spec.lower_ms, spec.late_right_tag_id)
-        self._keys: dict[Any, _KeyBuffers] = {}
-        self._sweeps = _Sweeps(grain_ms=max(1, (spec.upper_ms - spec.lower_ms) // 8))
+        self._left = _Side(
+            (LEFT, LEFT_EDGE), spec.key_selector1, spec.lower_ms, spec.upper_ms, spec.late_left_tag_id
+        )
+        self._right = _Side(
+            (RIGHT, RIGHT_EDGE), spec.key_selector2, -spec.upper_ms, -spec.lower_ms, spec.late_right_tag_id
+        )
+        self._left.other, self._right.other = self._right, self._left
+        self._sides = (self._left, self._right)
+        self._width_ms = bucket_width(spec.upper_ms - spec.lower_ms)
         self._context = _Context()
         self._late_dropped = 0
         self._restored = False
-        self._changeable = False  # whether any record so far could be changed
-        self._touched: TouchedKeys | None = None
+        self._process: Callable[[Any, Any, Any], Any] = spec.function.process_element
+        self._looks = not only_reads(
+            spec.function.process_element
+        )  # whether the function may change a record
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Be told where it runs and where results go."""
         super().setup(context, output)
-        self._touched = touched_keys(context)
+        self._left.touched = touched_panes(context)
+        self._right.touched = None if self._left.touched is None else TouchedPanes()
 
     def open(self) -> None:
         """Open the function."""
@@ -239,14 +271,14 @@ class IntervalJoinOperator(Operator):
         """Clean up, then hand the watermark on."""
         self.watermark_ms = timestamp_ms
         if self._event_time:
-            self._sweep(timestamp_ms)
+            self._pass_over(timestamp_ms)
         self.output.emit_watermark(timestamp_ms)
 
     def on_processing_time(self) -> None:
         """Clean up, if pairs are made by processing time."""
         if not self._event_time:
             # Records of this very millisecond may still come: an epoch's time may be that of the one before.
-            self._sweep(self.context.time.now_ms - 1)
+            self._pass_over(self.context.time.now_ms - 1)
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
         """Report how many late records were dropped in the epoch."""
@@ -273,98 +305,122 @@ class IntervalJoinOperator(Operator):
             time_ms = self.watermark_ms
             if time_ms > MIN_TIMESTAMP and min(timestamps) < time_ms:
                 values, timestamps = self._take_out_late(side, values, timestamps)
-        self._changeable = self._changeable or not all_immutable(values)
+                if not values:
+                    return
+        self._look_at(values)
         made = Produced([], [], [])
-        self._join_batch(side, values, timestamps, time_ms, made)
+        self._join_batch(side, values, timestamps, made)
         self._state.current_key = NO_KEY
         emit_produced(self, made if self._event_time else made._replace(timestamps=None), self._output_type)
+
+    def _look_at(self, values: list[Any]) -> None:
+        """Have the function called with copies from the first record on that it could change."""
+        if self._looks and not all_immutable(values):
+            self._looks = False
+            self._process = self._process_copies
 
     def _join_batch(
         self,
         side: _Side,
         values: list[Any],
-        timestamps: list[int],
-        time_ms: int,
+        stamps: list[int],
         made: Produced,
     ) -> None:
-        own_index, other_index = side.index, 1 - side.index
-        from_ms, to_ms = side.from_ms, side.to_ms
-        all_keys, clean, emit = self._keys, self._clean, self._emit_pairs
-        value = None
-        keys: Iterable[Any] = keys_of(side.key_selector, values)
-        if self._touched is not None:
-            keys = list(keys)
-            self._touched.note(keys, len(self._keys))
+        keys = key_list(side.key_selector, values)
+        runs = runs_of(stamps, self._width_ms)
+        starts = side.buffer.add(keys, stamps, values, runs)
+        if side.touched is not None:
+            side.touched.note(keys, starts, side.buffer.buckets())
+        if runs is None:
+            found = self._look_up_each(side, keys, stamps)
+            if found is not None:
+                self._pair(side, keys, stamps, values, found, made)
+            return
+        for step, start, stop, lowest_ms in runs:
+            near = side.other.buffer.near(step, lowest_ms, side.from_ms, side.to_ms)
+            if near:
+                part = keys[start:stop]
+                cells = zip(*(map(look_up, part) for look_up in near), strict=True)
+                self._pair(side, part, stamps[start:stop], values[start:stop], cells, made)
+
+    def _look_up_each(
+        self, side: _Side, keys: list[Any], stamps: list[int]
+    ) -> list[list[Cell | None]] | None:
+        """Return what there is near each record of a batch out of order; None if there is nothing near any of them."""
+        width_ms, lowest_ms = self._width_ms, min(stamps)
+        steps = [stamp // width_ms for stamp in stamps]
+        near = {
+            step: side.other.buffer.near(step, max(lowest_ms, step * width_ms), side.from_ms, side.to_ms)
+            for step in set(steps)
+        }
+        if not any(near.values()):
+            return None
+        return [[look_up(key) for look_up in near[step]] for key, step in zip(keys, steps, strict=True)]
+
+    def _pair(
+        self,
+        side: _Side,
+        keys: list[Any],
+        stamps: list[int],
+        values: list[Any],
+        found: Iterable[Iterable[Cell | None]],
+        made: Produced,
+    ) -> None:
+        """Give the function the pairs of some records.
+
+        Args:
+            side: The records' side.
+            keys: Their keys.
+            stamps: Their times.
+            values: The records.
+            found: Cells of the other side, for each record those in which its matches are, in order of time.
+            made: Gets the results.
+        """
+        if self._state.touched is not None:
+            self._state.touched.update(keys)
+        remaining = iter(values)
         try:
-            for value, key, stamp in zip(values, keys, timestamps, strict=True):
-                buffers = all_keys.get(key)
-                if buffers is None:
-                    buffers = all_keys[key] = _KeyBuffers(time_ms)
-                    self._sweeps.add(stamp + side.keep_ms, key)
-                elif buffers.cleaned_ms < time_ms:
-                    clean(buffers, time_ms)
-                own = buffers.sides[own_index]
-                own_stamps = own.stamps
-                if not own_stamps or own_stamps[-1] <= stamp:
-                    own_stamps.append(stamp)
-                    own.values.append(value)
-                else:
-                    place = bisect_right(own_stamps, stamp)
-                    own_stamps.insert(place, stamp)
-                    own.values.insert(place, value)
-                other = buffers.sides[other_index]
-                other_stamps = other.stamps
-                if other_stamps:
-                    lowest, highest = stamp + from_ms, stamp + to_ms
-                    first = 0 if other_stamps[0] >= lowest else bisect_left(other_stamps, lowest)
-                    last = len(other_stamps)
-                    if other_stamps[-1] > highest:
-                        last = bisect_right(other_stamps, highest, first)
-                    if first < last:
-                        self._state.current_key = key
-                        emit(own_index, value, stamp, other, range(first, last), made)
+            self._pair_each(side, zip(keys, stamps, remaining, found, strict=True), made)
         except BaseException as error:
-            attach_element(error, value)
+            attach_element(error, values[len(values) - length_hint(remaining) - 1])
             raise
 
-    def _emit_pairs(
-        self, own_index: int, value: Any, stamp: int, other: _Buffer, places: range, made: Produced
-    ) -> None:
-        process, context, atomic = self._function.process_element, self._context, ATOMIC
-        other_stamps, other_values = other.stamps, other.values
+    def _pair_each(self, side: _Side, found: Iterable[Found], made: Produced) -> None:
+        context, atomic, state, process = self._context, ATOMIC, self._state, self._process
         results, stamps, tagged = made
         assert stamps is not None
-        append, kept, changeable = results.append, value, self._changeable
-        for place in places:
-            other_ms, match = other_stamps[place], other_values[place]
-            # The function may change its arguments, which have other pairs.
-            if changeable:
-                value, match = copy_of(kept), copy_of(match)
-            if own_index == 0:
-                context.left_ms, context.right_ms = stamp, other_ms
-                produced = process(value, match, context)
-            else:
-                context.left_ms, context.right_ms = other_ms, stamp
-                produced = process(match, value, context)
-            if produced is not None:
-                for result in produced:
-                    if type(result) is tuple:
-                        for item in result:
-                            if type(item) not in atomic:
-                                break
-                        else:
+        append, append_stamp = results.append, stamps.append
+        context.is_left = is_left = side is self._left
+        from_ms, to_ms = side.from_ms, side.to_ms
+        for state.current_key, stamp, value, cells in found:
+            context.own_ms, lowest, highest = stamp, stamp + from_ms, stamp + to_ms
+            for cell in filter(None, cells):
+                for context.other_ms, match in cell if len(cell) <= _SHORT else within(cell, lowest, highest):
+                    other_ms = context.other_ms
+                    if not lowest <= other_ms <= highest:
+                        continue
+                    produced = process(value, match, context) if is_left else process(match, value, context)
+                    for result in () if produced is None else produced:
+                        if type(result) is tuple:
+                            for item in result:
+                                if type(item) not in atomic:
+                                    break
+                            else:
+                                append(result)
+                                continue
+                            item = None  # it counts as a reference
+                        elif type(result) in atomic:
                             append(result)
                             continue
-                        item = None  # it counts as a reference
-                    elif type(result) in atomic:
-                        append(result)
-                        continue
-                    append(protect_produced(result, produced, tagged))
-                missing = len(results) - len(stamps)
-                if missing == 1:
-                    stamps.append(stamp if stamp > other_ms else other_ms)
-                else:
-                    stamps.extend([max(stamp, other_ms)] * missing)
+                        append(protect_produced(result, produced, tagged))
+                    if len(results) - len(stamps) == 1:
+                        append_stamp(stamp if stamp > other_ms else other_ms)
+                    else:
+                        stamps.extend([max(stamp, other_ms)] * (len(results) - len(stamps)))
+
+    def _process_copies(self, left: Any, right: Any, context: _Context) -> Any:
+        """Call the function with copies: it may change its arguments, which have other pairs."""
+        return self._function.process_element(copy_of(left), copy_of(right), context)
 
     def _take_out_late(
         self, side: _Side, values: list[Any], timestamps: list[int]
@@ -381,35 +437,9 @@ class IntervalJoinOperator(Operator):
         on_time = [place for place, stamp in enumerate(timestamps) if stamp >= watermark_ms]
         return [values[place] for place in on_time], [timestamps[place] for place in on_time]
 
-    # Cleaning
-
-    def _clean(self, buffers: _KeyBuffers, time_ms: int) -> None:
-        """Remove what was there when the time came to `time_ms`, and is of no use any more."""
-        buffers.cleaned_ms = time_ms
-        left, right = buffers.sides
-        left.drop_until(time_ms - self._left.keep_ms)
-        right.drop_until(time_ms - self._right.keep_ms)
-
-    def _sweep(self, time_ms: int) -> None:
-        """Visit the keys whose turn has come: clean them, drop those that are empty."""
-        swept = self._sweeps.take_until(time_ms)
-        if self._touched is not None:
-            self._touched.note(swept, len(self._keys))
-        for key in swept:
-            buffers = self._keys[key]
-            self._clean(buffers, time_ms)
-            next_ms = self._last_use(buffers)
-            if next_ms is None:
-                del self._keys[key]
-            else:
-                self._sweeps.add(next_ms, key)
-
-    def _last_use(self, buffers: _KeyBuffers) -> int | None:
-        """Return when the last record of a key may go; None if it has none."""
-        sides = zip(buffers.sides, (self._left, self._right), strict=True)
-        return max(
-            (buffer.stamps[-1] + side.keep_ms for buffer, side in sides if buffer.stamps), default=None
-        )
+    def _pass_over(self, time_ms: int) -> None:
+        for side in self._sides:
+            side.pass_over(time_ms)
 
     # Snapshots
 
@@ -422,57 +452,39 @@ class IntervalJoinOperator(Operator):
         # Of several the lowest, so that nothing counts as late that did not before.
         self.watermark_ms = min(self.watermark_ms, snapshot) if self._restored else snapshot
         self._restored = True
+        if self._event_time:
+            for side in self._sides:
+                side.buffer.gone_ms = self.watermark_ms - side.keep_ms
 
     def snapshot_entries(self) -> Iterator[OwnEntries]:
-        """Return all buffers: key -> (clean until, left, right); left and right are (times, records)."""
-        yield BUFFERS, None, ((key, _kept(buffers)) for key, buffers in self._keys.items())
+        """Return the records of both sides by bucket and key."""
+        for side in self._sides:
+            for start_ms, cells in side.buffer.held().items():
+                yield side.name, start_ms, cells.items()
+            yield side.edge_name, None, side.buffer.edge.cells().items()
 
     def changed_entries(self, changes: StateChanges) -> bool:
-        """Add the buffers of keys that had records, or were cleaned."""
-        return add_changed(changes, BUFFERS, self._keys, self._touched, _kept)
+        """Add what keys have in the buckets that had records, and the buckets that are gone."""
+        return all(side.add_changed(changes) for side in self._sides)
 
     def forget_changes(self) -> None:
         """Take the buffers as they are as known."""
-        if self._touched is not None:
-            self._touched.forget()
+        for side in self._sides:
+            if side.touched is not None:
+                side.touched.forget()
 
     def restore_entries(self, name: str, entries: Entries) -> None:
-        """Take over buffers."""
-        for _, key, (cleaned_ms, *sides) in entries:
-            buffers = self._keys[key] = _KeyBuffers(cleaned_ms)
-            for buffer, (stamps, values) in zip(buffers.sides, sides, strict=True):
-                buffer.stamps, buffer.values = list(stamps), list(values)
-                self._changeable = self._changeable or not all_immutable(values)
-            last_use = self._last_use(buffers)
-            self._sweeps.add(cleaned_ms if last_use is None else last_use, key)
-
-
-def _kept(buffers: _KeyBuffers) -> tuple[Any, ...]:
-    return buffers.cleaned_ms, *((buffer.stamps, buffer.values) for buffer in buffers.sides)
-
-
-class _Sweeps:
-    """Keys to visit, by time in steps: each key waits in one place."""
-
-    def __init__(self, *, grain_ms: int) -> None:
-        self._grain_ms = grain_ms
-        self._keys: dict[int, list[Any]] = {}
-        self._heap: list[int] = []
-
-    def add(self, time_ms: int, key: Any) -> None:
-        """Have a key visited at the next step from `time_ms` on."""
-        step = -(-time_ms // self._grain_ms)
-        waiting = self._keys.get(step)
-        if waiting is None:
-            self._keys[step] = [key]
-            heappush(self._heap, step)
-        else:
-            waiting.append(key)
-
-    def take_until(self, time_ms: int) -> list[Any]:
-        """Remove and return the keys whose step has come."""
-        taken: list[Any] = []
-        last = time_ms // self._grain_ms
-        while self._heap and self._heap[0] <= last:
-            taken += self._keys.pop(heappop(self._heap))
-        return taken
+        """Take over records."""
+        (side,) = (side for side in self._sides if name in (side.name, side.edge_name))
+        first_ms = side.buffer.gone_ms + 1
+        for _, key, cell in entries:
+            if name == side.name:  # patches leave in older files what has gone since
+                cell = [record for record in cell if record[0] >= first_ms]
+            if not cell:
+                continue
+            keys, stamps, values = [key] * len(cell), [each[0] for each in cell], [each[1] for each in cell]
+            if name == side.name:
+                side.buffer.add(keys, stamps, values, runs_of(stamps, self._width_ms))
+            else:
+                side.buffer.edge.add(keys, stamps, values)
+            self._look_at(values)

@@ -8,7 +8,7 @@ of those that there are, nothing is noted any more, and costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import Any
 
 from millstream.operators.base import OperatorContext
@@ -75,7 +75,7 @@ class TouchedPanes:
         self.ended: set[int] = set()
         self._known = False
 
-    def note(self, keys: list[Any], starts: Iterable[int], panes: Mapping[int, dict[Any, Any]]) -> None:
+    def note(self, keys: list[Any], starts: Iterable[int], panes: Mapping[int, Sized]) -> None:
         """Add the keys and starts of a batch that has been added to the panes."""
         if len(self.starts) < len(panes):
             self.starts.update(start for start in set(starts) if start in panes)

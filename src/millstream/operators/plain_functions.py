@@ -25,7 +25,7 @@ from typing import Any
 
 from millstream.operators.value_kinds import ATOMIC
 
-__all__ = ["changes_nothing", "gives_atoms", "is_plain", "overlooks"]
+__all__ = ["changes_nothing", "gives_atoms", "is_plain", "only_reads", "overlooks"]
 
 _INSTRUCTIONS = """
 BINARY_OP BINARY_SLICE BINARY_SUBSCR BUILD_CONST_KEY_MAP BUILD_LIST BUILD_MAP BUILD_SET BUILD_SLICE BUILD_STRING
@@ -42,10 +42,19 @@ UNARY_INVERT UNARY_NEGATIVE UNARY_NOT UNARY_POSITIVE UNPACK_SEQUENCE
 _PLAIN_INSTRUCTIONS = frozenset(_INSTRUCTIONS.split())
 """Those of all versions of Python; one that is not here makes a function not plain."""
 
+_GENERATOR_INSTRUCTIONS = _PLAIN_INSTRUCTIONS | {
+    "CALL_INTRINSIC_1",
+    "RERAISE",
+    "RETURN_GENERATOR",
+    "YIELD_VALUE",
+}
+"""Those of generators besides: of `yield`, and of the end of every generator."""
+
 _BUILTINS = frozenset({abs, bool, chr, divmod, float, hash, int, len, max, min, ord, repr, round, str, sum})
 _PLAIN_CALLABLES = _BUILTINS | {bytes, dict, list, set, tuple}
+_GENERATOR = 0x20
 _NOT_SIMPLE = (
-    0x04 | 0x08 | 0x20 | 0x80 | 0x200
+    0x04 | 0x08 | _GENERATOR | 0x80 | 0x200
 )  # *args, **kwargs, generators, coroutines, asynchronous generators
 
 
@@ -70,10 +79,28 @@ def changes_nothing(function: Any) -> bool:
     >>> changes_nothing(lambda one, other: (one[0], one[1] + other[1])), changes_nothing(min)
     (True, True)
     """
+    return not _has_in_place(function) and is_plain(function)
+
+
+def only_reads(function: Any) -> bool:
+    """Return whether a callable keeps and changes none of its arguments; a generator does so until it has ended.
+
+    >>> def both(one, other): yield one[0]; yield other[0]
+    >>> def longer(one, other): one += other; yield one
+    >>> only_reads(both), only_reads(longer), is_plain(both)
+    (True, False, False)
+    """
     code = getattr(function, "__code__", None)
-    if code is not None and any(map(_is_in_place, dis.get_instructions(code))):
-        return False
-    return is_plain(function)
+    if code is None or not code.co_flags & _GENERATOR:
+        return changes_nothing(function)
+    skipped = 1 if isinstance(function, MethodType) else 0
+    inner = getattr(function, "__func__", function)
+    return not _has_in_place(function) and _is_plain_code(inner, skipped=skipped, generator=True)
+
+
+def _has_in_place(function: Any) -> bool:
+    code = getattr(function, "__code__", None)
+    return code is not None and any(map(_is_in_place, dis.get_instructions(code)))
 
 
 def _is_in_place(instruction: dis.Instruction) -> bool:
@@ -115,16 +142,18 @@ def gives_atoms(function: Any) -> bool:
     return type(function) is MethodDescriptorType and function.__objclass__ in (bytes, float, int, str)
 
 
-def _is_plain_code(function: Any, *, skipped: int) -> bool:
+def _is_plain_code(function: Any, *, skipped: int, generator: bool = False) -> bool:
     """Tell it by the instructions; `skipped` first arguments must not be used."""
     code = getattr(function, "__code__", None)
-    if code is None or code.co_flags & _NOT_SIMPLE or function.__defaults__ or function.__kwdefaults__:
+    known = _GENERATOR_INSTRUCTIONS if generator else _PLAIN_INSTRUCTIONS
+    refused = _NOT_SIMPLE & ~_GENERATOR if generator else _NOT_SIMPLE
+    if code is None or code.co_flags & refused or function.__defaults__ or function.__kwdefaults__:
         return False
     hidden = set(code.co_varnames[:skipped])
     names = function.__globals__
     if code.co_freevars:
         names = {**names, **_contents(code.co_freevars, function.__closure__)}
-    return all(_is_plain_instruction(each, names, hidden) for each in dis.get_instructions(code))
+    return all(_is_plain_instruction(each, names, hidden, known) for each in dis.get_instructions(code))
 
 
 def _contents(names: Iterable[str], cells: Iterable[CellType]) -> dict[str, Any]:
@@ -138,11 +167,13 @@ def _contents(names: Iterable[str], cells: Iterable[CellType]) -> dict[str, Any]
     return contents
 
 
-def _is_plain_instruction(instruction: dis.Instruction, names: dict[str, Any], hidden: set[str]) -> bool:
+def _is_plain_instruction(
+    instruction: dis.Instruction, names: dict[str, Any], hidden: set[str], known: frozenset[str]
+) -> bool:
     operation, argument = instruction.opname, instruction.argval
     if operation in ("LOAD_GLOBAL", "LOAD_DEREF"):
         found = names.get(argument, getattr(builtins, argument, names))
         return type(found) in ATOMIC or (isinstance(found, Hashable) and found in _BUILTINS)
     if "LOAD_FAST" in operation and hidden & set(argument if isinstance(argument, tuple) else (argument,)):
         return False
-    return operation in _PLAIN_INSTRUCTIONS
+    return operation in known

@@ -5,12 +5,14 @@ Each operator writes it in the form that it works with, under a name of its own;
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from millstream.common.windows import CountWindow, TimeWindow
-from millstream.operators.interval_join import BUFFERS
+from millstream.operators.interval_join import LEFT, RIGHT
 from millstream.operators.windowing.counts import COUNTS
 from millstream.operators.windowing.general import CONTENTS, MERGED
 from millstream.operators.windowing.panes import PANES
@@ -73,6 +75,8 @@ def own_entries(states: Mapping[str, Iterable[tuple[Any, Any, Any]]]) -> Iterato
                 names = shown_as.get(key, {})
                 for window, accumulator in windows.items():
                     yield WINDOW_CONTENTS, key, names.get(window, window), accumulator
+        elif name in _BUFFERS:
+            yield from _buffered(_BUFFERS[name], entries)
         elif name != MERGED:
             for namespace, key, entry in entries:
                 yield from [(name, key, namespace, entry)] if show is None else show(namespace, key, entry)
@@ -105,17 +109,21 @@ def _counted(_: None, key: Any, entry: Any) -> Iterator[OwnEntry]:
         yield WINDOW_CONTENTS, key, CountWindow(entry[0]), entry[2]
 
 
-def _buffers(_: None, key: Any, entry: Any) -> Iterator[OwnEntry]:
-    for name, (stamps, values) in zip((JOIN_LEFT, JOIN_RIGHT), entry[1:], strict=True):
-        if values:
-            yield name, key, None, list(zip(stamps, values, strict=True))
+def _buffered(name: str, entries: Iterable[tuple[Any, Any, Any]]) -> Iterator[OwnEntry]:
+    """Show what a join waits with for each key: it is kept in buckets, which say nothing to a program."""
+    by_key: defaultdict[Any, list[tuple[int, Any]]] = defaultdict(list)
+    for _, key, cell in sorted(entries, key=itemgetter(0)):
+        by_key[key] += cell
+    for key, records in by_key.items():
+        yield name, key, None, records
 
 
+_BUFFERS = {LEFT: JOIN_LEFT, RIGHT: JOIN_RIGHT}
+"""How buffers of interval joins are shown, by name."""
 _SHOWN: dict[str, Callable[[Any, Any, Any], Iterator[OwnEntry]]] = {
     PANES: _pane,
     SLICES: _pane,
     SESSIONS: _sessions,
     COUNTS: _counted,
-    BUFFERS: _buffers,
 }
 """How entries are shown, by name; those of windows of any kind need `MERGED` besides."""

@@ -9,7 +9,14 @@ from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.co_functions import ProcessJoinFunction
 from millstream.common.output_tag import OutputTag
 from millstream.common.state import ValueStateDescriptor
-from millstream.operators.interval_join import LATE_RECORDS_DROPPED, IntervalJoinSpec
+from millstream.operators import interval_buffers
+from millstream.operators.interval_join import (
+    LATE_RECORDS_DROPPED,
+    LEFT,
+    RIGHT,
+    RIGHT_EDGE,
+    IntervalJoinSpec,
+)
 from millstream.operators.user_code import attached_element
 from millstream.state.snapshots import StateChanges
 from millstream.testing import OperatorHarness, OperatorSnapshot, Record, SideRecord, Watermark
@@ -87,9 +94,13 @@ class FlinkModel:
             self.buffers[side, key].pop(stamp, None)
 
 
+@pytest.mark.parametrize("shortest_ms", [1, 3, 100])
 @pytest.mark.parametrize("bounds", [(-3, 3), (0, 0), (2, 5), (-5, -2), (-4, 0), (0, 4), (-20, 1)])
-def test_random_streams_with_late_and_borderline_records_give_what_flinks_rules_give(bounds):
-    for seed in range(40):
+def test_random_streams_with_late_and_borderline_records_give_what_flinks_rules_give(
+    bounds, shortest_ms, monkeypatch
+):
+    monkeypatch.setattr(interval_buffers, "SHORTEST_MS", shortest_ms)
+    for seed in range(25):
         dice = random.Random(seed)
         model, operator = FlinkModel(*bounds), start(*bounds, late_left_tag_id="side")
         watermark, number = 0, 0
@@ -118,11 +129,22 @@ def test_random_streams_with_late_and_borderline_records_give_what_flinks_rules_
 
 
 def kept(operator):
-    return {
-        key: tuple(len(values) for _, values in sides)
-        for _, _, entries in operator.operators[0].snapshot_entries()
-        for key, (_, *sides) in entries
-    }
+    """Return by key how many records of either side are in a checkpoint."""
+    counts = {}
+    for name, _, entries in operator.operators[0].snapshot_entries():
+        for key, cell in entries:
+            both = counts.setdefault(key, [0, 0])
+            both[name in (RIGHT, RIGHT_EDGE)] += len(cell)
+    return {key: tuple(both) for key, both in counts.items()}
+
+
+def in_memory(operator):
+    return sum(
+        len(cell)
+        for side in operator.operators[0]._sides
+        for bucket in side.buffer.buckets().values()
+        for cell in bucket.cells().values()
+    )
 
 
 def test_watermark_cleans_up_keys_that_nobody_touches_any_more():
@@ -131,8 +153,11 @@ def test_watermark_cleans_up_keys_that_nobody_touches_any_more():
         left(operator, (number, number))
         right(operator, (number, number + 5))
     assert len(kept(operator)) == 1_000
-    operator.push_watermark(500)  # left ones go at time + 100, right ones at time + 5 + 10; sweeps are coarse
-    assert 500 <= len(kept(operator)) <= 650
+    operator.push_watermark(
+        500
+    )  # left ones go at time + 100, right ones at time + 5 + 10, in buckets of 100 ms
+    assert len(kept(operator)) == 599
+    assert 599 <= in_memory(operator) - 514 <= 599 + 100 + 100
     operator.push_watermark(2_000)
     assert kept(operator) == {}
     assert [each for each in operator.take_elements() if isinstance(each, Watermark)] == [
@@ -146,7 +171,8 @@ def test_a_busy_key_keeps_no_more_than_what_can_still_match():
     for number in range(1_000):
         left(operator, ("k", number))
         operator.push_watermark(number)
-    assert kept(operator)["k"][0] <= 12
+        assert kept(operator)["k"] == (min(number + 1, 10), 0)
+        assert in_memory(operator) <= 10 + 100
 
 
 @pytest.mark.parametrize(
@@ -201,18 +227,39 @@ def test_processing_time_pairs_records_by_arrival():
     assert kept(operator) == {}
 
 
-def test_what_changed_is_keys_with_records_and_keys_that_were_swept():
+def test_what_changed_is_keys_with_records_in_their_buckets_and_buckets_that_are_gone():
     operator = start(-5, 5, tracking=True)
-    left(operator, *[(f"k{number}", 100) for number in range(9)], ("swept", 10))
+    left(operator, *[(f"k{number}", 150) for number in range(9)], ("gone", 10))
     operator.operators[0].forget_changes()
-    left(operator, ("k1", 110))
-    operator.push_watermark(90)
+    left(operator, ("k1", 160), ("k1", 210))
+    operator.push_watermark(105)
     changes = StateChanges(128)
     assert operator.operators[0].changed_entries(changes)
     patches = changes.patches.values()
-    changed = [(key, entry) for patch in patches for _, key, entry in patch.changed.get("buffers", ())]
-    assert changed == [("k1", (MIN_TIMESTAMP, ([100, 110], [("k1", 100), ("k1", 110)]), ([], [])))]
-    assert [place for patch in patches for place in patch.removed.get("buffers", ())] == [(None, "swept")]
+    changed = [entry for patch in patches for entry in patch.changed.get(LEFT, ())]
+    assert sorted(changed) == [
+        (100, "k1", [(150, ("k1", 150)), (160, ("k1", 160))]),
+        (200, "k1", [(210, ("k1", 210))]),
+    ]
+    assert changes.dropped[LEFT] == [0]
+
+
+def test_a_record_at_the_watermark_waits_until_the_next_one_also_in_checkpoints():
+    # left    l10        bounds 0 .. 0; what comes at the watermark is on time, what was there is gone
+    # right       W10 r10   l10   W11
+    operator = start(0, 0, tracking=True)
+    left(operator, ("k", 10))
+    operator.snapshot()
+    operator.push_watermark(10)
+    right(operator, ("k", 10))
+    assert pairs(operator) == []
+    restored = start(0, 0, restore=operator.snapshot(incremental=True))
+    for each in (operator, restored):
+        assert kept(each) == {"k": (0, 1)}
+        left(each, ("k", 10))
+        assert pairs(each) == [(10, 10)]
+        each.push_watermark(11)
+        assert kept(each) == {}
 
 
 def test_snapshot_goes_on_where_it_was_and_several_of_different_keys_are_joined():
@@ -231,6 +278,37 @@ def test_snapshot_goes_on_where_it_was_and_several_of_different_keys_are_joined(
     restored.push_watermark(100)
     assert kept(restored) == {}
     assert kept(one) == {"a": (2, 0)}
+
+
+def test_hot_keys_and_batches_in_any_order_give_all_pairs_by_time():
+    dice = random.Random(3)
+    lefts = [("k", dice.randrange(10_000), number) for number in range(300)]
+    rights = [("k", dice.randrange(10_000), number) for number in range(300)]
+    operator = start(-700, 1_100)
+    left(operator, *lefts)
+    for begin in range(0, 300, 75):
+        right(operator, *rights[begin : begin + 75])
+    assert [value[:2] for value in operator.take()] == [
+        (one, other)
+        for other in rights
+        for one in sorted(lefts, key=lambda record: record[1])
+        if -700 <= other[1] - one[1] <= 1_100
+    ]
+
+
+class Appends(ProcessJoinFunction):
+    def process_element(self, left, right, ctx):
+        left.append("seen")
+        right.append("seen")
+        yield left, right
+
+
+def test_a_function_that_changes_its_arguments_finds_them_unchanged_in_other_pairs():
+    operator = start(-5, 5, function=Appends())
+    right(operator, ["k", 1])
+    left(operator, ["k", 2], ["k", 3])
+    one, two, seen = ["k", 2, "seen"], ["k", 3, "seen"], ["k", 1, "seen"]
+    assert operator.take() == [(one, seen), (two, seen)]
 
 
 class CountsPairs(ProcessJoinFunction):

@@ -22,7 +22,7 @@ from millstream.common import Row, RowKind
 from millstream.common.output_tag import OutputTag
 from millstream.common.windows import TimeWindow
 from millstream.operators.map_loops import map_protected
-from millstream.operators.plain_functions import changes_nothing, is_plain
+from millstream.operators.plain_functions import changes_nothing, is_plain, only_reads
 from millstream.operators.user_code import attached_element
 from millstream.operators.value_kinds import Kind, kind_of
 from millstream.operators.values import all_immutable, claim, copies, copy_of, is_immutable, protect, take_all
@@ -495,6 +495,45 @@ def test_functions_that_add_to_their_arguments_change_something():
     assert is_plain(extend)
     assert not any(map(changes_nothing, [extend, Extend().reduce]))
     assert changes_nothing(lambda one, other: one + other)
+
+
+def test_generators_that_only_read_their_arguments_are_told_from_those_that_may_change_them():
+    kept = []
+
+    class Reads:
+        def pair(self, left, right, ctx):
+            if left[0] > 1:
+                yield left[0] * right[0]
+            yield left, (right, [left])
+
+    def appends(left, right, ctx):
+        left.append(1)
+        yield left
+
+    def extends(left, right, ctx):
+        right += left
+        yield right
+
+    def sets(left, right, ctx):
+        left[0] = right
+        yield left
+
+    def keeps(left, right, ctx):
+        kept.append(left)
+        yield 1
+
+    def hands_over(left, right, ctx):
+        yield from right
+
+    class Members:
+        def pair(self, left, right, ctx):
+            yield self, left
+
+    assert only_reads(Reads().pair)
+    assert only_reads(lambda left, right, ctx: (left, right))
+    for function in (appends, extends, sets, keeps, hands_over, Members().pair):
+        assert not only_reads(function)
+    assert not changes_nothing(Reads().pair)
 
 
 def test_kinds_of_classes_are_found_by_what_their_objects_hold():
