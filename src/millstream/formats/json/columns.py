@@ -1,44 +1,46 @@
-r"""Whole blocks of JSON lines into columns, by pyarrow.
+r"""Whole blocks of JSON lines into columns, by msgspec: only values of fields that are wanted become objects.
 
-Python's json module, which reads line by line (`rows.py`), defines what a file means. pyarrow's parser is faster and
-stricter: what it takes, Python takes with the same result, but for this, which is looked for; a block in which it is
-found is refused (`decode` says None), and read line by line.
+Python's json module, which reads line by line (`rows.py`), defines what a file means. msgspec's parser is many times
+faster and stricter: what it takes, Python takes with the same result, but for this, which is looked for; a block in
+which it is found is refused (`decode` says None), and read line by line.
 
 ==============================================  =====================================  ===========================
-in a block                                      line by line                           pyarrow
+in a block                                      line by line                           msgspec
 ==============================================  =====================================  ===========================
 several objects in a line, one in several       an error                               objects
-bytes that are no UTF-8                         an error                               what they are
-U+FEFF at the beginning                         an error                               left out
-``Inf``                                         an error                               infinity
-a text longer than its type                     an error                               a text
-no value in a column that is NOT NULL           an error                               null
+no UTF-8 in a field that is not wanted          an error                               left out
+``-0`` as a float                               -0.0                                   0.0
 ==============================================  =====================================  ===========================
 
-What is nested deeper than Python's recursion limit is an error line by line only.
+What is nested deeper than Python's recursion limit, or has more than Python's 4,300 digits, in a field that is not
+wanted, is an error line by line only.
 
-Dates, times, timestamps and bytes are taken as text and parsed in Python's way, or in Arrow's where that is
-certain to give the same.
+Texts for numbers, numbers for texts, infinity and all else that is taken line by line beyond the types of JSON is
+refused as well.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from operator import attrgetter
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
 
 from millstream.formats.block import BlockLayout, ColumnBlock
-from millstream.formats.json.values import value_reader
+from millstream.formats.json.values import new_decoder, value_reader
 from millstream.spi.formats import BlockDecoder
 from millstream.types import datatypes as types
 from millstream.types.arrow_types import Form, arrow_type
 from millstream.types.arrow_values import check_range, values_of
+from millstream.types.row import rows_of
 
 __all__ = ["JsonBlocks"]
 
-_BOM = b"\xef\xbb\xbf"
-_SHORT_INFINITY = re.compile(rb"Inf\s*[,}\]]")
 _BOUNDARY = re.compile(rb"\}[ \t\r]*\n[ \t\r\n]*\{")
+_MINUS_ZERO = re.compile(rb"-0[ \t\r]*[,}\]\n]")
 _WHITE = b" \t\r\n"
 
 
@@ -52,13 +54,9 @@ class JsonBlocks(BlockDecoder):
     """
 
     def __init__(self, layout: BlockLayout) -> None:
-        import pyarrow as pa  # optional: the extra `parquet`
-
         self._layout = layout
-        self._fields = list(layout.row_type)
-        kinds = [_parsed_type(field.data_type) for field in self._fields]
-        self._is_possible = None not in kinds
-        self._schema = pa.schema(zip(layout.fields, kinds, strict=True)) if self._is_possible else None
+        self._objects = _objects_of(layout.row_type, new_decoder(layout.row_type).decode)
+        self._decode = None if self._objects is None else msgspec.json.Decoder(self._objects.kind).decode_lines
 
     def whole_records(self, data: bytes) -> int:
         """Return the number of bytes up to the end of the last line."""
@@ -71,55 +69,18 @@ class JsonBlocks(BlockDecoder):
 
     def decode(self, block: bytes) -> ColumnBlock | None:
         """Return whole lines, without empty ones; None if they have to be read one by one."""
-        import pyarrow as pa  # optional: the extra `parquet`
-
-        if not self._is_possible or not _is_plain(block):
+        if self._decode is None or self._objects is None or not (block.isascii() or _is_utf8(block)):
             return None
         count = _count_objects(block)
-        if not count:
-            return None if count is None else ColumnBlock(self._layout, [[] for _ in self._fields])
-        try:
-            table = self._table(block)
-            if table.num_rows != count:
-                return None
-            return ColumnBlock(self._layout, [self._column(table, field) for field in self._fields])
-        except (pa.ArrowException, ValueError, ArithmeticError):
+        if count is None:
             return None
-
-    def _table(self, block: bytes) -> Any:
-        import pyarrow as pa  # optional: the extra `parquet`
-        import pyarrow.json as pa_json
-
-        return pa_json.read_json(
-            pa.BufferReader(block),
-            read_options=pa_json.ReadOptions(use_threads=False, block_size=len(block) + 1),
-            parse_options=pa_json.ParseOptions(
-                explicit_schema=self._schema, unexpected_field_behavior="ignore"
-            ),
-        )
-
-    def _column(self, table: Any, field: types.RowField) -> Any:
-        column = table.column(field.name)
-        array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-        return _converted(array, field.data_type)
-
-
-def _is_plain(block: bytes) -> bool:
-    if block.startswith(_BOM) or (_may_hold_infinity(block) and _SHORT_INFINITY.search(block)):
-        return False
-    return block.isascii() or _is_utf8(block)
-
-
-def _may_hold_infinity(block: bytes) -> bool:
-    if b"I" not in block:  # a single byte is found ten times as fast as three
-        return False
-    try:
-        import numpy as np  # optional: pyarrow's only optional dependency
-    except ImportError:
-        return b"Inf" in block
-    marks = np.frombuffer(block, np.uint8)
-    places = np.flatnonzero(marks[:-2] == ord("I"))
-    return bool((marks[places + 1] == ord("n")).any() and b"Inf" in block)
+        try:
+            objects = self._decode(block)
+            if len(objects) != count:
+                return None
+            return ColumnBlock(self._layout, self._objects.columns(objects, block))
+        except (ValueError, ArithmeticError, RecursionError):  # those of msgspec are ValueErrors
+            return None
 
 
 def _is_utf8(block: bytes) -> bool:
@@ -155,7 +116,7 @@ def _plain_breaks(block: bytes) -> int | None:
     A line break at the end is not counted.
     """
     try:
-        import numpy as np  # optional: pyarrow's only optional dependency
+        import numpy as np  # optional: the extra `columns`
     except ImportError:
         return None
     marks = np.frombuffer(block, np.uint8)
@@ -171,92 +132,195 @@ def _plain_breaks(block: bytes) -> int | None:
 
 # ---- types ----
 
+_Convert = Callable[[list[Any], bytes], Any]
+"""Makes the values that records have of those that msgspec gave, a list or an array.
 
-def _parsed_type(data_type: types.DataType) -> Any | None:
-    """Return the Arrow type as which pyarrow parses values of a type; None if it cannot."""
-    import pyarrow as pa  # optional: the extra `parquet`
-
-    if isinstance(data_type, types.ArrayType):
-        element = _inner_type(data_type.element_type)
-        return None if element is None else pa.list_(element)
-    if isinstance(data_type, types.RowType):
-        parts = [_inner_type(part) for part in data_type.field_types()]
-        if not parts or None in parts:
-            return None
-        return pa.struct(list(zip(data_type.field_names(), parts, strict=True)))
-    if isinstance(data_type, types.MapType):
-        return None
-    if isinstance(data_type, (types.BooleanType, types.NumericType)):
-        return arrow_type(data_type, Form.PARSED)
-    return pa.string()
+Its arguments are the values of a column, None among them, and the block that they are in.
+"""
 
 
-def _inner_type(data_type: types.DataType) -> Any | None:
-    """Return the same for what is within a value; what has to be looked at for more than its type is left to Python."""
-    limited = isinstance(data_type, types.VarCharType) and data_type.length < types.VarCharType.MAX_LENGTH
-    return _parsed_type(data_type) if data_type.nullable and not limited else None
+class _Wanted(NamedTuple):
+    """How a type is asked for.
 
-
-def _converted(array: Any, data_type: types.DataType) -> Any:
-    """Return an array as pyarrow parsed it in its declared type: an array, or a list of values.
-
-    Raises:
-        ValueError, pa.ArrowException: If values do not fit.
+    Attributes:
+        kind: What msgspec is to make of a value, without None.
+        convert: What is to be done to what it made; None for nothing.
     """
-    if array.null_count and not data_type.nullable:
-        raise ValueError(f"no value of type {data_type}")
-    if isinstance(data_type, types.VarCharType):
-        return _checked_text(array, data_type)
-    if array.type == arrow_type(data_type, Form.PARSED):
-        return array
-    if isinstance(data_type, (types.ArrayType, types.RowType)):
-        return _converted_nested(array, data_type)
-    if isinstance(data_type, (types.DateType, types.TimestampType)):
-        cast = _cast(array, data_type)
-        if cast is not None:
-            return cast
-    read = value_reader(data_type)
-    return list(map(read, values_of(array)))
+
+    kind: Any
+    convert: _Convert | None = None
 
 
-def _converted_nested(array: Any, data_type: Any) -> Any:
-    import pyarrow as pa  # optional: whoever has an array has it
+class _Objects:
+    """Objects of a row type.
 
-    if isinstance(data_type, types.RowType):
-        parts = [
-            _as_array(_converted(part, field.data_type), field.data_type)
-            for part, field in zip(array.flatten(), data_type, strict=True)
-        ]
-        return pa.StructArray.from_arrays(parts, data_type.field_names(), mask=array.is_null())
-    elements = _as_array(_converted(array.values, data_type.element_type), data_type.element_type)
-    return pa.ListArray.from_arrays(array.offsets, elements, mask=array.is_null())
+    Attributes:
+        kind: The class that msgspec makes them of.
+    """
+
+    def __init__(self, row_type: types.RowType, parts: Sequence[_Wanted]) -> None:
+        fields: list[Any] = []
+        names = [f"f{place}" for place in range(len(parts))]
+        for name, part, field in zip(names, parts, row_type, strict=True):
+            kind = _kind(part, field.data_type)
+            fields.append((name, kind, None) if field.data_type.nullable else (name, kind))
+        named = dict(zip(names, row_type.field_names(), strict=True))
+        self.kind = msgspec.defstruct("Wanted", fields, rename=named, kw_only=True, gc=False)
+        self._columns = [(attrgetter(name), part.convert) for name, part in zip(names, parts, strict=True)]
+
+    def columns(self, objects: Iterable[Any], block: bytes) -> list[Any]:
+        """Return the fields of all objects by column.
+
+        Raises:
+            ValueError, ArithmeticError: If a value does not fit, or has to be looked at more closely.
+        """
+        columns = []
+        for get, convert in self._columns:
+            values = list(map(get, objects))
+            columns.append(values if convert is None else convert(values, block))
+        return columns
 
 
-def _as_array(column: Any, data_type: types.DataType) -> Any:
-    import pyarrow as pa  # optional: whoever has an array has it
-
-    return pa.array(column, arrow_type(data_type, Form.PARSED)) if isinstance(column, list) else column
-
-
-def _checked_text(texts: Any, data_type: types.VarCharType) -> Any:
-    import pyarrow.compute as pc  # optional: whoever has an array has it
-
-    if data_type.length < types.VarCharType.MAX_LENGTH:
-        longest = pc.max(pc.utf8_length(texts)).as_py()
-        if longest is not None and longest > data_type.length:
-            raise ValueError(f"text of {longest} characters is longer than {data_type.length}")
-    return texts
-
-
-def _cast(texts: Any, data_type: types.DataType) -> Any | None:
-    """Return dates or timestamps of texts; None if Arrow does not take one of them, as Python may."""
-    import pyarrow as pa  # optional: whoever has an array has it
-
-    if isinstance(data_type, types.LocalZonedTimestampType):
+def _objects_of(row_type: types.RowType, parse: Callable[[str], Any]) -> _Objects | None:
+    """Return how objects of a type are asked for; None if that cannot be said to msgspec."""
+    parts = [_wanted(part, parse) for part in row_type.field_types()]
+    present = [part for part in parts if part is not None]
+    if not parts or len(present) < len(parts):
         return None
     try:
-        array = texts.cast(arrow_type(data_type, Form.PARSED))
+        return _Objects(row_type, present)
+    except ValueError:  # a name that is written with escapes
+        return None
+
+
+def _wanted(data_type: types.DataType, parse: Callable[[str], Any]) -> _Wanted | None:
+    """Return how values of a type are asked for; None if that cannot be said to msgspec.
+
+    Args:
+        data_type: The type.
+        parse: Parses the text of one value exactly.
+    """
+    if isinstance(data_type, types.RowType):
+        return _wanted_rows(data_type, parse)
+    if isinstance(data_type, types.ArrayType):
+        element = _wanted(data_type.element_type, parse)
+        return element and _Wanted(list[_kind(element, data_type.element_type)], _lists(element.convert))  # type: ignore[misc]
+    if isinstance(data_type, types.MapType):
+        item = _wanted(data_type.value_type, parse)
+        return item and _Wanted(dict[str, _kind(item, data_type.value_type)], _dicts(item.convert))  # type: ignore[misc]
+    if isinstance(data_type, types.VarCharType):
+        return _Wanted(_text_kind(data_type))
+    if isinstance(data_type, types.BooleanType):
+        return _Wanted(bool)
+    if isinstance(data_type, types.DoubleType):
+        return _Wanted(float, _floats)
+    if isinstance(data_type, types.DecimalType):
+        return _Wanted(msgspec.Raw, _exact(data_type, parse))
+    if isinstance(data_type, types.NumericType):
+        limit = 1 << (data_type.bits - 1)  # type: ignore[attr-defined]
+        return _Wanted(Annotated[int, msgspec.Meta(ge=-limit, le=limit - 1)])
+    return _Wanted(str, _parsed(data_type))
+
+
+def _wanted_rows(row_type: types.RowType, parse: Callable[[str], Any]) -> _Wanted | None:
+    objects = _objects_of(row_type, parse)
+    return objects and _Wanted(objects.kind, _rows(objects, tuple(row_type.field_names())))
+
+
+def _kind(wanted: _Wanted, data_type: types.DataType) -> Any:
+    takes_null = data_type.nullable and wanted.kind is not msgspec.Raw  # which takes anything
+    return wanted.kind | None if takes_null else wanted.kind
+
+
+def _text_kind(data_type: types.VarCharType) -> Any:
+    if data_type.length == types.VarCharType.MAX_LENGTH:
+        return str
+    return Annotated[str, msgspec.Meta(max_length=data_type.length)]
+
+
+# ---- values ----
+
+
+def _floats(values: list[Any], block: bytes) -> list[Any]:
+    if 0.0 in values and _MINUS_ZERO.search(block):
+        raise ValueError("-0 may be among the floats")
+    return values
+
+
+def _exact(data_type: types.DataType, parse: Callable[[str], Any]) -> _Convert:
+    read = value_reader(data_type)
+    return lambda values, block: [
+        None if value is None else read(parse(bytes(value).decode())) for value in values
+    ]
+
+
+def _parsed(data_type: types.DataType) -> _Convert:
+    """Return what parses texts, in Arrow's way where that is certain to give the same as Python's."""
+    read = value_reader(data_type)
+    cast = isinstance(data_type, (types.DateType, types.TimestampType)) and not isinstance(
+        data_type, types.LocalZonedTimestampType
+    )
+
+    def convert(texts: list[Any], block: bytes) -> Any:
+        array = _cast(texts, data_type) if cast else None
+        return list(map(read, texts)) if array is None else array
+
+    return convert
+
+
+def _cast(texts: list[Any], data_type: types.DataType) -> Any | None:
+    """Return dates or timestamps of texts; None if Arrow does not take one of them, as Python may."""
+    try:
+        import pyarrow as pa  # optional: the extra `parquet`
+    except ImportError:
+        return None
+    try:
+        array = pa.array(texts, pa.string()).cast(arrow_type(data_type, Form.PARSED))
     except pa.ArrowInvalid:
         return None
     check_range(array)
     return array
+
+
+def _rows(objects: _Objects, names: tuple[str, ...]) -> _Convert:
+    def convert(values: list[Any], block: bytes) -> list[Any]:
+        columns = objects.columns([value for value in values if value is not None], block)
+        return list(_filled(values, rows_of(names, zip(*map(_listed, columns), strict=True))))
+
+    return convert
+
+
+def _lists(convert: _Convert | None) -> _Convert | None:
+    if convert is None:
+        return None
+
+    def converted(values: list[Any], block: bytes) -> list[Any]:
+        elements = iter(_listed(convert(list(chain.from_iterable(filter(None, values))), block)))
+        return [None if value is None else list(islice(elements, len(value))) for value in values]
+
+    return converted
+
+
+def _dicts(convert: _Convert | None) -> _Convert | None:
+    if convert is None:
+        return None
+
+    def converted(values: list[Any], block: bytes) -> list[Any]:
+        items = [item for value in values if value for item in value.values()]
+        taken = iter(_listed(convert(items, block)))
+        return [
+            None if value is None else dict(zip(value, islice(taken, len(value)), strict=True))
+            for value in values
+        ]
+
+    return converted
+
+
+def _listed(column: Any) -> list[Any]:
+    return column if isinstance(column, list) else values_of(column)
+
+
+def _filled(values: Iterable[Any], made: Iterable[Any]) -> Iterator[Any]:
+    """Return what was made of the values that are not None, with None in their places."""
+    taken = iter(made)
+    return (None if value is None else next(taken) for value in values)

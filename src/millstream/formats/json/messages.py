@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from importlib.util import find_spec
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, MalformedRecordError, shorten
@@ -45,7 +44,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
     def _blocks(self) -> JsonBlocks | None:
         """What decodes many messages at once; it does not tell a missing field from None."""
         row_type = None if self._fail_on_missing_field else _sql_type(self._type_info)
-        if not isinstance(row_type, RowType) or not row_type.fields or not find_spec("pyarrow"):
+        if not isinstance(row_type, RowType) or not row_type.fields:
             return None
         return JsonBlocks(BlockLayout(row_type))
 

@@ -1,13 +1,12 @@
 """Files of JSON lines as named rows.
 
-Files are read in blocks: `columns.py` makes columns of a whole block at once with pyarrow, where it is installed and
-its result is certain to be that of Python's json module; else the block's lines are read one by one (`rows.py`), which
-also finds what is wrong with which line.
+Files are read in blocks: `columns.py` makes columns of a whole block at once with msgspec, where its result is certain
+to be that of Python's json module; else the block's lines are read one by one (`rows.py`), which also finds what is
+wrong with which line.
 """
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any, BinaryIO
 
 from millstream.base.errors import ConfigurationError
@@ -61,8 +60,8 @@ class JsonLinesFormat(StreamFormat):
     def open(self, file: BinaryIO, path: str, position: Any) -> FileRecords:
         """Read rows from a position on."""
         layout = BlockLayout(self._schema)
-        decoder = JsonBlocks(layout) if find_spec("pyarrow") else None
-        rows = BlockRecords(JsonRecords(file, path, self._schema), layout, decoder, _BLOCK_BYTES)
+        lines = JsonRecords(file, path, self._schema)
+        rows = BlockRecords(lines, layout, JsonBlocks(layout), _BLOCK_BYTES)
         if position is not None:
             rows.seek(position)
         return rows
