@@ -44,11 +44,13 @@ class ColumnBlock:
     Args:
         layout: Names and types.
         columns: One array or list for each.
+        lines: How many line breaks they were made of, if that was counted.
     """
 
-    def __init__(self, layout: BlockLayout, columns: Sequence[Any]) -> None:
+    def __init__(self, layout: BlockLayout, columns: Sequence[Any], lines: int | None = None) -> None:
         self._layout = layout
         self._columns = columns
+        self.lines = lines
 
     def __len__(self) -> int:
         return len(self._columns[0]) if self._columns else 0

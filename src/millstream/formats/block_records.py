@@ -13,8 +13,12 @@ from typing import Any
 from millstream.formats.block import BlockLayout, ColumnBlock
 from millstream.formats.line_file import LineFile, count_lines
 from millstream.spi.formats import Block, BlockDecoder, FileRecords
+from millstream.types.arrow_records import concat_batches
 
 __all__ = ["SMALLEST_BLOCK_BYTES", "BlockRecords"]
+
+_MOST_BYTES = 8 << 20
+"""Columns are read of so much of a file at a time: whole columns cost the same however few rows they have."""
 
 SMALLEST_BLOCK_BYTES = 8 << 10
 """So few bytes are read sooner record by record than pyarrow is set up for them."""
@@ -57,9 +61,18 @@ class BlockRecords(FileRecords):
         return block.rows(first, last)
 
     def read_columns(self, max_records: int) -> Any:
-        """Return the next records as a record batch, those of one block at most."""
+        """Return the next records as a record batch, those of some blocks at most."""
         block, first, last = self._next(max_records)
-        return block.batch(first, last)
+        batches = [block.batch(first, last)]
+        room, end = max_records - last + first, self._records.position[0] + _MOST_BYTES
+        # What is read one by one may be wrong: the records before it are returned first.
+        while room and self._block is None and self._records.position[0] < end and self._next_block():
+            block, first, last = self._next(room)
+            if last > first:
+                batches.append(block.batch(first, last))
+            room -= last - first
+        batches = batches if len(batches[0]) else batches[1:] or batches
+        return batches[0] if len(batches) == 1 else concat_batches(batches, [])[0]
 
     @property
     def position(self) -> tuple[int, ...]:
@@ -107,7 +120,7 @@ class BlockRecords(FileRecords):
             if block is not None:
                 self._block_bytes = min(self._block_bytes * 2, self._most_bytes)
                 self._block = block
-                self._block_size = (size, count_lines(whole))
+                self._block_size = (size, count_lines(whole) if block.lines is None else block.lines)
                 return True
             if self._block_bytes // 4 < SMALLEST_BLOCK_BYTES:
                 self._one_by_one_until = start + len(piece)

@@ -29,7 +29,13 @@ __all__ = ["Block", "BlockDecoder", "BulkFormat", "FileFormat", "FileRecords", "
 
 
 class Block(Protocol):
-    """Decoded records, given away piece by piece, as rows or as columns."""
+    """Decoded records, given away piece by piece, as rows or as columns.
+
+    Attributes:
+        lines: How many line breaks they were made of, if that was counted.
+    """
+
+    lines: int | None
 
     def __len__(self) -> int:
         """Return the number of records."""

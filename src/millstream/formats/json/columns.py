@@ -56,7 +56,9 @@ class JsonBlocks(BlockDecoder):
     def __init__(self, layout: BlockLayout) -> None:
         self._layout = layout
         self._objects = _objects_of(layout.row_type, new_decoder(layout.row_type).decode)
-        self._decode = None if self._objects is None else msgspec.json.Decoder(self._objects.kind).decode_lines
+        self._decode = (
+            None if self._objects is None else msgspec.json.Decoder(self._objects.kind).decode_lines
+        )
 
     def whole_records(self, data: bytes) -> int:
         """Return the number of bytes up to the end of the last line."""
@@ -71,15 +73,17 @@ class JsonBlocks(BlockDecoder):
         """Return whole lines, without empty ones; None if they have to be read one by one."""
         if self._decode is None or self._objects is None or not (block.isascii() or _is_utf8(block)):
             return None
-        count = _count_objects(block)
+        breaks = _plain_breaks(block)
+        count = _count_objects(block) if breaks is None else breaks + 1
         if count is None:
             return None
         try:
             objects = self._decode(block)
             if len(objects) != count:
                 return None
-            return ColumnBlock(self._layout, self._objects.columns(objects, block))
-        except (ValueError, ArithmeticError, RecursionError):  # those of msgspec are ValueErrors
+            lines = None if breaks is None else breaks + block.endswith(b"\n")
+            return ColumnBlock(self._layout, self._objects.columns(objects, block), lines)
+        except (msgspec.MsgspecError, ValueError, ArithmeticError, RecursionError):
             return None
 
 
@@ -97,10 +101,6 @@ def _count_objects(block: bytes) -> int | None:
     Then two lines cannot be parts of one object, as nothing has `}` and `{` side by side; so if there are as many
     objects as lines, there is one in each.
     """
-    if block.startswith(b"{") and block.endswith((b"}", b"}\n", b"}\r\n")):
-        breaks = _plain_breaks(block)
-        if breaks is not None:
-            return breaks + 1
     text = block.strip(_WHITE)
     if not text:
         return 0
@@ -115,6 +115,8 @@ def _plain_breaks(block: bytes) -> int | None:
 
     A line break at the end is not counted.
     """
+    if not (block.startswith(b"{") and block.endswith((b"}", b"}\n", b"}\r\n"))):
+        return None
     try:
         import numpy as np  # optional: the extra `columns`
     except ImportError:
@@ -224,7 +226,9 @@ def _wanted(data_type: types.DataType, parse: Callable[[str], Any]) -> _Wanted |
 
 def _wanted_rows(row_type: types.RowType, parse: Callable[[str], Any]) -> _Wanted | None:
     objects = _objects_of(row_type, parse)
-    return objects and _Wanted(objects.kind, _rows(objects, tuple(row_type.field_names())))
+    if objects is None:
+        return None
+    return _Wanted(objects.kind, _rows(objects, tuple(row_type.field_names())))
 
 
 def _kind(wanted: _Wanted, data_type: types.DataType) -> Any:
