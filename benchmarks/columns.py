@@ -1,6 +1,6 @@
 """What columns cost: jobs of whole columns on the local executor, beside the same work written by hand on one core.
 
-    python benchmarks/columns.py [--only parquet count json] [--rounds 5] [--write]
+    python benchmarks/columns.py [--only parquet count json] [--rounds 5] [--write] [--json FILE]
 
 Job and peer take turns in one process, round by round, and are timed by its processor time. Each job reads files and
 writes files, or counts what comes out; what the two make is compared.
@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import figures
 import json_lines
 import numpy as np
 import pyarrow as pa
@@ -38,11 +39,15 @@ RESULTS = Path(__file__).resolve().parent / "results" / "columns.md"
 ROWS = 3_000_000
 LINES = 300_000
 KEYS = 1_000_000
+FEW_KEYS = 1_000
 TITLES = {
     "parquet": "Parquet -> `map_batches` -> Parquet, beside pyarrow alone",
     "count": f"Parquet -> `key_by` -> `count()` of {KEYS:,} integer keys, beside a dict in Python",
+    "few": f"Parquet -> `key_by` -> `count()` of {FEW_KEYS:,} integer keys, beside a dict in Python",
+    "texts": f"Parquet -> `key_by` -> `count()` of {KEYS:,} texts, beside a dict in Python",
     "json": "JSON lines -> filter -> `key_by` -> tumbling sums and counts -> Parquet, beside a loop with orjson",
 }
+PEERS = {"parquet": "pyarrow alone", "json": "loop by hand, orjson"}
 Fields = list[tuple[str, Any]]
 FLOORS = {"parquet": 0.6, "count": 3.0, "json": 4.0}
 
@@ -77,9 +82,12 @@ def raised(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def write_sales(folder: Path) -> None:
     numbers = np.random.default_rng(1)
+    users = numbers.integers(0, KEYS, ROWS)
     table = pa.table(
         {
-            "user": numbers.integers(0, KEYS, ROWS),
+            "user": users,
+            "group": pa.array(users % FEW_KEYS),
+            "name": pc.binary_join_element_wise("user", pc.cast(pa.array(users), pa.string()), "-"),
             "price": numbers.random(ROWS),
             "shop": pa.array(np.array(["north", "south", "east", "west"])[numbers.integers(0, 4, ROWS)]),
         }
@@ -130,21 +138,26 @@ def tally(batch: pa.RecordBatch) -> None:
     Tally.records = max(Tally.records, pc.max(batch["n"]).as_py())
 
 
-def count_job(folder: Path) -> float:
+def count_job(folder: Path, key: str, kind: Any) -> float:
     env = environment()
     Tally.records = 0
-    stream = parquet_source(env, folder / "sales", [("user", DataTypes.BIGINT())])
-    stream.key_by("user").aggregate(n=count()).map_batches(tally).print()
+    stream = parquet_source(env, folder / "sales", [(key, kind)])
+    stream.key_by(key).aggregate(n=count()).map_batches(tally).print()
     env.execute("count")
     return Tally.records
 
 
-def count_peer(folder: Path) -> float:
-    counts: dict[int, int] = {}
-    for batch in pq.ParquetFile(folder / "sales" / "sales.parquet").iter_batches(100_000, columns=["user"]):
-        for user in batch["user"].to_pylist():
-            counts[user] = counts.get(user, 0) + 1
+def count_peer(folder: Path, key: str) -> float:
+    counts: dict[Any, int] = {}
+    for batch in pq.ParquetFile(folder / "sales" / "sales.parquet").iter_batches(100_000, columns=[key]):
+        for each in batch[key].to_pylist():
+            counts[each] = counts.get(each, 0) + 1
     return max(counts.values())
+
+
+def counting(key: str, kind: Any) -> tuple[Callable[[Path], Any], Callable[[Path], Any]]:
+    """Return job and peer that count by a column."""
+    return lambda folder: count_job(folder, key, kind), lambda folder: count_peer(folder, key)
 
 
 # JSON lines -> filter -> key_by -> windows -> Parquet
@@ -199,10 +212,12 @@ def json_peer(folder: Path) -> list[float]:
 
 JOBS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
     "parquet": (parquet_job, parquet_peer),
-    "count": (count_job, count_peer),
+    "count": counting("user", DataTypes.BIGINT()),
+    "few": counting("group", DataTypes.BIGINT()),
+    "texts": counting("name", DataTypes.STRING()),
     "json": (json_job, json_peer),
 }
-ROWS_OF = {"parquet": ROWS, "count": ROWS, "json": LINES}
+ROWS_OF = {**dict.fromkeys(JOBS, ROWS), "json": LINES}
 
 
 def main() -> None:
@@ -210,12 +225,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(JOBS), choices=list(JOBS))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS}")
+    figures.add_option(parser)
     arguments = parser.parse_args()
     seen: dict[str, list[tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory(prefix="columns") as made:
         folder = Path(made)
         write_sales(folder / "sales")
-        json_lines.prepare(folder / "events.json", LINES)
+        if "json" in arguments.only:
+            json_lines.prepare(folder / "events.json", LINES)
         for name in arguments.only:
             job, peer = JOBS[name]
             timed(job, folder), timed(peer, folder)  # imports, and the disk's cache
@@ -224,6 +241,17 @@ def main() -> None:
     print(page)
     if arguments.write:
         RESULTS.write_text(page)
+    figures.write(arguments.json, _figures(seen))
+
+
+def _figures(seen: dict[str, list[tuple[tuple[float, str], tuple[float, str]]]]) -> list[figures.Figure]:
+    found = []
+    for name, pairs in seen.items():
+        ours, theirs = ([pair[who][0] / ROWS_OF[name] * 1e6 for pair in pairs] for who in (0, 1))
+        title, floor = TITLES[name].partition(", beside")[0], FLOORS.get(name)
+        peer = PEERS.get(name, "dict in Python")
+        found.append(figures.of_times(name, title, ours, theirs, unit="us a row", peer=peer, floor=floor))
+    return found
 
 
 def timed(work: Callable[[Path], Any], folder: Path) -> tuple[float, str]:
@@ -251,7 +279,8 @@ def _page(seen: dict[str, list[tuple[tuple[float, str], tuple[float, str]]]], ro
         assert len(made) == 1, f"{name}: job and peer made {made}"
         job, peer = (median(turn[who][0] for turn in pairs) / ROWS_OF[name] * 1e6 for who in (0, 1))
         ratio = median(hand / ours for (ours, _), (hand, _) in pairs)
-        lines.append(f"| {TITLES[name]} | {job:.3f} | {peer:.3f} | {ratio:.2f} x | {FLOORS[name]} x |")
+        floor = f"{FLOORS[name]} x" if name in FLOORS else ""
+        lines.append(f"| {TITLES[name]} | {job:.3f} | {peer:.3f} | {ratio:.2f} x | {floor} |")
     return "\n".join([*lines, ""])
 
 

@@ -1,13 +1,13 @@
 """Compare millstream with PyFlink 2.3 and with a hand-written loop, on this machine, in one run.
 
-    python benchmarks/compare.py [--suite core|datastream] [--quick] [--pyflink-env DIR]
+    python benchmarks/compare.py [--suite core|datastream] [--quick] [--rounds N] [--pyflink-env DIR] [--json FILE]
 
 Each measurement is a process of its own (`workloads.py`), the systems take turns, and the median of three
-rounds counts (`--quick`: one round, shorter jobs). Both systems run the same program at parallelism 2, and
-each job's result is checked against an oracle. The suite `core` has a chain, a keyed process, the tumbling
-window, the loop and latency; `datastream` has the other windows, joins, connected and broadcast streams, and
-asynchronous calls. Without `--pyflink-env` an environment with PyFlink is made below `.bench/`, once. Exit
-code 1: a floor is missed, a result is wrong, or a measurement failed.
+rounds counts (`--quick`: one round, shorter jobs, PyFlink's defaults only). Both systems run the same program at
+parallelism 2, and each job's result is checked against an oracle. The suite `core` has a chain, a keyed process, the
+tumbling window, the loop and latency; `datastream` has the other windows, joins, connected and broadcast streams, and
+asynchronous calls. Without `--pyflink-env` an environment with PyFlink is made in the user's cache directory, once.
+Exit code 1: a floor is missed, a result is wrong, or a measurement failed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from suites import COMMON_SIZE, QUICK_DIVISOR, SUITES, VARIANTS, Ratio, Suite
+import figures
+from suites import COMMON_SIZE, QUICK_COMMON_SIZE, QUICK_DIVISOR, SUITES, VARIANTS, Ratio, Suite
 from workloads import WORKLOADS
 
 HERE = Path(__file__).resolve().parent
@@ -67,7 +68,7 @@ class MeasurementError(Exception):
 
 def prepare_pyflink(given: Path | None) -> Path:
     """Return the interpreter of an environment that holds PyFlink; make one if none is given."""
-    folder = given or ROOT / ".bench" / "pyflink"
+    folder = given or _cache() / f"pyflink-{PYFLINK_VERSION}"
     python = folder / "bin" / "python"
     probe = [str(python), "-c", "import pyflink.version as v; print(v.__version__)"]
     if python.exists():
@@ -80,12 +81,17 @@ def prepare_pyflink(given: Path | None) -> Path:
         raise SystemExit(f"{given} is not a virtual environment")
     if sys.version_info >= (3, 13):
         raise SystemExit("PyFlink 2.3 needs Python 3.12 or older: run with such a one, or give --pyflink-env")
-    print(f"installing PyFlink {PYFLINK_VERSION} in .bench/pyflink (once, some minutes)", flush=True)
+    print(f"installing PyFlink {PYFLINK_VERSION} in {folder} (once, some minutes)", flush=True)
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
     install = [str(python), "-m", "pip", "install", "--quiet"]
     subprocess.run([*install, "setuptools<81", "wheel"], check=True)  # PyFlink still imports pkg_resources
     subprocess.run([*install, f"apache-flink=={PYFLINK_VERSION}"], check=True)
     return python
+
+
+def _cache() -> Path:
+    """Return where the environment with PyFlink is kept; all checkouts share it."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "millstream"
 
 
 def child_environments(pyflink_python: Path) -> dict[str, dict[str, str]]:
@@ -111,7 +117,7 @@ def job_sizes(suite: Suite, system: str, variant: str, workload: str, *, quick: 
     step = WORKLOADS[workload].step
     if quick:
         pair = tuple(size // QUICK_DIVISOR[system] // step * step for size in pair)
-    common = suite.common.get(workload, COMMON_SIZE)
+    common = suite.common.get(workload, QUICK_COMMON_SIZE if quick else COMMON_SIZE)
     return ",".join(str(size) for size in (common, *(max(size, step) for size in pair)))
 
 
@@ -175,12 +181,12 @@ def measure_latency(systems: Systems, found: Measurements, system: str, *, quick
     print(f"  {'latency':19} {system:10} {result['median_ms']:14,.0f} ms", flush=True)
 
 
-def measurements_of_round(suite: Suite, wanted: list[str], *, first: bool) -> list[tuple[str, str, str]]:
+def measurements_of_round(suite: Suite, wanted: list[str], *, variants: bool) -> list[tuple[str, str, str]]:
     """Return (workload, system, variant) in the order to run: the systems take turns."""
     plan = []
     for workload in [*suite.ratios, *suite.ideals]:
         plan += [(workload, system, "default") for system in ("pyflink", "millstream", "loop")]
-        if first:  # for information, so once
+        if variants:
             plan += [(workload, "pyflink", variant) for variant in VARIANTS if variant != "default"]
     plan = [
         (workload, system, variant)
@@ -198,7 +204,8 @@ def measure(
     found = Measurements()
     for number in range(rounds):
         print(f"round {number + 1} of {rounds}", flush=True)
-        for workload, system, variant in measurements_of_round(suite, wanted, first=number == 0):
+        once = number == 0 and not quick  # PyFlink's other settings are for information
+        for workload, system, variant in measurements_of_round(suite, wanted, variants=once):
             if system in skipped:
                 continue
             try:
@@ -321,9 +328,13 @@ def variant_tables(suite: Suite, found: Measurements, wanted: list[str]) -> list
         if workload in wanted:
             rates = {variant: found.rate("pyflink", variant, workload) for variant in names}
             known = [rate for rate in rates.values() if rate]
+            if len(known) < 2:
+                continue
             best = quotient(found.rate("millstream", "default", workload), max(known, default=None))
             shown = [figure(rate, "/s") for rate in rates.values()]
             rows.append([workload, *shown, figure(best, " x", 1)])
+    if not rows:
+        return []
     inlined = statistics.median(found.inlined_rates) if found.inlined_rates else None
     return [
         "PyFlink in other settings (one round; the floors are about the first column), and millstream's "
@@ -331,6 +342,26 @@ def variant_tables(suite: Suite, found: Measurements, wanted: list[str]) -> list
         table(["workload", "default (process)", "thread mode", "bundles of 100,000", "best"], rows),
         f"The loop with nothing but a dict, no function and no state object: {figure(inlined, '/s')}.\n",
     ]
+
+
+def figures_of(suite: Suite, found: Measurements) -> list[figures.Figure]:
+    """Return each ratio, round by round."""
+    peers = {name: ("pyflink", suite.peer(name), ratio) for name, ratio in suite.ratios.items()}
+    pairs = [(name, name, *peer) for name, peer in peers.items()]
+    pairs.append(("loop", "keyed", "loop", "keyed", LOOP_RATIO))
+    made = []
+    for name, workload, system, theirs, ratio in pairs:
+        rates = [
+            found.rates.get((who, "default", what), [])
+            for who, what in (("millstream", workload), (system, theirs))
+        ]
+        count = min(map(len, rates))
+        if count:
+            peer = "PyFlink" if system == "pyflink" else "loop by hand"
+            title = ratio.title.partition(" against")[0]
+            both = (each[:count] for each in rates)
+            made.append(figures.of_rates(name, title, *both, unit="records/s", peer=peer, floor=ratio.floor))
+    return made
 
 
 def details(suite: Suite, found: Measurements, wanted: list[str]) -> str:
@@ -390,11 +421,15 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--suite", choices=list(SUITES), default="core")
-    parser.add_argument("--quick", action="store_true", help="one round with shorter jobs")
+    parser.add_argument(
+        "--quick", action="store_true", help="one round with shorter jobs, PyFlink's defaults only"
+    )
+    parser.add_argument("--rounds", type=int, help="3; with --quick 1")
     parser.add_argument("--pyflink-env", type=Path, help=f"environment that holds PyFlink {PYFLINK_VERSION}")
     names = [name for suite in SUITES.values() for name in suite.workloads()]
     parser.add_argument("--only", action="append", metavar="WORKLOAD", choices=names, help="may be repeated")
     parser.add_argument("--skip", action="append", choices=["pyflink", "millstream"], default=[])
+    figures.add_option(parser)
     arguments = parser.parse_args()
     suite = SUITES[arguments.suite]
     wanted = [*(arguments.only or suite.workloads())]
@@ -410,13 +445,14 @@ def main() -> int:
     else:
         python = prepare_pyflink(given)
         systems = Systems(python, child_environments(python))
-    rounds = 1 if arguments.quick else 3
+    rounds = arguments.rounds or (1 if arguments.quick else 3)
     skipped = set(arguments.skip) | ({"loop"} if "millstream" in arguments.skip else set())
     load = os.getloadavg()[0]
     found = measure(suite, systems, rounds, wanted, skipped, quick=arguments.quick)
 
     shown = [f"--suite {arguments.suite}"] if arguments.suite != "core" else []
     shown += ["--quick"] if arguments.quick else []
+    shown += [f"--rounds {arguments.rounds}"] if arguments.rounds else []
     shown += ["--pyflink-env DIR"] if arguments.pyflink_env else []
     shown += [f"--only {name}" for name in arguments.only or []]
     shown += [f"--skip {name}" for name in arguments.skip]
@@ -441,6 +477,7 @@ def main() -> int:
         result_file = RESULTS / suite.result_file
         result_file.write_text(report, encoding="utf-8")
         print(f"written to {result_file.relative_to(ROOT)}")
+    figures.write(arguments.json, figures_of(suite, found))
     return 1 if missed or exceeded or found.failures else 0
 
 

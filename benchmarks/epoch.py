@@ -1,11 +1,14 @@
 """What an epoch costs however small it is, and where that goes.
 
     python benchmarks/epoch.py [--target local[2]] [-p 2] [--warm 300] [--epochs 300] [--rounds 3] [--before SRC]
-                               [--write]
+                               [--write] [--json FILE]
 
 The job is source, key_by, sink: two levels and an exchange. Each epoch brings one record for each subtask. The first
 epochs warm the JVM up and do not count. `--before` is the directory `src` of another checkout, which runs the same
 job in turns with this one.
+
+The peer is Spark itself: a job of one stage whose tasks, as many as there are subtasks, do nothing in Python, in a
+session with the same settings, after as many to warm up.
 
 Wall time is that of `run_epoch`, one Spark job, and of the job master's whole turn; processor time is that of all
 processes, in a turn. Another run of the same job is traced, which makes it slower: calls of the JVM are timed, Spark
@@ -31,10 +34,14 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+import figures
+
 HERE = Path(__file__).resolve().parents[1]
 RESULTS = HERE / "benchmarks" / "results" / "epoch.md"
 MARK = "MILLSTREAM_BENCHMARK"
 TRACE = "MILLSTREAM_EPOCH_TRACE"
+TURN = "a turn of the job master"
+PROCESSOR = "processor time of a turn"
 
 _noted: list[str] = []
 
@@ -75,26 +82,31 @@ def main() -> None:
     parser.add_argument("--before", type=Path, metavar="SRC", help="src of another checkout")
     parser.add_argument("--write", action="store_true", help=f"write the tables to {RESULTS}")
     parser.add_argument("--no-trace", action="store_true", help="only the whole")
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--worker", choices=["epochs", "spark"], help=argparse.SUPPRESS)
+    figures.add_option(parser)
     arguments = parser.parse_args()
     if arguments.worker:
-        print(json.dumps(_work(arguments)))
+        print(json.dumps((_work if arguments.worker == "epochs" else _bare_jobs)(arguments)))
         return
-    page = _measure(arguments)
+    page, found = _measure(arguments)
     print(page)
     if arguments.write:
         RESULTS.write_text(page)
+    figures.write(arguments.json, found)
 
 
-def _measure(arguments: argparse.Namespace) -> str:
+def _measure(arguments: argparse.Namespace) -> tuple[str, list[figures.Figure]]:
     runs = {"now": HERE / "src"}
     if arguments.before is not None:
         runs = {"before": arguments.before.resolve(), **runs}
     seen: dict[str, list[dict[str, float]]] = {name: [] for name in runs}
+    bare: list[dict[str, float]] = []
     for number in range(arguments.rounds):
         for name in list(runs)[:: (-1) ** number]:
-            seen[name].append(_run(runs[name], None))
+            seen[name].append(_run("epochs", runs[name], None))
             print(f"{name}: {seen[name][-1]}", file=sys.stderr)
+        bare.append(_run("spark", HERE / "src", None))
+        print(f"Spark alone: {bare[-1]}", file=sys.stderr)
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     lines = [
         "# What an epoch costs however small it is",
@@ -103,13 +115,13 @@ def _measure(arguments: argparse.Namespace) -> str:
         f"--epochs {arguments.epochs}`: source, key_by, sink, one record for each subtask and epoch; medians of "
         f"{arguments.rounds} rounds in turns, least in brackets; {os.cpu_count()} cores, load of the machine {load}.",
         "",
-        "| ms for each epoch | " + " | ".join(runs) + " |",
-        "|---|" + "---|" * len(runs),
+        "| ms for each epoch | " + " | ".join(runs) + " | a job of Spark's that does nothing |",
+        "|---|" + "---|" * (len(runs) + 1),
     ]
-    for row in next(iter(seen.values()))[0]:
+    for row in seen["now"][0]:
         cells = [
             f"{median(each[row] for each in every):.1f} ({min(each[row] for each in every):.1f})"
-            for every in seen.values()
+            for every in (*seen.values(), bare)
         ]
         lines.append(f"| {row} | " + " | ".join(cells) + " |")
     if not arguments.no_trace:
@@ -117,20 +129,27 @@ def _measure(arguments: argparse.Namespace) -> str:
         for name, rows in traced.items():
             lines += ["", f"## Where it goes: {name}, traced", "", "| | ms for each epoch |", "|---|---|"]
             lines += [f"| {row} | {took} |" for row, took in rows]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, ""]), [_figure(seen["now"], bare, row) for row in (TURN, PROCESSOR)]
 
 
-def _run(code: Path, trace: Path | None) -> dict[str, float]:
-    """Run the job in a process of its own."""
+def _figure(ours: list[dict[str, float]], theirs: list[dict[str, float]], row: str) -> figures.Figure:
+    name = "turn" if row == TURN else "processor"
+    title = f"an epoch that does nothing, local[2]: {row}"
+    times = ([each[row] for each in every] for every in (ours, theirs))
+    return figures.of_times(name, title, *times, unit="ms", peer="an empty job of Spark's")
+
+
+def _run(what: str, code: Path, trace: Path | None) -> dict[str, float]:
+    """Run the job, or jobs of Spark alone, in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(code), MARK: uuid.uuid4().hex}
     if trace is not None:
         environment[TRACE] = str(trace)
-    command = [sys.executable, __file__, *sys.argv[1:], "--worker"]
+    command = [sys.executable, __file__, *sys.argv[1:], "--worker", what]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed\n{done.stdout}\n{done.stderr}")
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def _work(arguments: argparse.Namespace) -> dict[str, float]:
@@ -187,10 +206,35 @@ def _work(arguments: argparse.Namespace) -> dict[str, float]:
         Path(trace, "driver").write_text("\n".join(_noted))
     turns = [(after[0] - before[0]) * 1000 for before, after in itertools.pairwise(counted)]
     return {
-        "a turn of the job master": median(turns),
+        TURN: median(turns),
         "of it the Spark job": median((end - begin) * 1000 for begin, end in counted),
-        "processor time of a turn": (processors[1] - processors[0]) * 1000 / (arguments.epochs - 1),
+        PROCESSOR: (processors[1] - processors[0]) * 1000 / (arguments.epochs - 1),
     }
+
+
+def _bare_jobs(arguments: argparse.Namespace) -> dict[str, float]:
+    """Run jobs of Spark that do nothing, one after the other."""
+    from millstream.runtime.spark.session import SessionConfig, open_session
+
+    handle = open_session(SessionConfig(master=arguments.target))
+    try:
+        nothing = handle.context.parallelize(range(arguments.parallelism), arguments.parallelism).map(_same)
+        times = []
+        for number in range(arguments.warm + arguments.epochs):
+            if number == arguments.warm:
+                before = _processor_seconds()
+            began = time.perf_counter()
+            nothing.collect()
+            times.append((time.perf_counter() - began) * 1000)
+        processor = (_processor_seconds() - before) * 1000 / arguments.epochs
+    finally:
+        handle.close()
+    wall = median(times[arguments.warm :])
+    return {TURN: wall, "of it the Spark job": wall, PROCESSOR: processor}
+
+
+def _same(number: int) -> int:
+    return number
 
 
 def _processor_seconds() -> float:
@@ -238,7 +282,7 @@ def _trace_driver() -> None:
 def _traced(code: Path, arguments: argparse.Namespace) -> list[tuple[str, str]]:
     """Run the job once more and return where its epochs' time goes, as rows of a table."""
     with tempfile.TemporaryDirectory(prefix="millstream-epochs-") as directory:
-        _run(code, Path(directory))
+        _run("epochs", code, Path(directory))
         driver = _read_notes(Path(directory, "driver"))
         tasks = [
             times

@@ -1,6 +1,6 @@
 """The flights job beside a loop written by hand that does all of it on one core.
 
-    python benchmarks/flights.py [--times 10] [--rounds 3] [--targets local local[2]] [--before SRC] [--write]
+    python benchmarks/flights.py [--times 1 10] [--rounds 3] [--targets local local[2]] [--before SRC] [--write]
 
 Both read the same CSV file, keep the same one-hour windows by carrier, part with late and cancelled flights, and write
 the same 365 Parquet files. The loop uses `csv.reader`, dicts and pyarrow and knows no failures, no state, no other
@@ -31,6 +31,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import figures
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -45,10 +46,11 @@ EPOCH = datetime(1970, 1, 1)
 HOUR_MS = 3_600_000
 BOUND_MS = 2 * HOUR_MS
 SAMPLE_S = 0.05
+FLIGHTS = 336_776
 
 
 @dataclass(frozen=True)
-class Figures:
+class Run:
     """What one run took, in seconds, and what it gave."""
 
     wall: float
@@ -58,40 +60,67 @@ class Figures:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--times", type=int, default=1, help="how often each flight comes")
+    parser.add_argument("--times", type=int, nargs="*", default=[1], help="how often each flight comes")
     parser.add_argument("--rounds", type=int, default=3)
     targets = [f"{target}{form}" for target in ("local", "local[2]") for form in ("", FUNCTIONS)]
     parser.add_argument("--targets", nargs="*", default=targets)
     parser.add_argument("--before", type=Path, metavar="SRC", help="src of another checkout")
-    parser.add_argument("--write", action="store_true", help=f"add the table to {RESULTS}")
+    parser.add_argument("--write", action="store_true", help=f"write the tables to {RESULTS}")
+    figures.add_option(parser)
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         _work(*arguments.worker)
         return
-    with tempfile.TemporaryDirectory(prefix="millstream-flights-") as directory:
-        page = _measure(Path(directory), arguments)
+    pages, found = [_HEADING], []
+    for times in arguments.times:
+        with tempfile.TemporaryDirectory(prefix="millstream-flights-") as directory:
+            seen = _measure(Path(directory), times, arguments)
+        pages.append(_table(seen, times, arguments.rounds))
+        found += _figures(seen, times)
+    page = "\n".join(pages)
     print(page)
     if arguments.write:
-        RESULTS.write_text((RESULTS.read_text() if RESULTS.exists() else _HEADING) + "\n" + page)
+        RESULTS.write_text(page)
+    figures.write(arguments.json, found)
 
 
-def _measure(directory: Path, arguments: argparse.Namespace) -> str:
-    source = _input(directory, arguments.times)
+def _measure(directory: Path, times: int, arguments: argparse.Namespace) -> dict[str, list[Run]]:
+    source = _input(directory, times)
     runs: dict[str, tuple[str, Path]] = {LOOP: ("loop", HERE / "src")}
     for target in arguments.targets:
         if arguments.before is not None:
             runs[f"{target}, before"] = (target, arguments.before.resolve())
         runs[target] = (target, HERE / "src")
-    seen: dict[str, list[Figures]] = {name: [] for name in runs}
+    seen: dict[str, list[Run]] = {name: [] for name in runs}
     for number in range(arguments.rounds):
         for name in list(runs)[:: (-1) ** number]:
             seen[name].append(_run(directory, source, *runs[name]))
             print(f"{name}: {seen[name][-1]}", file=sys.stderr)
-    totals = {figures.totals for each in seen.values() for figures in each}
+    totals = {run.totals for each in seen.values() for run in each}
     if len(totals) != 1:
         raise SystemExit(f"the runs gave different results: {seen}")
-    return _table(seen, arguments.times, arguments.rounds)
+    return seen
+
+
+def _figures(seen: dict[str, list[Run]], times: int) -> list[figures.Figure]:
+    """Return each target's rate beside the loop's."""
+
+    def rates(name: str) -> list[float]:
+        return [FLIGHTS * times / run.wall for run in seen[name]]
+
+    return [
+        figures.of_rates(
+            f"{times} x {name}",
+            f"{FLIGHTS * times:,} flights, {name}",
+            rates(name),
+            rates(LOOP),
+            unit="flights/s",
+            peer=LOOP,
+        )
+        for name in seen
+        if name != LOOP
+    ]
 
 
 def _input(directory: Path, times: int) -> Path:
@@ -109,7 +138,7 @@ def _input(directory: Path, times: int) -> Path:
     return target
 
 
-def _run(directory: Path, source: Path, target: str, code: Path) -> Figures:
+def _run(directory: Path, source: Path, target: str, code: Path) -> Run:
     """Run once, in processes of its own."""
     output = directory / "out"
     mark = uuid.uuid4().hex
@@ -122,7 +151,7 @@ def _run(directory: Path, source: Path, target: str, code: Path) -> Figures:
     wall = json.loads(done.stdout.splitlines()[-1])["wall"]
     totals = _totals(output)
     shutil.rmtree(output)
-    return Figures(wall, processors.seconds, totals)
+    return Run(wall, processors.seconds, totals)
 
 
 class _Processors:
@@ -287,9 +316,9 @@ def _write_parquet(directory: Path, rows: list[Any], schema: pa.Schema) -> None:
     pq.write_table(pa.Table.from_arrays(columns, schema=schema), directory / "part.parquet")
 
 
-def _table(seen: dict[str, list[Figures]], times: int, rounds: int) -> str:
-    flights = 336_776 * times
-    loop = median(figures.wall for figures in seen[LOOP])
+def _table(seen: dict[str, list[Run]], times: int, rounds: int) -> str:
+    flights = FLIGHTS * times
+    loop = median(run.wall for run in seen[LOOP])
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     lines = [
         f"## {flights:,} flights",
@@ -301,8 +330,8 @@ def _table(seen: dict[str, list[Figures]], times: int, rounds: int) -> str:
         "|---|---|---|---|---|",
     ]
     for name, every in seen.items():
-        wall = median(figures.wall for figures in every)
-        processor = median(figures.processor for figures in every)
+        wall = median(run.wall for run in every)
+        processor = median(run.processor for run in every)
         lines.append(
             f"| {name} | {wall:.2f} ({min(each.wall for each in every):.2f}) "
             f"| {processor:.2f} ({min(each.processor for each in every):.2f}) "

@@ -1,4 +1,4 @@
-"""Two checkouts measured in turns: each has a process of its own, which imports millstream from that checkout."""
+"""Checkouts measured in turns: each has a process of its own, which imports millstream from that checkout."""
 
 from __future__ import annotations
 
@@ -45,12 +45,14 @@ class Worker:
 
 
 @contextmanager
-def workers(script: str, other: Path) -> Iterator[tuple[Worker, Worker]]:
-    """Yield a worker on another checkout and one on this, and end them."""
-    before = Worker(script, other)
-    after = Worker(script, Path(__file__).parents[1] / "src")
+def workers(script: str, other: Path | None) -> Iterator[list[Worker]]:
+    """Yield a worker on another checkout, if there is one, and one on this, and end them."""
+    sources = [source for source in (other, Path(__file__).parents[1] / "src") if source is not None]
+    started: list[Worker] = []
     try:
-        yield before, after
+        for source in sources:
+            started.append(Worker(script, source))
+        yield started
     finally:
-        before.close()
-        after.close()
+        for worker in started:
+            worker.close()

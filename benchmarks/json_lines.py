@@ -1,6 +1,6 @@
 """JSON lines -> filter -> key_by -> tumbling aggregate -> Parquet, beside a loop by hand with orjson that does it all.
 
-    python benchmarks/json_lines.py [--records 150000] [--rounds 5] [--write]
+    python benchmarks/json_lines.py [--records 150000] [--rounds 5] [--write] [--json FILE]
 
 Lines of 1 KB with nested objects and lists; half of them pass the filter, 1,000 keys, windows of a minute, event time
 up to five seconds out of order, a Python function (`AggregateFunction`). The job reads the four fields that it needs,
@@ -27,6 +27,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import figures
+
 RESULTS = Path(__file__).parent / "results" / "json_lines.md"
 WINDOW_MS = 60_000
 BOUND_MS = 5_000
@@ -40,6 +42,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=150_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS}")
+    figures.add_option(parser)
     parser.add_argument(
         "--profile", action="store_true", help="profile the job, once, and print where time goes"
     )
@@ -70,6 +73,17 @@ def main() -> None:
     print(text)
     if arguments.write:
         RESULTS.write_text(text)
+    times = {name: [run[0] / arguments.records * 1e6 for run in runs] for name, runs in seen.items()}
+    figures.write(
+        arguments.json,
+        [
+            figures.of_times(name, title, times[who], times[LOOP], unit="us a line", peer=LOOP)
+            for name, title, who in (
+                ("needed", "JSON lines to Parquet, functions, the fields that it needs", NEEDED),
+                ("whole", "JSON lines to Parquet, functions, all fields", WHOLE),
+            )
+        ],
+    )
 
 
 def page(seen: dict[str, list[tuple[float, float]]], records: int, rounds: int) -> str:

@@ -1,6 +1,6 @@
 """Keyed operators beside loops written by hand: the local executor, one core, both in turns.
 
-    python benchmarks/loops.py [--rounds 5] [--records 400000] [--only NAME ...] [--write]
+    python benchmarks/loops.py [--rounds 5] [--records 400000] [--only NAME ...] [--write] [--json FILE]
 
 A figure is nanoseconds of processor time a record; of a job less one of a thousand records. Both give the same
 results, which is checked with a thousand records. A loop does what the program says, and nothing of what the engine
@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
+
+import figures
 
 from millstream.common import Configuration, Time, Types, WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner
@@ -60,6 +62,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=400_000)
     parser.add_argument("--only", nargs="*", default=list(CASES), choices=list(CASES))
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS}")
+    figures.add_option(parser)
     arguments = parser.parse_args()
     count = arguments.records
     lines = [
@@ -72,6 +75,7 @@ def main() -> None:
         "| program | loop | millstream | ratio |",
         "|---|---|---|---|",
     ]
+    found = []
     for name in arguments.only:
         case = CASES[name]
         got, wanted = sum(_run(case, FEW)), sum(case.loop(_portions(FEW)))
@@ -87,10 +91,13 @@ def main() -> None:
         ratio = median(by_hand / took for by_hand, took in pairs)
         lines.append(f"| {case.title} | {each[0]:,.0f} | {each[1]:,.0f} | {ratio:.2f} |")
         print(lines[-1], file=sys.stderr)
+        hands, jobs = ([pair[place] / count * 1e9 for pair in pairs] for place in (0, 1))
+        found.append(figures.of_times(name, case.title, jobs, hands, unit="ns a record", peer="loop by hand"))
     page = "\n".join(lines) + "\n"
     print(page)
     if arguments.write:
         RESULTS.write_text(page)
+    figures.write(arguments.json, found)
 
 
 def _timed(action: Callable[[], Any]) -> float:

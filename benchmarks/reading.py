@@ -1,6 +1,6 @@
 """What it costs to read files into records: this checkout, another one, and the libraries below, in the same run.
 
-    python benchmarks/reading.py [--baseline OTHER_SRC] [--rounds 7] [--write]
+    python benchmarks/reading.py [--baseline OTHER_SRC] [--rounds 7] [--write] [--json FILE]
 
 OTHER_SRC is the directory `src` of another checkout. The files hold the flights that `make demo` reads. A source's own
 reader reads each of them, in batches as in a job, and nothing is done with the records. Each checkout has a process of
@@ -25,14 +25,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import figures
+
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "reading.md"
 sys.path.insert(0, str(HERE.parent / "examples"))
 
 TITLES = {
     "csv": "CSV: timestamp, two integers, three texts",
-    "csv quoted": "the same, every value in quotes",
-    "csv odd": "the same, a quote within a value in each 1,000th line",
+    "csv quoted": "CSV, every value in quotes",
+    "csv odd": "CSV, a quote within a value in each 1,000th line",
     "csv texts": "CSV, all columns texts",
     "parquet": "Parquet, all columns",
     "parquet two": "Parquet, two of six columns",
@@ -80,6 +82,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", nargs="*", default=list(TITLES), choices=list(TITLES))
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS}")
+    figures.add_option(parser)
     arguments = parser.parse_args()
     sources = [source for source in (arguments.baseline, HERE.parent / "src") if source is not None]
     with tempfile.TemporaryDirectory(prefix="reading") as folder:
@@ -94,6 +97,16 @@ def main() -> None:
     print(page)
     if arguments.write:
         RESULTS.write_text(page)
+    figures.write(arguments.json, _figures(seen))
+
+
+def _figures(seen: dict[str, dict[str, list[float]]]) -> list[figures.Figure]:
+    """Return each program's figure beside the first of its peers."""
+    return [
+        figures.of_times(name, TITLES[name], times["now"], times[peer], unit="us a record", peer=peer)
+        for name, times in seen.items()
+        for peer in PEERS[name][:1]
+    ]
 
 
 def _measure(
@@ -145,14 +158,14 @@ def _page(seen: dict[str, dict[str, list[float]]], count: int, rounds: int, *, b
         + "peers |",
         "|---|" + "---|" * (4 if before else 2),
     ]
-    for name, figures in seen.items():
-        now = figures["now"]
+    for name, times in seen.items():
+        now = times["now"]
         peers = "; ".join(
-            f"{peer} {median(times):.2f} ({_ratio(now, times):.2f} x)"
-            for peer, times in figures.items()
+            f"{peer} {median(taken):.2f} ({_ratio(now, taken):.2f} x)"
+            for peer, taken in times.items()
             if peer not in ("before", "now")
         )
-        old = figures.get("before")
+        old = times.get("before")
         cells = [
             TITLES[name],
             *([f"{median(old):.2f}" if old else "-"] if before else []),

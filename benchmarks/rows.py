@@ -1,8 +1,8 @@
 """What Rows cost beside tuples: this checkout and another one, in turns.
 
-    python benchmarks/rows.py --baseline OTHER_SRC [--rounds 9] [--only NAME ...] [--write]
+    python benchmarks/rows.py [--baseline OTHER_SRC] [--rounds 9] [--only NAME ...] [--write] [--json FILE]
 
-OTHER_SRC is the directory `src` of the checkout to compare with. Each checkout has a process of its own; the two take
+OTHER_SRC is the directory `src` of a checkout to compare with. Each checkout has a process of its own; they take
 turns, operation by operation and round by round. A figure is nanoseconds of processor time, the least of all rounds:
 for each operation, each row of a batch, or each record of a job on the local executor, less a job of one record.
 """
@@ -14,11 +14,14 @@ import json
 import pickle
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable
+from math import isfinite, nan
 from pathlib import Path
 from timeit import Timer
 from typing import Any, NamedTuple
 
+import figures
 from in_turns import workers
 
 RESULTS = Path(__file__).parent / "results" / "rows.md"
@@ -56,24 +59,38 @@ TITLES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--baseline", type=Path, required=True, help="directory src of another checkout")
+    parser.add_argument("--baseline", type=Path, help="directory src of another checkout")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", nargs="*", default=list(TITLES), choices=list(TITLES))
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS}")
+    figures.add_option(parser)
     arguments = parser.parse_args()
-    least: dict[tuple[str, str], float] = {}
-    with workers(__file__, arguments.baseline) as (before, after):
-        asked = [(before, "row"), *((after, form) for form in FORMS)]
+    seen: dict[tuple[str, str], list[float]] = defaultdict(list)
+    with workers(__file__, arguments.baseline) as (*before, now):
+        asked = [*((worker, "before") for worker in before), *((now, form) for form in FORMS)]
         for number in range(arguments.rounds):
             for name in arguments.only:
-                for worker, form in asked[:: (-1) ** number]:
-                    column = "before" if worker is before else form
-                    figure = worker.ask(name, form)
-                    least[name, column] = min(figure, least.get((name, column), figure))
-    page = _page(least, arguments.only, arguments.rounds)
+                for worker, column in asked[:: (-1) ** number]:
+                    seen[name, column].append(worker.ask(name, "row" if column == "before" else column))
+    page = _page({key: min(rounds) for key, rounds in seen.items()}, arguments.only, arguments.rounds)
     print(page)
     if arguments.write:
         RESULTS.write_text(page)
+    figures.write(
+        arguments.json,
+        [
+            figures.of_times(
+                name,
+                f"Rows: {TITLES[name]}",
+                seen[name, "row"],
+                seen[name, "tuple"],
+                unit="ns",
+                peer="tuples",
+            )
+            for name in arguments.only
+            if isfinite(seen[name, "tuple"][0])
+        ],
+    )
 
 
 def _page(least: dict[tuple[str, str], float], names: list[str], rounds: int) -> str:
@@ -88,10 +105,13 @@ def _page(least: dict[tuple[str, str], float], names: list[str], rounds: int) ->
         "|---|---|---|---|---|---|---|",
     ]
     for name in names:
-        plain, named, before, row = (least[name, form] for form in ("tuple", "named", "before", "row"))
+        plain, named, before, row = (
+            least.get((name, form), nan) for form in ("tuple", "named", "before", "row")
+        )
         cells = [f"{figure:,.0f}" if figure == figure else "-" for figure in (plain, named, before, row)]
         ratio = f"{row / plain:.1f}" if plain == plain else "-"
-        lines.append(f"| {TITLES[name]} | {' | '.join(cells)} | {before / row:.1f} | {ratio} |")
+        changed = f"{before / row:.1f}" if before == before else "-"
+        lines.append(f"| {TITLES[name]} | {' | '.join(cells)} | {changed} | {ratio} |")
     return "\n".join(lines) + "\n"
 
 

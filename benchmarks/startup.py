@@ -1,6 +1,6 @@
 """Time from `millstream run` to the first record processed.
 
-    python benchmarks/startup.py [--rounds 3]
+    python benchmarks/startup.py [--rounds 3] [--write] [--json FILE]
 
 Runs a job of ten numbers as a user would, on the local executor and on Spark; its first function notes when
 it saw its first record. The median of the rounds counts; exit code 1 if it is above the limit.
@@ -17,7 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import figures
+
 ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "startup.md"
 LIMITS_S = {"local": 1.5, "local[2]": 10.0}
 
 JOB = """
@@ -77,18 +80,36 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="time from `millstream run` to the first record")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--target", action="append", choices=list(LIMITS_S), help="may be repeated")
+    parser.add_argument("--write", action="store_true", help=f"write {RESULTS}")
+    figures.add_option(parser)
     arguments = parser.parse_args()
 
     missed = False
-    print("| target | first record | command ended | limit | |\n| --- | --- | --- | --- | --- |")
+    lines = [
+        "# Time from `millstream run` to the first record",
+        "",
+        f"`benchmarks/startup.py --rounds {arguments.rounds}`, {os.cpu_count()} cores, "
+        f"load of the machine before: {os.getloadavg()[0]:.1f}; medians.",
+        "",
+        "| target | first record | command ended | limit | |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    found = []
     for target in arguments.target or LIMITS_S:
         rounds = [seconds_to_first_record(target) for _ in range(arguments.rounds)]
         first, ended = (statistics.median(column) for column in zip(*rounds, strict=True))
         over = first > LIMITS_S[target]
         missed |= over
         verdict = "MISSED" if over else "met"
-        figures = f"{first:.2f} s | {ended:.2f} s | {LIMITS_S[target]:g} s"
-        print(f"| {target} | {figures} | {verdict} |", flush=True)
+        lines.append(f"| {target} | {first:.2f} s | {ended:.2f} s | {LIMITS_S[target]:g} s | {verdict} |")
+        title = f"`millstream run --target {target}`: to the first record"
+        firsts = [each for each, _ in rounds]
+        found.append(figures.by_itself(target, title, firsts, unit="s", limit=LIMITS_S[target]))
+    page = "\n".join([*lines, ""])
+    print(page)
+    if arguments.write:
+        RESULTS.write_text(page)
+    figures.write(arguments.json, found)
     return 1 if missed else 0
 
 

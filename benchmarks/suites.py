@@ -78,6 +78,7 @@ class Suite:
 
 
 COMMON_SIZE = 20_000
+QUICK_COMMON_SIZE = 2_000
 
 # The two sizes are some ten seconds apart at the rates of a small machine, or more for PyFlink.
 CORE = Suite(
@@ -174,4 +175,4 @@ DATASTREAM = Suite(
 )
 
 SUITES = {"core": CORE, "datastream": DATASTREAM}
-QUICK_DIVISOR = {"pyflink": 2, "millstream": 4, "loop": 4}
+QUICK_DIVISOR = {"pyflink": 3, "millstream": 2, "loop": 2}

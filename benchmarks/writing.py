@@ -1,6 +1,6 @@
 """What it costs to write files in buckets: a job with a FileSink beside a hand-written loop that writes the same files.
 
-    python benchmarks/writing.py [--baseline SRC] [--rounds 5] [--records 336776] [--write]
+    python benchmarks/writing.py [--baseline SRC] [--rounds 5] [--records 336776] [--write] [--json FILE]
 
 SRC is the directory `src` of another checkout, which takes turns with this one, run by run. Each run is a process of
 its own: records are made of a number sequence, two subtasks of the local executor write them into 365 buckets, so there
@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+import figures
 
 RESULTS = Path(__file__).parent / "results" / "writing.md"
 DAYS = 365
@@ -57,6 +59,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=336_776)
     parser.add_argument("--only", nargs="*", default=list(JOBS), choices=list(JOBS))
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS}")
+    figures.add_option(parser)
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
@@ -74,6 +77,16 @@ def main() -> None:
     print(page)
     if arguments.write:
         RESULTS.write_text(page)
+    times = {key: [run.cpu for run in runs] for key, runs in seen.items()}
+    figures.write(
+        arguments.json,
+        [
+            figures.of_times(
+                job, JOBS[job], times[job, "job"], times[job, "loop"], unit="s", peer="loop by hand"
+            )
+            for job in arguments.only
+        ],
+    )
 
 
 def _start(source: Path, who: str, job: str, records: int) -> Run:
