@@ -234,7 +234,7 @@ def plain_write(path, data):
 
 
 PLANTED = {
-    "state files and manifests, contents and names": (transactions, without_sync(LocalStore, "_put")),
+    "state files and manifests, contents and names": (transactions, without_sync(LocalStore, "_put_parts")),
     "names of state files and manifests": (transactions, (storage_local, "publish", os.replace)),
     "directories of checkpoints": (transactions, without_sync(storage_local, "make_directories")),
     "removals of checkpoints": (transactions, without_sync(LocalStore, "_settle")),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from millstream.base.crash_points import around
 from millstream.base.errors import CheckpointDamagedError, CheckpointStorageError
 from millstream.files.private_files import NotPrivateError
 
-__all__ = ["STAGED", "FileRef", "FileStore", "StoredFile", "checksum"]
+__all__ = ["STAGED", "Checksum", "FileRef", "FileStore", "StoredFile", "checksum"]
 
 STAGED = ".staged"
 """How names of files end that are not finished yet."""
@@ -48,9 +49,26 @@ class FileRef:
         return data
 
 
+class Checksum:
+    """The checksum of contents that come in parts."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def add(self, part: bytes) -> None:
+        """Add the next part."""
+        self._hash.update(part)
+
+    def text(self) -> str:
+        """Return the checksum of all parts, as of `FileRef`."""
+        return self._hash.hexdigest()
+
+
 def checksum(data: bytes) -> str:
     """Return the checksum of a file's contents."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+    whole = Checksum()
+    whole.add(data)
+    return whole.text()
 
 
 class FileStore(ABC):
@@ -73,6 +91,23 @@ class FileStore(ABC):
         except OSError as error:
             raise self._failed("written", path, error) from error
         return FileRef(path, len(data), checksum(data))
+
+    def write_parts(self, path: str, parts: Callable[[], Iterator[bytes]], ref: FileRef) -> FileRef:
+        """Write a large file, of which a part at a time is in memory; as `write`.
+
+        Args:
+            path: Where.
+            parts: Gives the contents, each time that it is called.
+            ref: Size and checksum of all of them.
+
+        Raises:
+            CheckpointStorageError: If it cannot be written.
+        """
+        try:
+            around("storage.write", self.describe(path), lambda: self._put_parts(path, ref.size, parts()))
+        except OSError as error:
+            raise self._failed("written", path, error) from error
+        return ref
 
     def create(self, path: str, data: bytes) -> bool:
         """Write a small file unless there is one; of all who do so at once, one at most succeeds.
@@ -155,8 +190,11 @@ class FileStore(ABC):
             hint="Check that the directory of checkpoints exists, can be written by every host, and has space.",
         )
 
+    def _put(self, path: str, data: bytes) -> None:
+        self._put_parts(path, len(data), iter([data]))
+
     @abstractmethod
-    def _put(self, path: str, data: bytes) -> None: ...
+    def _put_parts(self, path: str, size: int, parts: Iterator[bytes]) -> None: ...
 
     @abstractmethod
     def _put_new(self, path: str, data: bytes) -> bool: ...

@@ -7,6 +7,7 @@ listings do not show and which goes with the directory.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from millstream.base.errors import CheckpointStorageError
@@ -61,10 +62,10 @@ class ArrowStore(FileStore):
         if file_system.type_name in ("local", "hdfs"):
             file_system.create_dir(target.rpartition("/")[0], recursive=True)
 
-    def _put(self, path: str, data: bytes) -> None:
+    def _put_parts(self, path: str, size: int, parts: Iterator[bytes]) -> None:
         file_system, target = self._place(path)
         self._make_room(file_system, target)
-        _write(file_system, target, data)
+        _write(file_system, target, parts)
 
     def _put_new(self, path: str, data: bytes) -> bool:
         """Write a file if nobody else bids for it: pyarrow has no write that fails where there is an object.
@@ -136,11 +137,11 @@ class S3Store(ArrowStore):
         except OSError as error:
             raise self._failed("opened", "", error) from error
 
-    def _put(self, path: str, data: bytes) -> None:
+    def _put_parts(self, path: str, size: int, parts: Iterator[bytes]) -> None:
         # A large file is announced first: pyarrow, once it has failed to do so later, might send an empty one.
-        in_one = len(data) <= _ONE_REQUEST_BYTES
+        in_one = size <= _ONE_REQUEST_BYTES
         file_system = s3(self._settings, self._bucket, in_one=in_one)
-        _write(file_system, f"{self._root}/{path}", data)
+        _write(file_system, f"{self._root}/{path}", parts)
 
     def _get(self, path: str) -> bytes:
         try:
@@ -187,11 +188,12 @@ def _is_bid_for(name: str, other: str) -> bool:
     return other.startswith(f"{name}.") and other.endswith(_BID)
 
 
-def _write(file_system: Any, target: str, data: bytes) -> None:
+def _write(file_system: Any, target: str, parts: Iterator[bytes]) -> None:
     """Write a file; what fails publishes nothing."""
     stream = file_system.open_output_stream(target)
     try:
-        stream.write(data)
+        for part in parts:
+            stream.write(part)
         stream.close()
     finally:
         # What could not be closed is closed once more when it goes: that is to be now, not when the error is forgotten.

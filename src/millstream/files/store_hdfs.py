@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -51,13 +51,14 @@ class HdfsStore(FileStore):
         self._hadoop = hadoop_of(settings)
         self._timeout_s = settings.hdfs_timeout_ms / 1000
 
-    def _put(self, path: str, data: bytes) -> None:
+    def _put_parts(self, path: str, size: int, parts: Iterator[bytes]) -> None:
         target = self._path(path)
         staged = f"{target}.{new_id()[:8]}{STAGED}"
         try:
             writer = self._call(lambda client: client.create(staged))
-            for start in range(0, len(data), _CHUNK_BYTES):
-                self._write(writer, memoryview(data)[start : start + _CHUNK_BYTES])
+            for part in parts:
+                for start in range(0, len(part), _CHUNK_BYTES):
+                    self._write(writer, memoryview(part)[start : start + _CHUNK_BYTES])
             self._call(lambda client: writer.close())
             reach("storage.staged", staged)
             self._call(lambda client: client.rename(staged, target, overwrite=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,24 +33,25 @@ class LocalStore(FileStore):
     def _path(self, path: str) -> str:
         return os.path.join(self.location, path)
 
-    def _put(self, path: str, data: bytes) -> None:
-        self._stage(path, data, publish)
+    def _put_parts(self, path: str, size: int, parts: Iterator[bytes]) -> None:
+        self._stage(path, parts, publish)
 
     def _put_new(self, path: str, data: bytes) -> bool:
         try:
-            self._stage(path, data, _link)
+            self._stage(path, iter([data]), _link)
         except FileExistsError:
             return False
         return True
 
-    def _stage(self, path: str, data: bytes, give_name: Callable[[str, str], None]) -> None:
+    def _stage(self, path: str, parts: Iterator[bytes], give_name: Callable[[str, str], None]) -> None:
         target = self._path(path)
         directory = os.path.dirname(target)
         make_directories(directory)
         staged = f"{target}.{new_id()[:8]}{STAGED}"
         try:
             with create_own(staged) as file:
-                file.write(data)
+                for part in parts:
+                    file.write(part)
                 file.flush()
                 os.fsync(file.fileno())
             reach("storage.staged", staged)

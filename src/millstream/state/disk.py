@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from millstream.common.state import ListState, MapState, ValueState
@@ -26,13 +27,14 @@ from millstream.state.key_decoding import decode_key
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.kinds import NO_KEY, StateKind, StateSchema, no_key_error
 from millstream.state.records import RecordCodec
-from millstream.state.snapshots import KeyedStateSnapshot, StateChanges
+from millstream.state.snapshots import KeyedStateSnapshot, StateChanges, States
 from millstream.state.touched import pays
 from millstream.state.ttl import ProcessingTime, drop_expired
 
 __all__ = ["DiskKeyedStateBackend"]
 
 _SWEPT_RECORDS = 4_096
+_READ_ENTRIES = 8_192
 _GROUP_BYTES = 2
 _HEAD_BYTES = 4
 _TABLE_SCHEMA = StateSchema(StateKind.TABLE)
@@ -134,7 +136,6 @@ class DiskKeyedStateBackend(KeyedStateBackend):
 
     def forget_changes(self) -> None:
         """Take what is there now as what is known."""
-        super().forget_changes()
         self.flush()
         self._written = {} if self.tracking else None
         self._written_count = 0
@@ -161,18 +162,31 @@ class DiskKeyedStateBackend(KeyedStateBackend):
         waiting = self._snapshot_timers(key_groups) if timers else {}
         snapshot = KeyedStateSnapshot(dict(self._schemas), timers=waiting)
         self.flush()
-        groups = range(self.max_parallelism) if key_groups is None else key_groups
-        for group in groups:
+        for group in range(self.max_parallelism) if key_groups is None else key_groups:
             for name in self._names:
-                life = self._lives.get(name)
-                expires = life is not None and life.config.get_cleanup_strategies().in_full_snapshot()
-                for namespace, key, entry in self._entries(group, name):
-                    if life is not None and expires:
-                        entry = drop_expired(self._schemas[name].kind, entry, life)
-                        if entry is None:
-                            continue
+                for namespace, key, entry in self._kept(group, name):
                     snapshot.add(group, name, namespace, key, entry)
         return snapshot
+
+    def entries_by_group(self) -> Iterator[tuple[int, States]]:
+        """Yield all entries, some at a time, read from disk."""
+        self.flush()
+        for group in range(self.max_parallelism):
+            for name in self._names:
+                kept = self._kept(group, name)
+                while entries := list(islice(kept, _READ_ENTRIES)):
+                    yield group, {name: entries}
+
+    def _kept(self, group: int, name: str) -> Iterator[tuple[Any, Any, Any]]:
+        """Yield (namespace, key, entry) of what belongs into a snapshot: without what is expired, if so configured."""
+        life = self._lives.get(name)
+        if life is None or not life.config.get_cleanup_strategies().in_full_snapshot():
+            yield from self._entries(group, name)
+            return
+        for namespace, key, entry in self._entries(group, name):
+            kept = drop_expired(self._schemas[name].kind, entry, life)
+            if kept is not None:
+                yield namespace, key, kept
 
     def entries(self, name: str) -> Iterator[tuple[Any, Any, Any]]:
         """Return (namespace, key, entry) of a state, by key group and key."""

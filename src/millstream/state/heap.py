@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from millstream.common.state import ListState, MapState, ValueState
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.keys import canonical_key
 from millstream.state.kinds import NO_KEY, StateKind, StateSchema, no_key_error
-from millstream.state.snapshots import GroupMemo, KeyedStateSnapshot, StateChanges
+from millstream.state.snapshots import EntriesByGroup, KeyedStateSnapshot, StateChanges, States
 from millstream.state.touched import TouchedKeys, pays
 from millstream.state.ttl import ProcessingTime, Sweeper, TimeToLive, drop_expired
 
@@ -58,20 +58,33 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         """Return all state and timers, by key group; one pass over all keys."""
         waiting = self._snapshot_timers(key_groups) if timers else {}
         snapshot = KeyedStateSnapshot(dict(self._schemas), timers=waiting)
-        groups = GroupMemo(self._max_parallelism)
-        for name, by_namespace in self._tables.items():
-            life = self._lives.get(name)
-            expires = life is not None and life.config.get_cleanup_strategies().in_full_snapshot()
-            kind = self._schemas[name].kind
-            for namespace, table in by_namespace.items():
-                for key, entry in table.items():
-                    group = groups[key]
-                    if key_groups is not None and group not in key_groups:
-                        continue
-                    kept = drop_expired(kind, entry, life) if life is not None and expires else entry
-                    if kept is not None or not expires:
-                        snapshot.add(group, name, namespace, key, kept)
+        for group, states in self.entries_by_group():
+            if key_groups is None or group in key_groups:
+                held = snapshot.groups.setdefault(group, {})
+                for name, entries in states.items():
+                    held.setdefault(name, []).extend(entries)
         return snapshot
+
+    def entries_by_group(self) -> Iterator[tuple[int, States]]:
+        """Yield all entries, some at a time; one pass over all keys."""
+        tables = [
+            (name, namespace, table)
+            for name, by_namespace in self._tables.items()
+            for namespace, table in by_namespace.items()
+        ]
+        gathered = EntriesByGroup(self._max_parallelism, remembers=len(tables) > 1)
+        for name, namespace, table in tables:
+            yield from gathered.add_all(name, namespace, self._kept(name, table))
+        yield from gathered.rest()
+
+    def _kept(self, name: str, table: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
+        """Return what belongs into a snapshot: without what is expired, if so configured."""
+        life = self._lives.get(name)
+        if life is None or not life.config.get_cleanup_strategies().in_full_snapshot():
+            return table.items()
+        kind = self._schemas[name].kind
+        kept = ((key, drop_expired(kind, entry, life)) for key, entry in table.items())
+        return ((key, entry) for key, entry in kept if entry is not None)
 
     def track(self, keys: TouchedKeys | None = None) -> None:
         """Have keys added to `touched`, if checkpoints are incremental."""
@@ -106,7 +119,6 @@ class HeapKeyedStateBackend(KeyedStateBackend):
 
     def forget_changes(self) -> None:
         """Take what is there now as what is known."""
-        super().forget_changes()
         if self.touched is not None:
             self.touched.forget()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -32,6 +32,7 @@ from millstream.state.snapshots import (
     GroupMemo,
     KeyedStateSnapshot,
     StateChanges,
+    States,
     TimerSnapshot,
     TimersPatch,
 )
@@ -265,13 +266,28 @@ class KeyedStateBackend(ABC):
         return patches
 
     def forget_changes(self) -> None:
-        """Take what is there now as what is known: it has been given for a checkpoint."""
+        """Take the entries that there are as what is known: they have been given for a checkpoint."""
+
+    def forget_timer_changes(self) -> None:
+        """Take the timers that there are as what is known."""
         self.event_timers.forget_changes()
         self.processing_timers.forget_changes()
 
-    def outline(self, *, timers: bool = True) -> KeyedStateSnapshot:
-        """Return a snapshot without entries: what goes with a patch."""
-        return KeyedStateSnapshot(dict(self._schemas), timers=self._snapshot_timers(None) if timers else {})
+    @property
+    def schemas(self) -> dict[str, StateSchema]:
+        """Kinds of the states, by name."""
+        return dict(self._schemas)
+
+    @abstractmethod
+    def entries_by_group(self) -> Iterator[tuple[int, States]]:
+        """Yield all entries, some at a time: (key group, entries by state); a group may come several times.
+
+        They may refer to the live objects, as a snapshot may.
+        """
+
+    def timers_by_group(self) -> dict[int, TimerSnapshot]:
+        """Return all timers, by key group."""
+        return self._snapshot_timers(None)
 
     def restore(self, snapshot: KeyedStateSnapshot, key_groups: range | None = None) -> None:
         """Add what a snapshot holds; may be called several times, with snapshots of different keys.

@@ -6,7 +6,9 @@ groups can be put together as parallelism demands. What operators themselves kee
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -16,11 +18,13 @@ from millstream.state.timers import TimerQueue
 
 __all__ = [
     "Entries",
+    "EntriesByGroup",
     "GroupMemo",
     "KeyedStatePatch",
     "KeyedStateSnapshot",
     "Merged",
     "StateChanges",
+    "States",
     "TimerSnapshot",
     "TimersPatch",
 ]
@@ -126,6 +130,59 @@ class GroupMemo(dict[Any, int]):
 
 Entries = list[tuple[Any, Any, Any]]
 """(namespace, key, entry)."""
+
+States = dict[str, Entries]
+"""Entries of one key group, by state name."""
+
+_GATHERED = 65_536
+
+
+class EntriesByGroup:
+    """Sorts entries by key group, some tens of thousands at a time: all of them would be as many tuples more.
+
+    Args:
+        max_parallelism: Number of key groups.
+        remembers: Whether keys come again, under other names or namespaces.
+    """
+
+    def __init__(self, max_parallelism: int, *, remembers: bool = True) -> None:
+        self._group_of: Callable[[Any], int] = (
+            GroupMemo(max_parallelism).__getitem__
+            if remembers
+            else partial(key_group, max_parallelism=max_parallelism)
+        )
+        self._groups: dict[int, States] = {}
+        self._gathered = 0
+
+    def add_all(
+        self, name: str, namespace: Any, held: Iterable[tuple[Any, Any]]
+    ) -> Iterator[tuple[int, States]]:
+        """Add (key, entry) of one state and namespace; yield (key group, entries by state) of what is complete.
+
+        Args:
+            name: The state's.
+            namespace: The namespace.
+            held: What there is. It is gone through as the result is.
+        """
+        group_of = self._group_of
+        lists: dict[int, Entries] = {}
+        for key, entry in held:
+            group = group_of(key)
+            entries = lists.get(group)
+            if entries is None:
+                entries = lists[group] = self._groups.setdefault(group, {}).setdefault(name, [])
+            entries.append((namespace, key, entry))
+            self._gathered += 1
+            if self._gathered >= _GATHERED:
+                yield from self.rest()
+                lists = {}
+
+    def rest(self) -> Iterator[tuple[int, States]]:
+        """Yield what has been added and not been given yet, by key group."""
+        groups, self._groups, self._gathered = self._groups, {}, 0
+        for group in sorted(groups):
+            yield group, groups.pop(group)
+
 
 Merged = dict[str, dict[Any, dict[Any, Any]]]
 """Entries of one key group while patches are applied: state name -> namespace -> key -> entry."""

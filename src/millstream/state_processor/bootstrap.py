@@ -23,6 +23,7 @@ from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileWriter
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.keys import canonical_key
 from millstream.state.operator_state import OperatorStateBackend, OperatorStateMode
+from millstream.state.stores import KeyedStore, TimerStore
 
 __all__ = ["Bootstrap", "BroadcastBootstrap", "Column", "KeyedBootstrap", "ListBootstrap"]
 
@@ -104,13 +105,10 @@ class KeyedBootstrap(Bootstrap):
             for queue, column in timers:
                 for timestamp_ms in _several(_take(row, column)):
                     queue.register(int(timestamp_ms), key)
-        snapshot = backend.snapshot()
-        writer.add(operator_id, ChunkKind.SCHEMAS, snapshot.schemas)
-        for group, entries in snapshot.groups.items():
-            writer.add(operator_id, ChunkKind.KEYED, entries, group)
-        for group, waiting in snapshot.timers.items():
-            writer.add(operator_id, ChunkKind.TIMERS, waiting, group)
-        return {name: schema.describe() for name, schema in snapshot.schemas.items()}
+        keyed = KeyedStore(backend)
+        writer.add_all(operator_id, keyed.snapshot())
+        writer.add_all(operator_id, TimerStore(backend).snapshot())
+        return dict(keyed.describe())
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from millstream.base.ids import new_id
 from millstream.files.stores import FileStore, open_store
 from millstream.graph.operator_ids import operator_id_of_uid
 from millstream.runtime.checkpoint.manifest import MANIFEST, Manifest, OperatorEntry, write_manifest
-from millstream.runtime.checkpoint.state_file import Chunk, ChunkKind, StateFileWriter
+from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileWriter
 from millstream.runtime.protocol.orders import StateFile
 from millstream.state.keys import original_key
 from millstream.state.kinds import StateKind, StateSchema
@@ -24,7 +24,6 @@ from millstream.state_processor.bootstrap import (
     OperatorStates,
 )
 from millstream.state_processor.reader import SavepointReader, untimed
-from millstream.state_processor.standins import TolerantStateFile
 
 __all__ = ["SavepointWriter"]
 
@@ -62,17 +61,6 @@ class _Planned:
     bootstraps: tuple[Bootstrap, ...] = ()
     copied_from: str | None = None
     changes: dict[str, Change] = field(default_factory=dict)
-
-
-class _CopyingWriter(StateFileWriter):
-    """Takes parts of other files as they are, so that copying needs no class of the program."""
-
-    def copy(self, file: TolerantStateFile, chunk: Chunk, operator_id: str) -> None:
-        """Add a part of another file."""
-        data = file.raw(chunk)
-        self._index.append([operator_id, chunk.kind.value, chunk.key_group, self._size, len(data), chunk.crc])
-        self._parts.append(data)
-        self._size += len(data)
 
 
 class SavepointWriter:
@@ -232,11 +220,11 @@ class SavepointWriter:
         states: dict[str, dict[str, str]] = {}
         slots = {0} | (set() if self._source is None else set(self._source.files()))
         for slot in sorted(slots):
-            writer = _CopyingWriter()
+            writer = StateFileWriter()
             for planned in self._operators.values():
                 self._add(writer, planned, slot, states)
             name = f"files/{slot}-{new_id()[:8]}"
-            files.append(StateFile(store.write(name, writer.finish()), slot))
+            files.append(StateFile(writer.write_to(store, name), slot))
         manifest = Manifest(
             checkpoint_id=1 if source is None else source.checkpoint_id,
             kind="savepoint",
@@ -267,7 +255,7 @@ class SavepointWriter:
         )
 
     def _add(
-        self, writer: _CopyingWriter, planned: _Planned, slot: int, states: dict[str, dict[str, str]]
+        self, writer: StateFileWriter, planned: _Planned, slot: int, states: dict[str, dict[str, str]]
     ) -> None:
         entry = planned.entry
         if planned.copied_from is not None:
@@ -279,14 +267,15 @@ class SavepointWriter:
                     writer, entry.operator_id, operator=entry.name, max_parallelism=entry.max_parallelism
                 )
 
-    def _copy(self, writer: _CopyingWriter, planned: _Planned, slot: int) -> None:
+    def _copy(self, writer: StateFileWriter, planned: _Planned, slot: int) -> None:
         assert self._source is not None
         assert planned.copied_from is not None
         files = self._source.files().get(slot, ())
         if len(files) == 1 and not planned.changes:
             for chunk in files[0].chunks:
                 if chunk.operator_id == planned.copied_from:
-                    writer.copy(files[0], chunk, planned.entry.operator_id)
+                    copied = files[0].raw(chunk)
+                    writer.add_pickled(planned.entry.operator_id, chunk.kind, copied, chunk.key_group)
             return
         chain = self._source.chains().get(slot)
         if chain is None:

@@ -38,7 +38,12 @@ from millstream.operators.partitioners import ColumnSelector, Forward, Partition
 from millstream.runtime.checkpoint.state_file import StateFileWriter
 from millstream.runtime.protocol.orders import RestoreOrder, StateFile
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
-from millstream.runtime.task.checkpoint import SavedState, add_operator_state, restore_operator
+from millstream.runtime.task.checkpoint import (
+    SavedState,
+    add_operator_state,
+    begin_checkpoint,
+    restore_operator,
+)
 from millstream.runtime.task.measures import counted
 from millstream.spi.batch import ACTIVE, IDLE, Batch, Columns, Element, Rows, Watermark
 from millstream.state.backends import KeyedStateSettings
@@ -422,11 +427,7 @@ class OperatorHarness:
     def _write(self, index: int, operator: Operator, *, patched: bool) -> bytes:
         """Return the state file of a subtask."""
         self._end_epoch(operator, checkpoint=True)
-        context = operator.context
-        if context.operator_state is not None:
-            context.operator_state.prepare_snapshot(self._checkpoint_id, self._time.now_ms)
-        if context.keyed_state is not None:
-            context.keyed_state.end_epoch(checkpoint=True)
+        begin_checkpoint(operator, self._node, self._checkpoint_id, self._time.now_ms)
         writer = StateFileWriter()
         add_operator_state(writer, self._node, index, operator, patched=patched)
         return writer.finish()

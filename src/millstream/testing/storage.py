@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from millstream.files.stores import FileStore
 
 __all__ = ["MemoryStore", "MemoryStores"]
@@ -19,8 +21,8 @@ class MemoryStore(FileStore):
         self.location = location.rstrip("/")
         self.files = files
 
-    def _put(self, path: str, data: bytes) -> None:
-        self.files[self.describe(path)] = data
+    def _put_parts(self, path: str, size: int, parts: Iterator[bytes]) -> None:
+        self.files[self.describe(path)] = b"".join(parts)
 
     def _put_new(self, path: str, data: bytes) -> bool:
         return self.files.setdefault(self.describe(path), data) is data

@@ -84,8 +84,7 @@ def _patch(
 ) -> Iterator[tuple[int | None, Any]]:
     groups: dict[int | None, Merged] = {}
     for group, states in whole.read(operator_id, kind, key_groups):
-        merged: Merged = {}
-        groups[group] = merged
+        merged = groups.setdefault(group, {})
         for name, entries in states.items():
             namespaces = merged.setdefault(name, {})
             for namespace, key, entry in entries:

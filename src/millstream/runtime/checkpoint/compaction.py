@@ -47,7 +47,7 @@ def compact(order: CompactionOrder) -> FileRef:
                 for group, content in chain.read(operator_id, kind, groups):
                     writer.add(operator_id, kind, content, group)
     reach("compaction.write", order.target)
-    return store.write(order.target, writer.finish())
+    return writer.write_to(store, order.target)
 
 
 def _groups(readers: Sequence[StateFileReader], operator_id: str) -> list[range]:

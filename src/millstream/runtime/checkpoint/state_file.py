@@ -13,16 +13,23 @@ from __future__ import annotations
 
 import json
 import struct
+import tempfile
+import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Self
 
-from millstream.base.errors import CheckpointDamagedError, NotSerializableError, shorten
+from millstream.base.errors import (
+    CheckpointDamagedError,
+    CheckpointStorageError,
+    NotSerializableError,
+    shorten,
+)
 from millstream.base.pickling import dump_lasting
-from millstream.files.stores import FileRef, FileStore, StoredFile
+from millstream.files.stores import Checksum, FileRef, FileStore, StoredFile
 from millstream.runtime.program.main_classes import load_state
+from millstream.spi.state_store import ChunkKind, StateChunk
 
 __all__ = ["Chunk", "ChunkKind", "StateFileReader", "StateFileWriter"]
 
@@ -38,40 +45,10 @@ _RUN_BYTES = 1 << 24
 """How much is read at once, except for larger chunks."""
 _GAP_BYTES = 1 << 16
 """As much between two chunks is read along with them."""
-
-
-class ChunkKind(Enum):
-    """What a chunk holds."""
-
-    KEYED = "keyed"
-    """Entries of keyed state of one key group: state name -> [(namespace, key, entry)]."""
-    PATCHED = "patched"
-    """In a delta: keyed state is not here as a whole, but as patches to what the files before hold; with the
-    namespaces that are gone, state name -> [namespace], or None."""
-    PATCH = "patch"
-    """What changed in keyed state of one key group, a `KeyedStatePatch`."""
-    ENTRIES = "entries"
-    """What the operator itself keeps by key, in one key group: in the form of KEYED."""
-    ENTRIES_PATCHED = "entries-patched"
-    """As PATCHED, of ENTRIES."""
-    ENTRIES_PATCH = "entries-patch"
-    """As PATCH, of ENTRIES."""
-    TIMERS = "timers"
-    """Timers of one key group: (event, processing), each [(timestamp, key)]."""
-    TIMERS_PATCHED = "timers-patched"
-    """As PATCHED, of TIMERS; without content."""
-    TIMERS_PATCH = "timers-patch"
-    """What changed in the timers of one key group, a `TimersPatch`."""
-    SCHEMAS = "schemas"
-    """Kinds of the keyed states, by name."""
-    OPERATOR = "operator"
-    """Operator state: what `OperatorStateBackend.snapshot` gave."""
-    OWN = "own"
-    """What the operator itself keeps beside: what `Operator.snapshot_state` gave."""
-    WATERMARKS = "watermarks"
-    """How far event time has come: the operator's watermark, and those of its inputs."""
-    INPUT = "input"
-    """What waits at the input of the first operator of a chain: event time of its channels, and elements by channel."""
+_IN_MEMORY_BYTES = 4 << 20
+"""A file that is larger while it is made is on disk."""
+_PART_BYTES = 4 << 20
+"""How much of it is written to its store at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,28 +73,87 @@ class Chunk:
 
 
 class StateFileWriter:
-    """Builds a file in memory."""
+    """Builds a file; one that is large lies on this host's disk until it is written to its store.
+
+    Attributes:
+        size: Of what was added so far, in bytes.
+    """
 
     def __init__(self) -> None:
-        self._parts = [_MAGIC]
-        self._size = len(_MAGIC)
+        self._spool = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - it goes with the writer
+        self._checksum = Checksum()
         self._index: list[list[Any]] = []
+        self._reading = threading.Lock()
+        self._ended = False
+        self.size = 0
+        self._append(_MAGIC)
 
     def add(self, operator_id: str, kind: ChunkKind, content: Any, key_group: int | None = None) -> None:
         """Add a chunk.
 
         Raises:
             NotSerializableError: If something in it cannot be pickled.
+            CheckpointStorageError: If this host has no room for it.
         """
-        data = _pickle(content)
-        self._index.append([operator_id, kind.value, key_group, self._size, len(data), zlib.crc32(data)])
-        self._parts.append(data)
-        self._size += len(data)
+        self.add_pickled(operator_id, kind, _pickle(content), key_group)
+
+    def add_all(self, operator_id: str, chunks: Iterable[StateChunk]) -> None:
+        """Add what a store gives, each chunk before the next is asked for; raises as `add`."""
+        for kind, content, key_group in chunks:
+            self.add(operator_id, kind, content, key_group)
+
+    def add_pickled(
+        self, operator_id: str, kind: ChunkKind, data: bytes, key_group: int | None = None
+    ) -> None:
+        """Add a chunk as another file has it.
+
+        Raises:
+            CheckpointStorageError: If this host has no room for it.
+        """
+        self._index.append([operator_id, kind.value, key_group, self.size, len(data), zlib.crc32(data)])
+        self._append(data)
+
+    def _append(self, data: bytes) -> None:
+        try:
+            self._spool.write(data)
+        except OSError as error:
+            raise CheckpointStorageError(
+                f"state cannot be kept for a checkpoint in {tempfile.gettempdir()}: {error.strerror or error}",
+                detail=f"{self.size} bytes of it were there. They lie there until they are in the checkpoint.",
+                hint="Make room, or name another directory in TMPDIR.",
+            ) from error
+        self._checksum.add(data)
+        self.size += len(data)
+
+    def write_to(self, store: FileStore, path: str) -> FileRef:
+        """Write the file to a store; nothing can be added afterwards, and it can be written again.
+
+        Raises:
+            CheckpointStorageError: If it cannot be written.
+        """
+        self._end()
+        return store.write_parts(path, self._parts, FileRef(path, self.size, self._checksum.text()))
 
     def finish(self) -> bytes:
         """Return the file's contents."""
-        index = json.dumps({"version": 1, "chunks": self._index}, separators=(",", ":")).encode()
-        return b"".join([*self._parts, index, _TAIL.pack(len(index), zlib.crc32(index), _END)])
+        self._end()
+        return b"".join(self._parts())
+
+    def _end(self) -> None:
+        if not self._ended:
+            self._ended = True
+            index = json.dumps({"version": 1, "chunks": self._index}, separators=(",", ":")).encode()
+            self._append(index + _TAIL.pack(len(index), zlib.crc32(index), _END))
+
+    def _parts(self) -> Iterator[bytes]:
+        """Yield the contents; another one may do so at the same time: a write that was given up goes on."""
+        position = 0
+        while position < self.size:
+            with self._reading:
+                self._spool.seek(position)
+                part = self._spool.read(_PART_BYTES)
+            position += len(part)
+            yield part
 
 
 def _pickle(content: Any) -> bytes:

@@ -203,7 +203,7 @@ class SlotTasks:
         for subtask in self._subtasks():
             states |= subtask.add_state(writer, self._changes, order)
         name = f"{order.directory}/{order.checkpoint_id}-{self.slot}-{new_id()[:8]}"
-        write = partial(open_store(order.location).write, name, writer.finish())
+        write = partial(writer.write_to, open_store(order.location), name)
         try:
             file = within(self._clock, deadline, write)
         except CheckpointStorageError as error:

@@ -23,7 +23,13 @@ from millstream.runtime.protocol.report import EpochHeader, SourceWork
 from millstream.runtime.task.batch_input import SortedInput
 from millstream.runtime.task.batch_mode import fire_processing_timers, input_waits, keep_batch_timers
 from millstream.runtime.task.channels import ChannelId, ChannelMerger
-from millstream.runtime.task.checkpoint import Changes, SavedState, add_operator_state, restore_operator
+from millstream.runtime.task.checkpoint import (
+    Changes,
+    SavedState,
+    add_operator_state,
+    begin_checkpoint,
+    restore_operator,
+)
 from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.failures import describing, guarded
 from millstream.runtime.task.held_input import Recovered, add_held_input, restore_held_input
@@ -375,9 +381,9 @@ class Subtask:
                 reports.append((node.id, report))
             self._load.tell(reports[0][1], held=self.held)
             self._input_ended = self._input_ended or ends
-            if not self.is_suspended:
+            if checkpoint:
                 for node, operator in self.operators:
-                    guarded(partial(_end_epoch_of_state, operator.context, header), node.name)()
+                    guarded(partial(_begin_checkpoint, node, operator, header), node.name)()
             for route, exchange in zip(self._routes, self._exchanges, strict=True):
                 blocks += route.naming(exchange.flush)
         return blocks, reports
@@ -431,10 +437,6 @@ class Subtask:
                     guarded(operator.context.operator_state.notify_complete, node.name)(checkpoint_id)
 
 
-def _end_epoch_of_state(context: OperatorContext, header: EpochHeader) -> None:
-    """Let functions put what they hold into their state, then have it written out; after all operators ended."""
-    if header.checkpoint and context.operator_state is not None:
-        checkpoint_id = header.orders[0].checkpoint_id if header.orders else header.epoch
-        context.operator_state.prepare_snapshot(checkpoint_id, header.now_ms)
-    if context.keyed_state is not None:
-        context.keyed_state.end_epoch(checkpoint=header.checkpoint)
+def _begin_checkpoint(node: StreamNode, operator: Operator, header: EpochHeader) -> None:
+    checkpoint_id = header.orders[0].checkpoint_id if header.orders else header.epoch
+    begin_checkpoint(operator, node, checkpoint_id, header.now_ms)

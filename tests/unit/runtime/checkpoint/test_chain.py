@@ -14,14 +14,21 @@ from millstream.operators.base import Operator
 from millstream.runtime.checkpoint.chain import StateChain
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
 from millstream.runtime.protocol.orders import CheckpointOrder
-from millstream.runtime.task.checkpoint import Changes, _restore_keyed, add_operator_state
+from millstream.runtime.task.checkpoint import Changes, add_operator_state, restore_operator
 from millstream.state import touched
 from millstream.state.disk import DiskKeyedStateBackend
 from millstream.state.heap import HeapKeyedStateBackend
 from millstream.state.timers import TimerQueue
 from millstream.types.typeinfo import Types
 
-NODE = SimpleNamespace(operator_id="op", name="Sum", id=1)
+NODE = SimpleNamespace(
+    operator_id="op",
+    name="Sum",
+    id=1,
+    max_parallelism=4,
+    parallelism=1,
+    spec=SimpleNamespace(is_keyed=True),
+)
 VALUE = ValueStateDescriptor("v", Types.INT())
 MAP = MapStateDescriptor("m", Types.INT(), Types.INT())
 LIST = ListStateDescriptor("l", Types.INT())
@@ -99,6 +106,11 @@ def write(operator, changes, order):
     return StateFileReader(writer.finish(), "there"), is_delta
 
 
+def restore(files, operator):
+    order = SimpleNamespace(checkpoint_id=1, parallelism={"op": 1})
+    restore_operator(SimpleNamespace(order=order, slots={0: StateChain(files)}), NODE, 0, operator)
+
+
 def contents(backend):
     snapshot = backend.snapshot()
     groups = {
@@ -148,7 +160,7 @@ def run(operator, rounds, always_changes):
             chain = [*chain, file] if is_delta else [file]
             completed = number
             restored = Keyed()
-            _restore_keyed(StateChain(chain), "op", restored, range(4))
+            restore(chain, restored)
             assert contents(restored.backend) == contents(operator.backend)
 
 
@@ -167,7 +179,7 @@ def test_state_on_disk_writes_the_keys_that_were_written_also_past_the_cache(tmp
     assert is_delta
     assert delta.size * 10 < whole.size
     restored = Keyed()
-    _restore_keyed(StateChain([whole, delta]), "op", restored, range(4))
+    restore([whole, delta], restored)
     assert contents(restored.backend) == contents(operator.backend)
     for key in range(15_000):
         operator.change(key, "set", 3)
@@ -248,5 +260,5 @@ def test_what_was_written_last_is_not_the_base_so_everything_is_written():
     file, is_delta = write(operator, changes, CheckpointOrder(3, "", "", "", base=1))
     assert not is_delta
     restored = Keyed()
-    _restore_keyed(StateChain([file]), "op", restored, range(4))
+    restore([file], restored)
     assert contents(restored.backend) == contents(operator.backend)
