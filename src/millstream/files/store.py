@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol, Self
 
 from millstream.base.crash_points import around
 from millstream.base.errors import CheckpointDamagedError, CheckpointStorageError
 from millstream.files.private_files import NotPrivateError
 
-__all__ = ["STAGED", "Checksum", "FileRef", "FileStore", "StoredFile", "checksum"]
+__all__ = ["STAGED", "Checksum", "FileRef", "FileStore", "LocalCopy", "PartlyRead", "StoredFile", "checksum"]
 
 STAGED = ".staged"
 """How names of files end that are not finished yet."""
@@ -42,11 +44,19 @@ class FileRef:
                 f'file "{where}" has {len(data)} bytes, {self.size} were written',
                 detail="It was cut, or replaced by another.",
             )
-        if checksum(data) != self.checksum:
+        self.check_checksum(checksum(data), where)
+        return data
+
+    def check_checksum(self, found: str, where: str) -> None:
+        """Compare the checksum of what was read from `where`.
+
+        Raises:
+            CheckpointDamagedError: If it is not what was written.
+        """
+        if found != self.checksum:
             raise CheckpointDamagedError(
                 f'file "{where}" was altered: its checksum is another than when written'
             )
-        return data
 
 
 class Checksum:
@@ -277,3 +287,57 @@ class StoredFile:
     def read(self, offset: int, length: int) -> bytes:
         """Read some bytes; see `FileStore.read_part`."""
         return self.store.read_part(self.ref, offset, length)
+
+
+class PartlyRead(Protocol):
+    """A file of which parts are read."""
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Read some bytes."""
+
+
+class LocalCopy:
+    """A file on this host's disk while many parts of it are read; checked as it is copied. A context manager.
+
+    Args:
+        store: Where the file is.
+        ref: The file.
+
+    Raises:
+        CheckpointDamagedError: If it is missing or not what was written.
+        CheckpointStorageError: If it cannot be read, or this host has no room for it.
+    """
+
+    def __init__(self, store: FileStore, ref: FileRef) -> None:
+        self.size = ref.size
+        self._file = tempfile.SpooledTemporaryFile(_COPIED_BYTES)  # noqa: SIM115 - closed by __exit__
+        whole = Checksum()
+        for offset in range(0, ref.size, _COPIED_BYTES):
+            part = store.read_part(ref, offset, min(_COPIED_BYTES, ref.size - offset))
+            whole.add(part)
+            try:
+                self._file.write(part)
+            except OSError as error:
+                raise CheckpointStorageError(
+                    f"there is no room for {ref.size} bytes in {tempfile.gettempdir()}: {error.strerror or error}",
+                    hint="Make room, or name another directory in TMPDIR.",
+                ) from error
+        ref.check_checksum(whole.text(), store.describe(ref.path))
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Read some bytes."""
+        self._file.seek(offset)
+        return self._file.read(length)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._file.close()
+
+
+_COPIED_BYTES = 4 << 20

@@ -16,12 +16,22 @@ import re
 from millstream.config.configuration import Configuration
 from millstream.files.file_systems import LOCATION_OPTIONS, current, parse_location
 from millstream.files.remote import HDFS_SCHEMES, S3_SCHEMES
-from millstream.files.store import Checksum, FileRef, FileStore, StoredFile, checksum
+from millstream.files.store import Checksum, FileRef, FileStore, LocalCopy, PartlyRead, StoredFile, checksum
 from millstream.files.store_arrow import ArrowStore, S3Store
 from millstream.files.store_hdfs import HdfsStore
 from millstream.files.store_local import LocalStore
 
-__all__ = ["Checksum", "FileRef", "FileStore", "StoredFile", "check_locations", "checksum", "open_store"]
+__all__ = [
+    "Checksum",
+    "FileRef",
+    "FileStore",
+    "LocalCopy",
+    "PartlyRead",
+    "StoredFile",
+    "check_locations",
+    "checksum",
+    "open_store",
+]
 
 
 def open_store(location: str) -> FileStore:

@@ -134,11 +134,12 @@ Entries = list[tuple[Any, Any, Any]]
 States = dict[str, Entries]
 """Entries of one key group, by state name."""
 
-_GATHERED = 65_536
+_GATHERED = 1 << 18
+"""Each time that so many are given, who restores some key groups reads one more range of the file."""
 
 
 class EntriesByGroup:
-    """Sorts entries by key group, some tens of thousands at a time: all of them would be as many tuples more.
+    """Sorts entries by key group, some hundred thousand at a time: all of them would be as many tuples more.
 
     Args:
         max_parallelism: Number of key groups.

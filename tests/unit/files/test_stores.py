@@ -11,8 +11,9 @@ import pytest
 
 from millstream.base.errors import CheckpointDamagedError, CheckpointStorageError, ConfigurationError
 from millstream.config.configuration import Configuration
+from millstream.files import store as store_module
 from millstream.files.store_arrow import ArrowStore
-from millstream.files.stores import FileRef, check_locations, open_store
+from millstream.files.stores import FileRef, LocalCopy, check_locations, open_store
 
 
 @pytest.fixture(params=["path", "file://", "pyarrow"])
@@ -99,3 +100,37 @@ def test_what_is_to_be_installed_is_told_before_a_job_runs(monkeypatch, location
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match=said):
         check_locations(Configuration.from_dict({"execution.checkpointing.savepoint-dir": location}))
+
+
+def test_a_file_that_comes_in_parts_is_the_same_as_one_that_is_whole(store):
+    parts = [b"one", b"", b"two" * 1_000]
+    whole = store.write("whole", b"".join(parts))
+    ref = store.write_parts("parts", lambda: iter(parts), FileRef("parts", whole.size, whole.checksum))
+    assert store.read(ref) == store.read(whole)
+    assert store.names("") == ["parts", "whole"]
+
+
+def test_a_file_whose_parts_break_off_is_not_there(store):
+    def parts():
+        yield b"one"
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(CheckpointStorageError, match="No space left"):
+        store.write_parts("parts", parts, FileRef("parts", 6, "-"))
+    if not isinstance(store, ArrowStore):  # a local directory has no uploads that are broken off
+        assert store.names("") == store.leftovers("") == []
+
+
+def test_a_copy_is_checked_and_read_in_parts(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "_COPIED_BYTES", 100)
+    ref = store.write("a", bytes(range(250)))
+    with LocalCopy(store, ref) as copy:
+        assert copy.size == 250
+        assert copy.read(90, 20) == bytes(range(90, 110))
+        assert copy.read(0, 2) == b"\0\1"
+    (tmp_path / "a").write_bytes(bytes(250))
+    with pytest.raises(CheckpointDamagedError, match="was altered"):
+        LocalCopy(store, ref)
+    (tmp_path / "a").write_bytes(bytes(120))
+    with pytest.raises(CheckpointDamagedError, match="ends before"):
+        LocalCopy(store, ref)

@@ -16,9 +16,10 @@ this way (O'Neil et al., The log-structured merge-tree, 1996).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from millstream.base.crash_points import reach
-from millstream.files.stores import FileRef, open_store
+from millstream.files.stores import FileRef, LocalCopy, open_store
 from millstream.runtime.checkpoint.chain import StateChain
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
 from millstream.runtime.protocol.orders import CompactionOrder
@@ -38,7 +39,17 @@ def compact(order: CompactionOrder) -> FileRef:
     """
     store = open_store(order.location)
     reach("compaction.read", order.through)
-    readers = [StateFileReader.open(store, ref) for ref in order.files]
+    with ExitStack() as copies:
+        readers = [
+            StateFileReader(copies.enter_context(LocalCopy(store, ref)), store.describe(ref.path))
+            for ref in order.files
+        ]
+        writer = _merged(readers)
+    reach("compaction.write", order.target)
+    return writer.write_to(store, order.target)
+
+
+def _merged(readers: Sequence[StateFileReader]) -> StateFileWriter:
     chain = StateChain(readers)
     writer = StateFileWriter()
     for operator_id in sorted(chain.operator_ids):
@@ -46,8 +57,7 @@ def compact(order: CompactionOrder) -> FileRef:
             for groups in _groups(readers, operator_id) if kind in _BY_KEY else [None]:
                 for group, content in chain.read(operator_id, kind, groups):
                     writer.add(operator_id, kind, content, group)
-    reach("compaction.write", order.target)
-    return writer.write_to(store, order.target)
+    return writer
 
 
 def _groups(readers: Sequence[StateFileReader], operator_id: str) -> list[range]:

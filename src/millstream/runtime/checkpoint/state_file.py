@@ -27,7 +27,7 @@ from millstream.base.errors import (
     shorten,
 )
 from millstream.base.pickling import dump_lasting
-from millstream.files.stores import Checksum, FileRef, FileStore, StoredFile
+from millstream.files.stores import Checksum, FileRef, FileStore, PartlyRead, StoredFile
 from millstream.runtime.program.main_classes import load_state
 from millstream.spi.state_store import ChunkKind, StateChunk
 
@@ -182,7 +182,7 @@ class StateFileReader:
         CheckpointDamagedError: If it is no state file, or damaged.
     """
 
-    def __init__(self, data: bytes | StoredFile, where: str) -> None:
+    def __init__(self, data: bytes | PartlyRead, where: str) -> None:
         self._where = where
         self._stored = None if isinstance(data, bytes) else data
         # What is at hand of the file, and where it begins.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
-from millstream.base.errors import CheckpointDamagedError, NotSerializableError
+from millstream.base.errors import CheckpointDamagedError, CheckpointStorageError, NotSerializableError
 from millstream.files.store_local import LocalStore
 from millstream.runtime.checkpoint import state_file
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader, StateFileWriter
@@ -155,3 +157,47 @@ def test_state_that_cannot_be_pickled_is_refused():
 
     with pytest.raises(NotSerializableError, match="state cannot be pickled: .*lock"):
         StateFileWriter().add("sums", ChunkKind.OWN, threading.Lock())
+
+
+def test_a_file_that_lies_on_disk_while_it_is_made_is_the_same(tmp_path, monkeypatch):
+    def fill():
+        writer = StateFileWriter()
+        for group in range(GROUPS):
+            writer.add("sums", ChunkKind.KEYED, {group: VALUE}, group)
+        return writer
+
+    in_memory = fill().finish()
+    monkeypatch.setattr(state_file, "_IN_MEMORY_BYTES", 1)
+    monkeypatch.setattr(state_file, "_PART_BYTES", 777)
+    writer, store = fill(), LocalStore(str(tmp_path))
+    ref = writer.write_to(store, "shared/1")
+    again = writer.write_to(store, "shared/2")  # storage that failed is tried once more
+    assert writer.finish() == store.read(ref) == store.read(again) == in_memory
+    assert (ref.size, ref.checksum) == (again.size, again.checksum)
+
+
+def test_a_file_of_any_size_is_made_and_written_with_little_memory(tmp_path):
+    store = CountingStore(tmp_path)
+    tracemalloc.start()
+    try:
+        writer = StateFileWriter()
+        for group in range(64):
+            writer.add("sums", ChunkKind.KEYED, bytes(1 << 20), group)
+        ref = writer.write_to(store, "shared/1")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert ref.size > 64 << 20
+    assert peak < 24 << 20
+
+
+def test_a_host_without_room_for_the_file_says_where(monkeypatch):
+    class Full:
+        def write(self, data):
+            raise OSError(28, "No space left on device")
+
+    writer = StateFileWriter()
+    monkeypatch.setattr(writer, "_spool", Full())
+    with pytest.raises(CheckpointStorageError, match="No space left") as caught:
+        writer.add("sums", ChunkKind.OWN, "own")
+    assert "TMPDIR" in caught.value.hint
