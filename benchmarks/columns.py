@@ -1,6 +1,10 @@
 """What columns cost: jobs of whole columns on the local executor, beside the same work written by hand on one core.
 
+<<<<<<< HEAD
     python benchmarks/columns.py [--only parquet count json] [--rounds 5] [--write] [--json FILE]
+=======
+    python benchmarks/columns.py [--only parquet count json combine] [--rounds 5] [--write]
+>>>>>>> 482bcd6 (Aggregates by expression begin before the exchange where that leaves few records)
 
 Job and peer take turns in one process, round by round, and are timed by its processor time. Each job reads files and
 writes files, or counts what comes out; what the two make is compared.
@@ -29,7 +33,7 @@ import pyarrow.parquet as pq
 from millstream.common import Configuration, Duration, Time, WatermarkStrategy
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import BucketAssigner, FileSink, FileSource
-from millstream.datastream.expressions import count, sum_
+from millstream.datastream.expressions import count, max_, sum_
 from millstream.datastream.formats.json import JsonLinesFormat
 from millstream.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from millstream.datastream.window import TumblingEventTimeWindows
@@ -43,20 +47,23 @@ FEW_KEYS = 1_000
 TITLES = {
     "parquet": "Parquet -> `map_batches` -> Parquet, beside pyarrow alone",
     "count": f"Parquet -> `key_by` -> `count()` of {KEYS:,} integer keys, beside a dict in Python",
+<<<<<<< HEAD
     "few": f"Parquet -> `key_by` -> `count()` of {FEW_KEYS:,} integer keys, beside a dict in Python",
     "texts": f"Parquet -> `key_by` -> `count()` of {KEYS:,} texts, beside a dict in Python",
+=======
+    "combine": "Parquet -> `key_by` of 4 shops -> tumbling aggregates on two slots, beside the same without combining",
+>>>>>>> 482bcd6 (Aggregates by expression begin before the exchange where that leaves few records)
     "json": "JSON lines -> filter -> `key_by` -> tumbling sums and counts -> Parquet, beside a loop with orjson",
 }
 PEERS = {"parquet": "pyarrow alone", "json": "loop by hand, orjson"}
 Fields = list[tuple[str, Any]]
-FLOORS = {"parquet": 0.6, "count": 3.0, "json": 4.0}
+FLOORS = {"parquet": 0.6, "count": 3.0, "combine": 1.0, "json": 4.0}
 
 
-def environment() -> StreamExecutionEnvironment:
-    made = StreamExecutionEnvironment.get_execution_environment(
-        Configuration.from_dict({"execution.target": "local", "execution.runtime-mode": "STREAMING"})
-    )
-    return made.set_parallelism(1)
+def environment(parallelism: int = 1, **options: Any) -> StreamExecutionEnvironment:
+    settings = {"execution.target": "local", "execution.runtime-mode": "STREAMING", **options}
+    made = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    return made.set_parallelism(parallelism)
 
 
 def row_type_of(fields: Fields) -> Any:
@@ -155,9 +162,61 @@ def count_peer(folder: Path, key: str) -> float:
     return max(counts.values())
 
 
+<<<<<<< HEAD
 def counting(key: str, kind: Any) -> tuple[Callable[[Path], Any], Callable[[Path], Any]]:
     """Return job and peer that count by a column."""
     return lambda folder: count_job(folder, key, kind), lambda folder: count_peer(folder, key)
+=======
+# Windows of few keys on two slots, begun before the exchange or not
+
+VISITS = [("shop", DataTypes.STRING()), ("user", DataTypes.BIGINT()), ("ts", DataTypes.BIGINT())]
+VISIT_MS, BOUND_MS, WINDOW_MS = 10, 5_000, 60_000
+
+
+def write_visits(folder: Path) -> None:
+    numbers, half = np.random.default_rng(2), ROWS // 2
+    folder.mkdir()
+    for part in range(2):
+        table = pa.table(
+            {
+                "shop": pa.array(np.array(["north", "south", "east", "west"])[numbers.integers(0, 4, half)]),
+                "user": numbers.integers(0, KEYS, half),
+                "ts": np.arange(half) * VISIT_MS - numbers.integers(0, BOUND_MS, half),
+            }
+        )
+        pq.write_table(table, folder / f"visits-{part}.parquet", row_group_size=100_000)
+
+
+def visits(folder: Path, combine: str) -> int:
+    env = environment(2, **{"millstream.exchange.combine": combine})
+    Tally.records = 0
+    source = FileSource.for_bulk_file_format(
+        ParquetColumnarRowInputFormat(row_type_of(VISITS)), str(folder / "visits")
+    ).build()
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(BOUND_MS))
+    (
+        env.from_source(source, strategy.with_timestamp_assigner("ts"), "visits")
+        .key_by("shop")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS)))
+        .aggregate(n=count(), users=sum_("user"), latest=max_("ts"))
+        .map_batches(add_up)
+        .print()
+    )
+    env.execute("visits")
+    return Tally.records
+
+
+def add_up(batch: pa.RecordBatch) -> None:
+    Tally.records += pc.sum(batch["n"]).as_py() + pc.sum(batch["users"]).as_py()
+
+
+def combine_job(folder: Path) -> int:
+    return visits(folder, "AUTO")
+
+
+def combine_peer(folder: Path) -> int:
+    return visits(folder, "NEVER")
+>>>>>>> 482bcd6 (Aggregates by expression begin before the exchange where that leaves few records)
 
 
 # JSON lines -> filter -> key_by -> windows -> Parquet
@@ -212,12 +271,20 @@ def json_peer(folder: Path) -> list[float]:
 
 JOBS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
     "parquet": (parquet_job, parquet_peer),
+<<<<<<< HEAD
     "count": counting("user", DataTypes.BIGINT()),
     "few": counting("group", DataTypes.BIGINT()),
     "texts": counting("name", DataTypes.STRING()),
     "json": (json_job, json_peer),
 }
 ROWS_OF = {**dict.fromkeys(JOBS, ROWS), "json": LINES}
+=======
+    "count": (count_job, count_peer),
+    "combine": (combine_job, combine_peer),
+    "json": (json_job, json_peer),
+}
+ROWS_OF = {"parquet": ROWS, "count": ROWS, "combine": ROWS, "json": LINES}
+>>>>>>> 482bcd6 (Aggregates by expression begin before the exchange where that leaves few records)
 
 
 def main() -> None:
@@ -231,8 +298,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="columns") as made:
         folder = Path(made)
         write_sales(folder / "sales")
+<<<<<<< HEAD
         if "json" in arguments.only:
             json_lines.prepare(folder / "events.json", LINES)
+=======
+        write_visits(folder / "visits")
+        json_lines.prepare(folder / "events.json", LINES)
+>>>>>>> 482bcd6 (Aggregates by expression begin before the exchange where that leaves few records)
         for name in arguments.only:
             job, peer = JOBS[name]
             timed(job, folder), timed(peer, folder)  # imports, and the disk's cache

@@ -243,6 +243,8 @@ def collect(stream):
 
 def environment(parallelism, epoch_records, target, hold_after=None):
     options = {"execution.target": target, "millstream.epoch.fixed-records": epoch_records}
+    if parallelism > 1 and epoch_records != 1:
+        options["millstream.exchange.combine"] = "ALWAYS"
     if hold_after is not None:
         options["millstream.epoch.hold-after"] = hold_after
     made = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))

@@ -120,6 +120,13 @@ EPOCH_CARRIED_BYTES: Final = ConfigOption(
     "Bytes that a slot sends to others at one exchange of an epoch and that one task of Spark's carries to them all; "
     "more go through Spark's shuffle. 0: all do.",
 )
+EXCHANGE_COMBINE: Final = ConfigOption(
+    "millstream.exchange.combine",
+    OptionType.STRING,
+    "AUTO",
+    "Whether aggregates by expression begin where records come from, before these are sent by key: AUTO (where that "
+    "makes a quarter of them or less), ALWAYS or NEVER. Results do not depend on it.",
+)
 EPOCH_HOLD_AFTER: Final = ConfigOption(
     "millstream.epoch.hold-after",
     OptionType.POSITIVE_INTEGER,
@@ -206,6 +213,7 @@ ALL_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     EPOCH_MAX_BYTES,
     COLLECT_MAX_BYTES,
     EPOCH_CARRIED_BYTES,
+    EXCHANGE_COMBINE,
     EPOCH_HOLD_AFTER,
     MAX_EPOCHS,
     STOP_WHEN_IDLE,

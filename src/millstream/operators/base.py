@@ -28,6 +28,7 @@ from millstream.spi.sink import Sink
 from millstream.spi.source import Source
 
 if TYPE_CHECKING:
+    from millstream.operators.combining import Combiner
     from millstream.operators.split_time import SplitTime
     from millstream.state.keyed import KeyedStateBackend
     from millstream.state.operator_state import OperatorStateBackend
@@ -447,6 +448,13 @@ class OperatorSpec(ABC):
         one's state wrongly belongs in here, and nothing else. Messages show it.
         """
         return ""
+
+    def build_combiner(self) -> Combiner | None:
+        """Make what puts records together before they are sent to it by key; None if every record has to come.
+
+        What the operator gives must not depend on it.
+        """
+        return None
 
     @abstractmethod
     def build(self) -> Operator:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from millstream.base.errors import ConfigurationError, NotSupportedError, TypeMismatchError
-from millstream.common import Configuration, Row, Types, WatermarkStrategy
+from millstream.common import Configuration, Duration, Row, Types, WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import OutputTag, StreamExecutionEnvironment
 from millstream.datastream.expressions import (
@@ -134,6 +134,37 @@ def test_windows_give_one_row_for_each_key_and_window(form, assigner, size, slid
     rows = collected(results.aggregate(total=sum("price"), n=count(), first=first("price")))
     latest = {row[:3]: row for row in rows}  # late records make a window fire again
     assert {row[:-1] for row in latest.values()} == {row[:-1] for row in windows(size, slide)}
+
+
+@pytest.mark.parametrize("combine", ["ALWAYS", "NEVER", "AUTO"])
+@pytest.mark.parametrize("held", [None, 7])
+def test_windows_are_the_same_whether_they_begin_before_the_exchange(combine, held):
+    options = {} if held is None else {"millstream.epoch.hold-after": held}
+    env = environment(3, **{"millstream.exchange.combine": combine, **options})
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(100))
+    timed = sales(env).map_batches(lambda batch: batch).set_parallelism(2)
+    timed = timed.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner("time"))
+    results = timed.key_by("shop").window(SlidingEventTimeWindows.of(300, 100))
+    rows = collected(results.aggregate(n=count(), users=sum("user"), dearest=max("price"), mean=mean("user")))
+    model: dict = {}
+    for sale in SALES:
+        for start in range(sale.time - sale.time % 100, sale.time - 300, -100):
+            model.setdefault((sale.shop, start, start + 300), []).append(sale)
+    assert sorted(rows) == sorted(
+        (
+            *window,
+            len(held),
+            builtin_sum(sale.user for sale in held),
+            sorted(sale.price for sale in held)[-1],
+            builtin_sum(sale.user for sale in held) / len(held),
+        )
+        for window, held in model.items()
+    )
+
+
+def test_the_option_for_combining_is_checked():
+    with pytest.raises(ConfigurationError, match="millstream.exchange.combine"):
+        collected(sales(environment(**{"millstream.exchange.combine": "SOON"})))
 
 
 def test_results_are_rows_with_names_and_times():

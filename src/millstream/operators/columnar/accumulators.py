@@ -8,6 +8,7 @@ Sums of floats are added in the order of the rows, so that they do not depend on
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from decimal import localcontext
 from typing import Any
 
@@ -32,6 +33,9 @@ class Accumulator(ABC):
     Args:
         aggregate: What is computed.
     """
+
+    partial_count = 1
+    """How many columns `partials` gives."""
 
     def __init__(self, aggregate: Aggregate) -> None:
         self.aggregate = aggregate
@@ -67,6 +71,14 @@ class Accumulator(ABC):
     @abstractmethod
     def results(self, slots: Any) -> pa.Array:
         """Return the result of each slot."""
+
+    def partials(self, slots: Any) -> list[pa.Array]:
+        """Return columns that stand for what slots have, for another accumulator; not of quantiles."""
+        return [self.results(slots)]
+
+    def add_partials(self, slots: Any, columns: Sequence[pa.Array]) -> None:
+        """Add rows of `partials`, in order, each as if it were the records that it stands for."""
+        self.add(slots, columns[0])
 
     @abstractmethod
     def entries(self, slots: Any) -> list[Any]:
@@ -122,6 +134,9 @@ class _Count(Accumulator):
 
     def results(self, slots: Any) -> pa.Array:
         return pa.array(self._counts[slots])
+
+    def add_partials(self, slots: Any, columns: Sequence[pa.Array]) -> None:
+        np.add.at(self._counts, slots, columns[0].to_numpy())
 
     def entries(self, slots: Any) -> list[Any]:
         counts: list[Any] = self._counts[slots].tolist()
@@ -222,6 +237,8 @@ def _sum_type(aggregate: Aggregate, kind: pa.DataType) -> pa.DataType:
 class _Mean(Accumulator):
     """The sum and the number of values; of decimals the mean is a float too."""
 
+    partial_count = 2
+
     def __init__(self, aggregate: Aggregate) -> None:
         super().__init__(aggregate)
         self._sum = _Sum(aggregate)
@@ -247,6 +264,13 @@ class _Mean(Accumulator):
         return pc.divide(
             sums.cast(pa.float64(), safe=False), self._count.results(slots).cast(pa.float64(), safe=False)
         )
+
+    def partials(self, slots: Any) -> list[pa.Array]:
+        return [self._sum.results(slots), self._count.results(slots)]
+
+    def add_partials(self, slots: Any, columns: Sequence[pa.Array]) -> None:
+        self._sum.add(slots, columns[0])
+        self._count.add_partials(slots, columns[1:])
 
     def entries(self, slots: Any) -> list[Any]:
         return list(zip(self._sum.entries(slots), self._count.entries(slots), strict=True))

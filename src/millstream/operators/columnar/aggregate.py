@@ -15,12 +15,20 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.base.time import MAX_TIMESTAMP
-from millstream.operators.base import Operator, OperatorSpec, OwnEntries, Reach, RestoreScope
+from millstream.operators.base import Operator, OperatorReport, OperatorSpec, OwnEntries, Reach, RestoreScope
 from millstream.operators.columnar.aggregates import Aggregate
+from millstream.operators.columnar.combining import (
+    ColumnCombiner,
+    can_combine,
+    read_rows,
+    records_of_each,
+    report_combined,
+)
 from millstream.operators.columnar.groups import Groups, Kinds
 from millstream.operators.columnar.marks import process_whole
 from millstream.operators.columnar.reading import ColumnReader, stamps_of
 from millstream.operators.columnar.touched_slots import TouchedSlots
+from millstream.operators.combining import Combiner
 from millstream.spi.batch import Batch, Columns
 from millstream.state.snapshots import Entries, StateChanges
 from millstream.state.touched import pays
@@ -63,6 +71,11 @@ class ColumnAggregateSpec(OperatorSpec):
         """Make the running half."""
         return ColumnAggregateOperator(self)
 
+    def build_combiner(self) -> Combiner | None:
+        """Make what begins the aggregates where records come from."""
+        aggregates = [aggregate for _, aggregate in self.aggregates]
+        return ColumnCombiner(self.keys, aggregates, None) if can_combine(self.keys, aggregates) else None
+
 
 class ColumnAggregateOperator(Operator):
     """Keeps the aggregates of all keys in columns."""
@@ -77,14 +90,16 @@ class ColumnAggregateOperator(Operator):
         self._last = np.empty(0, np.int32)
         self._stamps = np.zeros(0, np.int64)
         self._stamped = np.zeros(0, bool)
+        self._combined = 0
 
     def process(self, batch: Batch) -> None:
         """Add a batch, and hand on what its keys have come to."""
         if not len(batch):
             return
-        columns = self._reader.read(batch)
-        keys = columns[: self._key_count]
-        slots = self._groups.add(keys, columns[self._key_count :])
+        keyed = read_rows(self._reader, batch, self._key_count)
+        if keyed.combined:
+            self._combined += int(records_of_each(batch).sum())
+        slots = self._groups.add_rows(keyed)
         self._touched.note(slots, len(self._groups))
         stamps = stamps_of(batch)
         if self.context.batch:
@@ -94,7 +109,7 @@ class ColumnAggregateOperator(Operator):
         self._emit(
             slots[rows],
             None if stamps is None else stamps[rows],
-            [column.take(pa.array(rows)) for column in keys],
+            [column.take(pa.array(rows)) for column in keyed.keys],
         )
 
     def process_marked(self, batch: Batch, reach: Reach) -> int | None:
@@ -123,6 +138,11 @@ class ColumnAggregateOperator(Operator):
         if stamps is not None:
             self._stamps[slots] = stamps
             self._stamped[slots] = True
+
+    def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
+        """Report how many records came combined in the epoch."""
+        report_combined(report, self._combined)
+        self._combined = 0
 
     def process_watermark(self, timestamp_ms: int) -> None:
         """Hand the watermark on; in batch mode the results before the final one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +13,40 @@ from millstream.operators.columnar.aggregates import Aggregate
 from millstream.operators.columnar.key_index import KeyIndex, build_index
 from millstream.operators.columnar.slot_values import plain
 
-__all__ = ["Groups", "Kinds"]
+__all__ = ["Groups", "KeyedRows", "Kinds"]
 
 _LEAST_SLOTS = 64
 
 Kinds = tuple[list[pa.DataType] | None, list[tuple[pa.DataType, ...]]]
 """Types of the key columns, None as long as there is no key, and of what each accumulator keeps."""
+
+
+class KeyedRows(NamedTuple):
+    """Columns of rows that are to be aggregated.
+
+    Attributes:
+        keys: The key columns.
+        values: For each aggregate its column, or None; of combined rows what `Groups.partials` gave of it.
+        combined: Whether a row stands for several records.
+    """
+
+    keys: list[pa.Array]
+    values: list[pa.Array | None]
+    combined: bool = False
+
+    def take(self, places: Any) -> KeyedRows:
+        """Return the rows in some places, an array of integers."""
+        rows = pa.array(places)
+        keys, values = (
+            [None if column is None else column.take(rows) for column in columns] for columns in self[:2]
+        )
+        return KeyedRows(keys, values, self.combined)
+
+    @property
+    def form(self) -> tuple[bool, list[pa.DataType | None]]:
+        """What rows that are put behind each other have in common."""
+        columns = [*self.keys, *self.values]
+        return self.combined, [None if column is None else column.type for column in columns]
 
 
 class Groups:
@@ -77,6 +105,24 @@ class Groups:
         for accumulator, column in zip(self._accumulators, columns, strict=True):
             accumulator.add(slots, column)
         return slots
+
+    def add_rows(self, rows: KeyedRows) -> Any:
+        """Add rows, combined or not, in order; as `add`."""
+        if not rows.combined:
+            return self.add(rows.keys, rows.values)
+        slots = self._index_for([column.type for column in rows.keys]).slots(rows.keys)
+        self._grow()
+        first = 0
+        for accumulator in self._accumulators:
+            end = first + accumulator.partial_count
+            accumulator.add_partials(slots, rows.values[first:end])
+            first = end
+        return slots
+
+    def partials(self, slots: Any) -> list[pa.Array]:
+        """Return the key columns of slots, and what stands for their records: `add_rows` takes it as combined."""
+        keys = [] if self._index is None else self._index.columns(slots)
+        return [*keys, *(column for each in self._accumulators for column in each.partials(slots))]
 
     def merge(self, other: Groups) -> None:
         """Add what other groups have, which count as later and stay as they are."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from millstream.operators.columnar.groups import KeyedRows
 from millstream.operators.columnar.slot_values import plain
 
 __all__ = ["WaitingRows"]
@@ -23,33 +24,37 @@ class WaitingRows:
     def __init__(self) -> None:
         self.count = 0
         self._starts: list[Any] = []
-        self._parts: list[list[pa.Array | None]] = []
-        self._kinds: list[pa.DataType | None] = []
+        self._parts: list[KeyedRows] = []
+        self._form: tuple[bool, list[pa.DataType | None]] | None = None
 
-    def takes(self, columns: Sequence[pa.Array | None]) -> bool:
-        """Return whether columns have the types of those that are there."""
-        return not self.count or self._kinds == [None if each is None else each.type for each in columns]
+    def takes(self, rows: KeyedRows) -> bool:
+        """Return whether rows have the types of those that are there."""
+        return not self.count or self._form == rows.form
 
-    def add(self, starts: Any, columns: Sequence[pa.Array | None]) -> None:
-        """Add rows.
+    def add(self, starts: Any, rows: KeyedRows) -> None:
+        """Add rows of the types of those before.
 
         Args:
             starts: The start of each one's slice, at least one.
-            columns: The columns, of the types of those before; None for no column.
+            rows: Their columns.
         """
+        if not self.count:
+            self._form = rows.form
         self._starts.append(starts)
-        self._parts.append(list(columns))
-        self._kinds = [None if each is None else each.type for each in columns]
+        self._parts.append(rows)
         self.count += len(starts)
 
-    def take(self) -> tuple[Any, list[pa.Array | None]]:
+    def take(self) -> tuple[Any, KeyedRows]:
         """Return all rows, of which there must be some; none is left."""
         starts, parts = self._starts, self._parts
         self._starts, self._parts, self.count = [], [], 0
         if len(parts) == 1:
             return starts[0], parts[0]
-        columns = [None if each[0] is None else _joined(each) for each in zip(*parts, strict=True)]
-        return np.concatenate(starts), columns
+        keys, values = (
+            [None if each[0] is None else _joined(each) for each in zip(*columns, strict=True)]
+            for columns in ([part.keys for part in parts], [part.values for part in parts])
+        )
+        return np.concatenate(starts), KeyedRows(keys, values, parts[0].combined)
 
 
 def _joined(parts: Sequence[pa.Array]) -> pa.Array:

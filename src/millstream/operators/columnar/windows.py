@@ -38,13 +38,22 @@ from millstream.operators.base import (
 )
 from millstream.operators.columnar.aggregate import describe
 from millstream.operators.columnar.aggregates import Aggregate
-from millstream.operators.columnar.groups import Groups, Kinds
+from millstream.operators.columnar.combining import (
+    ColumnCombiner,
+    can_combine,
+    is_combined,
+    read_rows,
+    records_of_each,
+    report_combined,
+)
+from millstream.operators.columnar.groups import Groups, KeyedRows, Kinds
 from millstream.operators.columnar.marks import process_whole, seen_by_each
 from millstream.operators.columnar.reading import ColumnReader, stamps_of, taken
 from millstream.operators.columnar.running import RunningGroups
 from millstream.operators.columnar.slices import SliceGrid
 from millstream.operators.columnar.touched_slots import TouchedSlots
 from millstream.operators.columnar.waiting_rows import WaitingRows
+from millstream.operators.combining import Combiner
 from millstream.operators.portions import Pace
 from millstream.operators.windowing.assigners import no_timestamp
 from millstream.operators.windowing.base import LATE_RECORDS_DROPPED, DueTimes
@@ -113,6 +122,14 @@ class ColumnWindowSpec(OperatorSpec):
         """Make the running half."""
         return ColumnWindowOperator(self)
 
+    def build_combiner(self) -> Combiner | None:
+        """Make what begins the aggregates where records come from, if each late record need not be there itself."""
+        aggregates = [aggregate for _, aggregate in self.aggregates]
+        late_matter = self.allowed_lateness_ms or self.late_tag_id is not None
+        if late_matter or not self.event_time or self.grid.has_gaps or not can_combine(self.keys, aggregates):
+            return None
+        return ColumnCombiner(self.keys, aggregates, self.grid)
+
 
 class _Slice:
     """The aggregates of the records of one slice."""
@@ -144,6 +161,7 @@ class ColumnWindowOperator(PassingTime):
         self._running = RunningGroups(self._make_groups)
         self._known = False
         self._late_dropped = 0
+        self._combined = 0
         self._results: list[pa.RecordBatch] = []
         self._result_stamps: list[Any] = []
         self._result_count = 0
@@ -162,20 +180,22 @@ class ColumnWindowOperator(PassingTime):
         """
         if not len(batch):
             return
-        columns = self._reader.read(batch)
+        rows = read_rows(self._reader, batch, len(self._spec.keys))
+        if rows.combined:
+            self._combined += int(records_of_each(batch).sum())
         stamps = self._stamps(batch)
         starts = self._grid.starts(stamps)
         if not self._grid.has_gaps and self._grid.first_ends(int(starts.min())) > self._passed_ms:
-            self._wait(starts, columns)
+            self._wait(starts, rows)
             return
         grid, last_kept_ms = self._grid, self._passed_ms - self._lateness_ms
         gone = self._are_gone(starts, last_kept_ms)
         behind = ~gone & (grid.first_ends(starts) <= self._passed_ms)
         on_time = np.flatnonzero(~(gone | behind))
         if len(on_time):
-            self._wait(starts[on_time], _taken(columns, on_time))
+            self._wait(starts[on_time], rows.take(on_time))
         if behind.any():
-            self._add_all_behind(np.flatnonzero(behind), starts, columns)
+            self._add_all_behind(np.flatnonzero(behind), starts, rows)
         late = np.flatnonzero(gone & (stamps <= last_kept_ms))
         if len(late):
             self._part_with(batch, late)
@@ -221,40 +241,39 @@ class ColumnWindowOperator(PassingTime):
         ends = self._grid.last_ends(starts)
         return (ends <= last_kept_ms) | (ends < starts)
 
-    def _wait(self, starts: Any, columns: list[Any]) -> None:
+    def _wait(self, starts: Any, rows: KeyedRows) -> None:
         """Let rows wait of which no window has ended."""
         # Not behind a batch that is large: a watermark that follows may let most of its rows fire at once.
-        if self._waiting.count >= _MOST_WAITING or not self._waiting.takes(columns):
+        if self._waiting.count >= _MOST_WAITING or not self._waiting.takes(rows):
             self._put_into_slices()
-        self._waiting.add(starts, columns)
+        self._waiting.add(starts, rows)
         self._waiting_due_ms = min(self._waiting_due_ms, self._grid.first_ends(int(starts.min())))
 
-    def _take_waiting(self, chosen: Callable[[Any], Any]) -> tuple[Any, list[Any]] | None:
+    def _take_waiting(self, chosen: Callable[[Any], Any]) -> tuple[Any, KeyedRows] | None:
         """Take some of the rows that wait, if there are any; the others wait on.
 
         Args:
             chosen: Tells by the starts of the slices which rows.
         """
-        starts, columns = self._waiting.take()
+        starts, rows = self._waiting.take()
         self._waiting_due_ms = _NEVER
-        now = chosen(starts)
-        if now.all():
-            return starts, columns
-        later = np.flatnonzero(~now)
-        self._wait(starts[later], _taken(columns, later))
-        rows = np.flatnonzero(now)
-        return (starts[rows], _taken(columns, rows)) if len(rows) else None
+        are_chosen = chosen(starts)
+        if are_chosen.all():
+            return starts, rows
+        now, later = np.flatnonzero(are_chosen), np.flatnonzero(~are_chosen)
+        self._wait(starts[later], rows.take(later))
+        return (starts[now], rows.take(now)) if len(now) else None
 
     def _put_into_slices(self, until_ms: int = MAX_TIMESTAMP, newest: int = MAX_TIMESTAMP) -> None:
         """Put rows that wait into their slices: of windows that end until a time, of slices up to one."""
         if self._waiting_due_ms > until_ms:
             return
         first_ends = self._grid.first_ends
-        rows = self._take_waiting(lambda starts: (first_ends(starts) <= until_ms) & (starts <= newest))
-        if rows is not None:
-            starts, columns = rows
+        taken = self._take_waiting(lambda starts: (first_ends(starts) <= until_ms) & (starts <= newest))
+        if taken is not None:
+            starts, rows = taken
             for start, places in _runs(starts):
-                self._add_rows(start, places, columns)
+                self._add_rows(start, places, rows)
 
     def _make_ready(self, passed_ms: int) -> None:
         """Put rows that wait for windows of a time that is to pass into slices, but those that fire without."""
@@ -276,28 +295,27 @@ class ColumnWindowOperator(PassingTime):
     def _fire_waiting(self, passed_ms: int) -> None:
         """Take the results of windows of which all rows wait, all at once."""
         last = self._grid.size_ms - 1
-        rows = self._take_waiting(lambda starts: starts + last <= passed_ms)
-        if rows is None:
+        taken = self._take_waiting(lambda starts: starts + last <= passed_ms)
+        if taken is None:
             return
-        starts, columns = rows
+        starts, rows = taken
         if starts[0] == starts[-1] and (starts == starts[0]).all():
             groups = self._make_groups()
             groups.learn(self._kinds.kinds)
-            self._add_to(groups, columns)
+            groups.add_rows(rows)
             self._kinds.learn(groups.kinds)
             every = groups.every()
             for first in range(0, len(every), _PORTION):
                 self._take_results(int(starts[0]), groups, every[first : first + _PORTION])
         else:
-            self._fire_together(starts, columns)
+            self._fire_together(starts, rows)
 
-    def _fire_together(self, starts: Any, columns: list[Any]) -> None:
+    def _fire_together(self, starts: Any, rows: KeyedRows) -> None:
         """Take the results of several windows that tumble."""
         keys, kept = self._kinds.kinds
-        count = len(self._spec.keys)
         groups = Groups([WINDOW_START, *self._spec.keys], self._aggregates)
         groups.learn((None if keys is None else [pa.int64(), *keys], kept))
-        groups.add([pa.array(starts), *columns[:count]], columns[count:])
+        groups.add_rows(rows._replace(keys=[pa.array(starts), *rows.keys]))
         keys, kept = groups.kinds
         assert keys is not None, "groups with records have keys"
         self._kinds.learn((keys[1:], kept))
@@ -306,10 +324,6 @@ class ColumnWindowOperator(PassingTime):
         for first in range(0, len(order), _PORTION):
             window, *rest = groups.columns(order[first : first + _PORTION])
             self._add_results(window.to_numpy(), rest)
-
-    def _add_to(self, groups: Groups, columns: list[Any]) -> Any:
-        keys = len(self._spec.keys)
-        return groups.add(columns[:keys], columns[keys:])
 
     def _stamps(self, batch: Batch) -> Any:
         if not self._event_time:
@@ -325,33 +339,31 @@ class ColumnWindowOperator(PassingTime):
         size = self._grid.size_ms
         return [window for window in self._grid.windows_of(start) if window + size - 1 > time_ms]
 
-    def _add_all_behind(self, rows: Any, starts: Any, columns: list[Any]) -> None:
+    def _add_all_behind(self, places: Any, starts: Any, rows: KeyedRows) -> None:
         """Add records of which some windows have ended: to the others, and to those that are kept and fire again."""
         self._put_into_slices()
         again: list[tuple[int, int, list[int]]] = []
-        for start, places in _runs(starts[rows]):
+        for start, of_slice in _runs(starts[places]):
             kept = self._ending_after(start, self._passed_ms - self._lateness_ms)
             fired = kept[len(self._ending_after(start, self._passed_ms)) :]
             if fired:
-                again += [(row, start, fired) for row in rows[places].tolist()]
+                again += [(place, start, fired) for place in places[of_slice].tolist()]
             else:
-                self._add_rows(start, rows[places], columns)
-        for row, start, fired in sorted(again):
-            self._add_behind(start, row, fired, columns)
+                self._add_rows(start, places[of_slice], rows)
+        for place, start, fired in sorted(again):
+            self._add_behind(start, place, fired, rows)
 
-    def _add_behind(self, start: int, row: int, fired: list[int], columns: list[Any]) -> None:
+    def _add_behind(self, start: int, place: int, fired: list[int], rows: KeyedRows) -> None:
         """Add one record of which windows have fired that are kept: they fire again, for its key."""
-        slot = self._add_rows(start, np.array([row]), columns)
+        slot = self._add_rows(start, np.array([place]), rows)
         keys = self._slices[start].groups.keys(slot)
         for window in fired:
             self._fire(window, keys)
 
-    def _add_rows(self, start: int, rows: Any, columns: list[Any]) -> Any:
+    def _add_rows(self, start: int, places: Any, rows: KeyedRows) -> Any:
         self._running.touch(start)
         held = self._slice(start)
-        if len(rows) < len(next(column for column in columns if column is not None)):
-            columns = _taken(columns, rows)
-        slots = self._add_to(held.groups, columns)
+        slots = held.groups.add_rows(rows.take(places) if len(places) < len(rows.keys[0]) else rows)
         held.touched.note(slots, len(held.groups))
         return slots
 
@@ -380,7 +392,9 @@ class ColumnWindowOperator(PassingTime):
 
     def _part_with(self, batch: Batch, late: Any) -> None:
         """Hand late records to their side output, or count them."""
-        if self._spec.late_tag_id is None:
+        if is_combined(batch):  # with a side output it is from a checkpoint of a program that had none
+            self._late_dropped += int(records_of_each(batch)[late].sum())
+        elif self._spec.late_tag_id is None:
             self._late_dropped += len(late)
         else:
             self.output.emit_side(self._spec.late_tag_id, taken(batch, late))
@@ -463,7 +477,9 @@ class ColumnWindowOperator(PassingTime):
             self._pace.pause()
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
-        """Report how many late records were dropped in the epoch."""
+        """Report how many late records were dropped in the epoch, and how many came combined."""
+        report_combined(report, self._combined)
+        self._combined = 0
         if self._late_dropped:
             counters = report.counters
             counters[LATE_RECORDS_DROPPED] = counters.get(LATE_RECORDS_DROPPED, 0) + self._late_dropped
@@ -532,12 +548,6 @@ def _runs(starts: Any) -> Iterator[tuple[int, Any]]:
     bounds = np.flatnonzero(np.diff(sorted_starts)) + 1
     for rows in np.split(order, bounds):
         yield int(starts[rows[0]]), rows
-
-
-def _taken(columns: list[Any], rows: Any) -> list[Any]:
-    """Return some rows of columns, of which some may not be there."""
-    places = pa.array(rows)
-    return [None if column is None else column.take(places) for column in columns]
 
 
 def _marks_before(marks: Marks, rows: Any) -> list[int]:

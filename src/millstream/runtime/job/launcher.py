@@ -39,6 +39,7 @@ from millstream.graph.launcher import (
     RunningJob,
 )
 from millstream.graph.stream_graph import build_stream_graph
+from millstream.operators.combining import CombineMode
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored
 from millstream.runtime.checkpoint.settings import CheckpointSettings
@@ -188,6 +189,7 @@ class _Job(RunningJob):
             file_systems=file_systems,
             checkpoint_directory=_where(checkpoint_settings.directory),
             generation=0 if lost is None or traces.ownership is None else traces.ownership.term,
+            combine=CombineMode.of(configuration.get(options.EXCHANGE_COMBINE)),
         )
         self._checkpoints = CheckpointCoordinator(
             checkpoint_settings,

@@ -15,6 +15,7 @@ import cloudpickle
 from millstream.base.errors import InterpreterError, JobDefinitionError, NotSerializableError
 from millstream.files.file_systems import FileSystemSettings
 from millstream.graph.epoch_plan import EpochPlan
+from millstream.operators.combining import CombineMode
 from millstream.runtime.program.dependencies import Dependencies
 from millstream.runtime.program.main_module import MainModule, dump_program, load_program
 from millstream.runtime.protocol.orders import RestoreOrder
@@ -47,6 +48,7 @@ class Deployment:
         file_systems: How to reach where checkpoints are.
         checkpoint_directory: Where checkpoints are kept; None if no directory was named.
         generation: Tells drivers of the same job apart, larger for later ones; 0 for the one that began it.
+        combine: When records are put together before they are sent.
     """
 
     job_id: str
@@ -62,6 +64,7 @@ class Deployment:
     file_systems: FileSystemSettings = field(default_factory=FileSystemSettings)
     checkpoint_directory: str | None = None
     generation: int = 0
+    combine: CombineMode = CombineMode.AUTO
 
 
 def dump_deployment(deployment: Deployment) -> bytes:

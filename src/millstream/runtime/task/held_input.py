@@ -20,6 +20,7 @@ from millstream.runtime.task.channels import ChannelId, ChannelMerger
 from millstream.runtime.task.checkpoint import SavedState
 from millstream.spi.batch import Batch, Columns, Element, Rows
 from millstream.state.key_groups import key_group, subtask_of
+from millstream.types.arrow_records import int64_array
 
 __all__ = ["Recovered", "add_held_input", "restore_held_input"]
 
@@ -157,16 +158,18 @@ def _part(batch: Batch, edge: StreamEdge | None, node: StreamNode, old: int, ind
     """Return what of a batch that waited at an old subtask is for a new one."""
     partitioning = None if edge is None else edge.partitioning
     if isinstance(partitioning, KeyGroups):
-        batch = batch.to_rows()
+        rows = batch.to_rows()
         most, parallelism, select = node.max_parallelism, node.parallelism, partitioning.key_selector
         places = [
             place
-            for place, value in enumerate(batch.values)
+            for place, value in enumerate(rows.values)
             if subtask_of(key_group(select(value), most), most, parallelism) == index
         ]
-        stamps = batch.timestamps
+        if isinstance(batch, Columns):
+            return batch.take(int64_array(places))
+        stamps = rows.timestamps
         return Rows(
-            [batch.values[place] for place in places],
+            [rows.values[place] for place in places],
             None if stamps is None else [stamps[place] for place in places],
         )
     return batch if old % node.parallelism == index else Rows([])

@@ -10,6 +10,7 @@ from millstream.base.time import MAX_TIMESTAMP
 from millstream.graph.job_graph import JobEdge
 from millstream.operators.base import BatchHandler, Operator, OperatorSpec, Output
 from millstream.operators.budget import WorkBudget, slice_seconds
+from millstream.operators.combining import CombiningGate
 from millstream.operators.partitioners import ColumnSelector
 from millstream.operators.values import copy_of_batch
 from millstream.operators.weight import estimate_bytes
@@ -35,10 +36,18 @@ class ExchangeWriter:
         edge: The exchange.
         sender: The sending subtask.
         budget: Told how many bytes are gathered, and asked now and then whether it is enough; None if nobody cares.
+        combining: Puts columns together before they are dealt; None leaves them as they are.
     """
 
-    def __init__(self, edge: JobEdge, sender: int, budget: WorkBudget | None = None) -> None:
+    def __init__(
+        self,
+        edge: JobEdge,
+        sender: int,
+        budget: WorkBudget | None = None,
+        combining: CombiningGate | None = None,
+    ) -> None:
         self._budget = budget
+        self._combining = combining
         self._gathered_bytes = 0
         self._unweighed = self._unseen = 0
         self._newest: list[Any] = []
@@ -74,6 +83,8 @@ class ExchangeWriter:
 
     def _deal_columns(self, selector: ColumnSelector, batch: Columns) -> None:
         if batch.marks is None:
+            if self._combining is not None:
+                batch = self._combining.pass_through(batch)
             for target, part in selector.split_columns(batch):
                 self._elements[target].append(part)
         else:

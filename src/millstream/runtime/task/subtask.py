@@ -11,9 +11,10 @@ from millstream.base.crash_points import reach
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.graph.job_graph import JobEdge, JobGraph, JobVertex
 from millstream.graph.stream_graph import StreamEdge, StreamNode
-from millstream.operators.base import EpochTime, Operator, OperatorContext, OperatorReport
+from millstream.operators.base import EpochTime, Operator, OperatorContext, OperatorReport, OperatorSpec
 from millstream.operators.budget import EpochLimits, WorkBudget
-from millstream.operators.partitioners import Broadcast
+from millstream.operators.combining import CombineMode, CombiningGate
+from millstream.operators.partitioners import Broadcast, KeyGroups
 from millstream.operators.source import SourceOperator
 from millstream.runtime.checkpoint.state_file import StateFileWriter
 from millstream.runtime.protocol.blocks import Block
@@ -112,11 +113,12 @@ class Subtask:
                 sides[edge.source].add(edge.side_output)
         for exchange in job_graph.edges:
             if exchange.source_vertex == self.vertex.id:
-                writer = ExchangeWriter(exchange, self.index, self.budget)
+                target = job_graph.vertex(exchange.target_vertex).head.spec
+                combining = self._build_combining(exchange, target)
+                writer = ExchangeWriter(exchange, self.index, self.budget, combining)
                 self._exchanges.append(writer)
                 self._senders_of_exchanges.append(exchange.edge.source)
                 self._routes.append(Route.of(exchange, job_graph))
-                target = job_graph.vertex(exchange.target_vertex).head.spec
                 outputs[exchange.edge.source].add_exchange(writer, target, exchange.edge.side_output)
                 if exchange.edge.side_output is not None:
                     sides[exchange.edge.source].add(exchange.edge.side_output)
@@ -124,6 +126,18 @@ class Subtask:
             operator.setup(self._context(node, frozenset(sides[node.id])), outputs[node.id])
             if self._deployment.batch and node.spec.is_keyed:
                 outputs[node.id].add_ending(guarded(partial(fire_processing_timers, operator), node.name))
+
+    def _build_combining(self, exchange: JobEdge, target: OperatorSpec) -> CombiningGate | None:
+        """Make what puts records together before they are sent, if the receiver knows how and it can bring anything."""
+        mode = self._deployment.combine
+        # In batch mode the receiver sorts its input by time, record by record.
+        if mode is CombineMode.NEVER or self._deployment.batch:
+            return None
+        alone = exchange.senders == exchange.receivers == 1
+        if not isinstance(exchange.edge.partitioning, KeyGroups) or (alone and mode is CombineMode.AUTO):
+            return None
+        combiner = target.build_combiner()
+        return None if combiner is None else CombiningGate(combiner, always=mode is CombineMode.ALWAYS)
 
     def _context(self, node: StreamNode, side_outputs: frozenset[str]) -> OperatorContext:
         deployment = self._deployment

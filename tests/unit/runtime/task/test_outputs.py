@@ -8,13 +8,21 @@ from hypothesis import strategies as st
 
 from millstream.base.clock import ManualClock
 from millstream.graph.job_graph import JobEdge
-from millstream.graph.stream_graph import StreamEdge
+from millstream.graph.stream_graph import StreamEdge, StreamNode
+from millstream.graph.transformation import ChainingStrategy
 from millstream.operators.base import EpochTime, Operator, OperatorContext, OperatorSpec
 from millstream.operators.budget import EpochLimits, WorkBudget
+from millstream.operators.columnar.aggregate import ColumnAggregateSpec
+from millstream.operators.columnar.aggregates import Aggregate, AggregateKind
+from millstream.operators.columnar.combining import is_combined, records_of_each
+from millstream.operators.combining import CombiningGate
+from millstream.operators.fields import FieldSelector
 from millstream.operators.partitioners import Forward, KeyGroups, Rebalance
 from millstream.runtime.protocol.blocks import decode_elements, encode_elements
+from millstream.runtime.task.held_input import _part
 from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
 from millstream.spi.batch import Columns, Marks, Rows, Watermark
+from millstream.state.key_groups import key_group, subtask_of
 from millstream.types.row import Row
 
 
@@ -215,3 +223,41 @@ def test_columns_of_another_kind_stay_apart(other):
         writer.batch(batch)
     (block,) = writer.flush()
     assert block.elements() == [columns(1), other, columns(3)]
+
+
+def test_columns_are_combined_before_they_are_dealt_but_not_across_watermarks():
+    aggregates = (("n", Aggregate(AggregateKind.COUNT)), ("total", Aggregate(AggregateKind.SUM, "n")))
+    spec = ColumnAggregateSpec(("k",), aggregates)
+    stream_edge = StreamEdge(0, 1, KeyGroups(FieldSelector(("k",))), None, 0)
+    edge = JobEdge(0, 0, 1, stream_edge, 1, 2, 128)
+    writer = ExchangeWriter(edge, 2, None, CombiningGate(spec.build_combiner(), always=True))
+    records = [Row(k=number % 5, n=number) for number in range(100)]
+    writer.batch(Columns.from_rows(Rows(list(records), list(range(100)))))
+    writer.batch(Columns.from_rows(Rows(list(records), list(range(100)), Marks([50], [7]))))
+    sent = [element for block in writer.flush() for element in block.elements()]
+    plain = [batch for batch in sent if isinstance(batch, Columns) and batch.marks is not None]
+    combined = [batch for batch in sent if isinstance(batch, Columns) and is_combined(batch)]
+    assert sum(map(len, plain)) == 100
+    assert sorted(batch_key for batch in combined for batch_key in batch.data["k"].to_pylist()) == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
+    assert sum(sum(records_of_each(batch).tolist()) for batch in combined) == 100
+
+
+def test_what_is_combined_and_waits_is_dealt_anew_by_key_when_the_parallelism_changes():
+    aggregates = (("n", Aggregate(AggregateKind.COUNT)),)
+    spec = ColumnAggregateSpec(("k",), aggregates)
+    batch = Columns.from_rows(Rows([Row(k=number % 9, n=number) for number in range(99)], list(range(99))))
+    combined = spec.build_combiner().combine(batch)
+    edge = StreamEdge(0, 1, KeyGroups(FieldSelector(("k",))), None, 0)
+    node = StreamNode(1, "id", "it", spec, 2, 128, ChainingStrategy.ALWAYS, "default", None, None)
+    parts = [_part(combined, edge, node, 0, index) for index in range(2)]
+    assert all(map(is_combined, parts))
+    assert sorted(key for part in parts for key in part.data["k"].to_pylist()) == list(range(9))
+    assert [subtask_of(key_group(key, 128), 128, 2) for key in parts[1].data["k"].to_pylist()] == [1] * len(
+        parts[1]
+    )

@@ -1,0 +1,97 @@
+"""Records put together before they are sent: fewer of them travel, and the receiver has less to do.
+
+An operator that adds up what it gets may say how to begin with that where the records come from
+(`OperatorSpec.build_combiner`). Whether it pays depends on the stream: a batch with few keys becomes a few records, one
+with many keys as many as it had. So a gate tries it on a batch now and then, and goes on for as long as it pays::
+
+    batches     try  on  on  on  try, no gain  as they are ... (32)  try  ...
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+
+from millstream.base.errors import ConfigurationError, shorten
+from millstream.spi.batch import Columns
+
+__all__ = ["CombineMode", "Combiner", "CombiningGate"]
+
+_LEAST_RECORDS = 1_024
+_PAYS = 4
+_FIRST_PAUSE, _LONGEST_PAUSE = 32, 1_024
+
+
+class Combiner(ABC):
+    """Puts the records of a batch together; one sending subtask calls it."""
+
+    @abstractmethod
+    def combine(self, batch: Columns) -> Columns | None:
+        """Return fewer records, of which the receiver makes the same as of those of the batch.
+
+        Args:
+            batch: Not empty, without watermarks between its records.
+
+        Returns:
+            None if records of these types cannot be put together: no batch is given any more.
+        """
+
+
+class CombineMode(Enum):
+    """When records are put together before an exchange; the value is how the option names it."""
+
+    AUTO = "AUTO"
+    ALWAYS = "ALWAYS"
+    NEVER = "NEVER"
+
+    @staticmethod
+    def of(text: str) -> CombineMode:
+        """Return a mode by name.
+
+        Raises:
+            ConfigurationError: If there is none of that name.
+        """
+        try:
+            return CombineMode(text.upper())
+        except ValueError as error:
+            raise ConfigurationError(
+                f"millstream.exchange.combine is {shorten(text)}", detail="It is AUTO, ALWAYS or NEVER."
+            ) from error
+
+
+class CombiningGate:
+    """Has batches combined where that pays.
+
+    Args:
+        combiner: What combines them.
+        always: Whether it is done whatever it brings.
+    """
+
+    def __init__(self, combiner: Combiner, *, always: bool = False) -> None:
+        self._combiner: Combiner | None = combiner
+        self._always = always
+        self._pause = _FIRST_PAUSE
+        self._passing = 0
+
+    def pass_through(self, batch: Columns) -> Columns:
+        """Return what to send in the place of a batch that has no watermarks between its records."""
+        count = len(batch)
+        if self._combiner is None or not count:
+            return batch
+        if not self._always:
+            if count < _LEAST_RECORDS:
+                return batch
+            if self._passing:
+                self._passing -= 1
+                return batch
+        combined = self._combiner.combine(batch)
+        if combined is None:
+            self._combiner = None
+            return batch
+        if self._always:
+            return combined
+        if len(combined) * _PAYS > count:
+            self._passing, self._pause = self._pause, min(2 * self._pause, _LONGEST_PAUSE)
+            return batch
+        self._pause = _FIRST_PAUSE
+        return combined
