@@ -25,8 +25,10 @@ from millstream.base.errors import NumberRangeError, TypeMismatchError
 from millstream.operators.base import OperatorReport
 from millstream.operators.columnar.aggregates import Aggregate, AggregateKind
 from millstream.operators.columnar.groups import Groups, KeyedRows
+from millstream.operators.columnar.key_index import distinct
 from millstream.operators.columnar.reading import ColumnReader, stamps_of
 from millstream.operators.columnar.slices import SliceGrid
+from millstream.operators.columnar.slot_values import plain
 from millstream.operators.combining import Combiner
 from millstream.spi.batch import Batch, Columns, column_of
 
@@ -44,6 +46,7 @@ RECORDS_COMBINED = "numRecordsCombined"
 """Counter of the records that were put together before they came."""
 
 _RECORDS = "\0records"
+_MOST_NUMBERS = 1 << 62
 _SUMS = (AggregateKind.SUM, AggregateKind.MEAN)
 
 
@@ -86,6 +89,17 @@ def read_rows(reader: ColumnReader, batch: Batch, key_count: int) -> KeyedRows:
     return KeyedRows(columns[:key_count], columns[key_count:])
 
 
+def _numbered(columns: Sequence[pa.Array]) -> tuple[Any, int]:
+    """Return a number for each row, the same for rows that are equal in all columns, and how many there may be."""
+    numbers: Any = 0
+    most = 1
+    for column in columns:
+        codes, first_rows = distinct(column)
+        numbers = numbers * len(first_rows) + codes.astype(np.int64)
+        most *= len(first_rows)
+    return numbers, most
+
+
 class ColumnCombiner(Combiner):
     """Begins aggregates.
 
@@ -120,23 +134,25 @@ class ColumnCombiner(Combiner):
             for aggregate, column in zip(self._aggregates, rows.values, strict=True)
         )
 
-    def _combined(self, rows: KeyedRows, stamps: Any) -> Columns:
-        keys, starts = rows.keys, None if self._grid is None else self._grid.starts(stamps)
-        names = self._keys
-        in_one_slice = starts is None or (starts == starts[0]).all()
-        if not in_one_slice:
-            keys, names = [pa.array(starts), *keys], [_RECORDS, *names]
-        groups = Groups(names, self._aggregates)
-        slots = groups.add(keys, rows.values)
+    def _combined(self, rows: KeyedRows, stamps: Any) -> Columns | None:
+        keys = [plain(key) for key in rows.keys]
+        if self._grid is None:
+            numbers, most = _numbered(keys)
+        else:
+            numbers, most = _numbered([*keys, pa.array(self._grid.starts(stamps))])
+        if most > _MOST_NUMBERS:
+            return None
+        groups = Groups([_RECORDS], self._aggregates)
+        slots = groups.add([pa.array(numbers)], rows.values)
         count = len(groups)
         order, last = groups.every(), np.empty(count, np.int64)
         last[slots] = np.arange(len(slots))
-        if starts is None:
+        if self._grid is None:
             order = np.argsort(last)
-        kept = groups.partials(order)
-        if not in_one_slice:
-            del kept[0]
-        kept.insert(len(self._keys), pa.array(np.bincount(slots, minlength=count)[order]))
+        last = last[order]
+        kept = [key.take(pa.array(last)) for key in keys]
+        kept.append(pa.array(np.bincount(slots, minlength=count)[order]))
+        kept += groups.partials(order)[1:]
         values = [f"\0{place}" for place in range(len(kept) - len(self._keys) - 1)]
         data = pa.RecordBatch.from_arrays(kept, [*self._keys, _RECORDS, *values])
-        return Columns(data, None if stamps is None else pa.array(stamps[last[order]]))
+        return Columns(data, None if stamps is None else pa.array(stamps[last]))

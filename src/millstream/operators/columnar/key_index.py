@@ -21,7 +21,7 @@ from millstream.operators.columnar.text_table import TextTable, is_text
 from millstream.state.keys import canonical_keys, original_key
 from millstream.types.arrow_values import values_of
 
-__all__ = ["KeyIndex", "build_index"]
+__all__ = ["KeyIndex", "build_index", "distinct"]
 
 _HALF = 32
 
@@ -256,15 +256,15 @@ class ObjectIndex(KeyIndex):
         self.learn([column.type])
         if not len(column):
             return np.empty(0, np.int64)
-        codes, first_rows = _distinct(column)
-        distinct = column.take(pa.array(first_rows))
-        keys = canonical_keys(values_of(distinct))
+        codes, first_rows = distinct(column)
+        values = column.take(pa.array(first_rows))
+        keys = canonical_keys(values_of(values))
         found = list(map(self._slots.get, keys))
         if None in found:
-            self._add(keys, found, distinct)
+            self._add(keys, found, values)
         return np.array(found, np.int64)[codes]
 
-    def _add(self, keys: list[Any], found: list[int | None], distinct: pa.Array) -> None:
+    def _add(self, keys: list[Any], found: list[int | None], values: pa.Array) -> None:
         """Give slots to the keys that have none."""
         new = []
         for place, key in enumerate(keys):
@@ -275,7 +275,7 @@ class ObjectIndex(KeyIndex):
                     self._keys.append(key)
                     new.append(place)
                 found[place] = slot
-        self._kept.add(distinct.take(pa.array(new, pa.int64())), self.kinds[0])
+        self._kept.add(values.take(pa.array(new, pa.int64())), self.kinds[0])
 
     def columns(self, slots: Any) -> list[pa.Array]:
         """Return the key column of slots."""
@@ -317,7 +317,7 @@ class _KeptValues:
         return self._parts[0].take(pa.array(slots))
 
 
-def _distinct(column: pa.Array) -> tuple[Any, Any]:
+def distinct(column: pa.Array) -> tuple[Any, Any]:
     """Return a code for each row, the same for equal keys, from 0 in the order of their first rows; and these rows."""
     if pa.types.is_floating(column.type):  # 0.0 and -0.0 are two keys
         column = column.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[column.type.bit_width])

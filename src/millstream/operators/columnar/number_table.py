@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -14,6 +15,7 @@ _LEAST_BITS = 8
 _EMPTY = -1
 _MOST_APART = 8
 """A direct table has at most so many places for each number when it is made: about what hashes take."""
+_FIRST_ROWS = 128
 _LEAST_NUMBER = -(1 << 63)
 
 
@@ -71,6 +73,8 @@ class NumberTable:
             return np.empty(0, np.int64)
         if (self._base is not None or not self._count) and self._reaches(numbers):
             return self._direct_slots(numbers)
+        if not self._count and len(numbers) > _FIRST_ROWS:
+            return self._in_two(self.slots, numbers)
         before, slots = self._count, np.empty(len(numbers), np.int64)
         waiting = np.ascontiguousarray(numbers)
         rows: Any = slice(None)
@@ -146,7 +150,13 @@ class NumberTable:
         slots = self._not_null()
         self._table[self._numbers[slots] - self._base] = slots
 
+    def _in_two(self, slots: Callable[[Any], Any], numbers: Any) -> Any:
+        """Look up a few rows first: few numbers are all there then, and the others are found in one round."""
+        return np.concatenate([slots(numbers[:_FIRST_ROWS]), slots(numbers[_FIRST_ROWS:])])
+
     def _direct_slots(self, numbers: Any) -> Any:
+        if not self._count and len(numbers) > _FIRST_ROWS:
+            return self._in_two(self._direct_slots, numbers)
         places = numbers - self._base
         found = self._table.take(places)
         empty = found < 0
