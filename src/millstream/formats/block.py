@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -12,7 +13,7 @@ from millstream.types.arrow_values import values_of
 from millstream.types.datatypes import RowType
 from millstream.types.row import rows_of
 
-__all__ = ["BlockLayout", "ColumnBlock"]
+__all__ = ["BlockLayout", "ColumnBlock", "NestedColumn", "column_values"]
 
 
 class BlockLayout:
@@ -38,12 +39,35 @@ class BlockLayout:
         return RowColumns(self.row_type, self._form)
 
 
+class NestedColumn(ABC):
+    """Rows, lists or dicts that are taken apart, made into values or into an array when that is asked for."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of values."""
+
+    @abstractmethod
+    def values(self) -> list[Any]:
+        """Return the values."""
+
+    @abstractmethod
+    def array(self, kind: Any) -> Any:
+        """Return the values as an array of an Arrow type."""
+
+
+def column_values(column: Any) -> list[Any]:
+    """Return the values of an Arrow array, a nested column or a list of them."""
+    if isinstance(column, NestedColumn):
+        return column.values()
+    return column if isinstance(column, list) else values_of(column)
+
+
 class ColumnBlock:
-    """Records by column, each an Arrow array or a list of Python values; made into the other when that is asked for.
+    """Records by column, each an Arrow array or Python values; made into the other when that is asked for.
 
     Args:
         layout: Names and types.
-        columns: One array or list for each.
+        columns: One array, list or nested column for each.
         lines: How many line breaks they were made of, if that was counted.
     """
 
@@ -58,13 +82,17 @@ class ColumnBlock:
     @cached_property
     def values(self) -> list[list[Any]]:
         """The values of each column."""
-        return [column if isinstance(column, list) else values_of(column) for column in self._columns]
+        return [column_values(column) for column in self._columns]
 
     @cached_property
     def _batch(self) -> Any:
         made = self._layout.columns
         arrays = [
-            made.array(place, column) if isinstance(column, list) else column
+            column.array(made.schema.field(place).type)
+            if isinstance(column, NestedColumn)
+            else made.array(place, column)
+            if isinstance(column, list)
+            else column
             for place, column in enumerate(self._columns)
         ]
         import pyarrow as pa  # optional: whoever has a schema has it

@@ -12,7 +12,7 @@ from millstream.types.arrow_types import load_arrow
 from millstream.types.arrow_values import bare_schema, is_bare
 from millstream.types.row import Row, RowKind, unpack_rows
 
-__all__ = ["batch_of", "concat_batches", "dump_batch", "int64_array", "kinds_of", "load_batch"]
+__all__ = ["batch_of", "concat_batches", "dump_batch", "int64_array", "kinds_of", "load_batch", "offsets_of"]
 
 
 def int64_array(numbers: Sequence[int]) -> Any:
@@ -193,7 +193,7 @@ def _array(values: list[Any], kind: Any) -> Any:
         flat = [each for value in values if value is not None for each in value]
         if element is None or pa.types.is_nested(element):
             inner = _array(flat, element)
-            return pa.ListArray.from_arrays(_offsets(values), inner, type=kind or pa.list_(inner.type))
+            return pa.ListArray.from_arrays(offsets_of(values), inner, type=kind or pa.list_(inner.type))
     return pa.array(values, kind)
 
 
@@ -225,11 +225,13 @@ def _maps(dicts: list[Any], kind: Any) -> Any:
     items = _array(
         [item for each in dicts if each for item in each.values()], None if kind is None else kind.item_type
     )
-    return pa.MapArray.from_arrays(_offsets(dicts), keys, items, type=kind or pa.map_(keys.type, items.type))
+    return pa.MapArray.from_arrays(
+        offsets_of(dicts), keys, items, type=kind or pa.map_(keys.type, items.type)
+    )
 
 
-def _offsets(parts: list[Any]) -> Any:
-    """Return where each part begins and the last one ends; None for the beginning of one that is None."""
+def offsets_of(parts: list[Any]) -> Any:
+    """Return where each part begins in all of them, None for one that is None, and where the last one ends."""
     import pyarrow as pa  # optional: whoever makes columns has asked for it
 
     ends = list(accumulate((0 if part is None else len(part) for part in parts), initial=0))

@@ -22,19 +22,20 @@ refused as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, count, islice
 from operator import attrgetter
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from millstream.formats.block import BlockLayout, ColumnBlock
+from millstream.formats.block import BlockLayout, ColumnBlock, NestedColumn, column_values
 from millstream.formats.json.values import new_decoder, value_reader
 from millstream.spi.formats import BlockDecoder
 from millstream.types import datatypes as types
+from millstream.types.arrow_records import offsets_of
 from millstream.types.arrow_types import Form, arrow_type
-from millstream.types.arrow_values import check_range, values_of
+from millstream.types.arrow_values import check_range
 from millstream.types.row import rows_of
 
 __all__ = ["JsonBlocks"]
@@ -74,15 +75,15 @@ class JsonBlocks(BlockDecoder):
         if self._decode is None or self._objects is None or not (block.isascii() or _is_utf8(block)):
             return None
         breaks = _plain_breaks(block)
-        count = _count_objects(block) if breaks is None else breaks + 1
-        if count is None:
+        lines = _count_objects(block) if breaks is None else breaks + 1
+        if lines is None:
             return None
         try:
             objects = self._decode(block)
-            if len(objects) != count:
+            if len(objects) != lines:
                 return None
-            lines = None if breaks is None else breaks + block.endswith(b"\n")
-            return ColumnBlock(self._layout, self._objects.columns(objects, block), lines)
+            counted = None if breaks is None else breaks + block.endswith(b"\n")
+            return ColumnBlock(self._layout, self._objects.columns(objects, block), counted)
         except (msgspec.MsgspecError, ValueError, ArithmeticError, RecursionError):
             return None
 
@@ -135,7 +136,7 @@ def _plain_breaks(block: bytes) -> int | None:
 # ---- types ----
 
 _Convert = Callable[[list[Any], bytes], Any]
-"""Makes the values that records have of those that msgspec gave, a list or an array.
+"""Makes a column of what msgspec gave: a list of the values that records have, an array, or a nested column.
 
 Its arguments are the values of a column, None among them, and the block that they are in.
 """
@@ -287,9 +288,8 @@ def _cast(texts: list[Any], data_type: types.DataType) -> Any | None:
 
 
 def _rows(objects: _Objects, names: tuple[str, ...]) -> _Convert:
-    def convert(values: list[Any], block: bytes) -> list[Any]:
-        columns = objects.columns([value for value in values if value is not None], block)
-        return list(_filled(values, rows_of(names, zip(*map(_listed, columns), strict=True))))
+    def convert(values: list[Any], block: bytes) -> _Rows:
+        return _Rows(values, objects.columns([value for value in values if value is not None], block), names)
 
     return convert
 
@@ -297,34 +297,104 @@ def _rows(objects: _Objects, names: tuple[str, ...]) -> _Convert:
 def _lists(convert: _Convert | None) -> _Convert | None:
     if convert is None:
         return None
-
-    def converted(values: list[Any], block: bytes) -> list[Any]:
-        elements = iter(_listed(convert(list(chain.from_iterable(filter(None, values))), block)))
-        return [None if value is None else list(islice(elements, len(value))) for value in values]
-
-    return converted
+    return lambda values, block: _Lists(
+        values, convert(list(chain.from_iterable(filter(None, values))), block)
+    )
 
 
 def _dicts(convert: _Convert | None) -> _Convert | None:
     if convert is None:
         return None
+    return lambda values, block: _Dicts(
+        values, convert([item for value in values if value for item in value.values()], block)
+    )
 
-    def converted(values: list[Any], block: bytes) -> list[Any]:
-        items = [item for value in values if value for item in value.values()]
-        taken = iter(_listed(convert(items, block)))
+
+class _Rows(NestedColumn):
+    """Rows: columns of those that are not None."""
+
+    def __init__(self, values: list[Any], columns: Sequence[Any], names: tuple[str, ...]) -> None:
+        self._values = values
+        self._columns = columns
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def values(self) -> list[Any]:
+        """Return the rows."""
+        rows = rows_of(self._names, zip(*map(column_values, self._columns), strict=True))
+        if len(rows) == len(self._values):
+            return rows
+        taken = iter(rows)
+        return [None if value is None else next(taken) for value in self._values]
+
+    def array(self, kind: Any) -> Any:
+        """Return a struct array."""
+        import pyarrow as pa  # optional: whoever has a type has it
+
+        arrays = [_array(column, field.type) for column, field in zip(self._columns, kind, strict=True)]
+        if len(arrays[0]) == len(self._values):
+            return pa.StructArray.from_arrays(arrays, fields=list(kind))
+        counted = count()
+        places = pa.array([None if value is None else next(counted) for value in self._values], pa.int64())
+        spread = [array.take(places) for array in arrays]
+        return pa.StructArray.from_arrays(spread, fields=list(kind), mask=places.is_null())
+
+
+class _Lists(NestedColumn):
+    """Lists, with the elements of all of them in one column."""
+
+    def __init__(self, values: list[Any], elements: Any) -> None:
+        self._values = values
+        self._elements = elements
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def values(self) -> list[Any]:
+        """Return the lists."""
+        elements = iter(column_values(self._elements))
+        return [None if value is None else list(islice(elements, len(value))) for value in self._values]
+
+    def array(self, kind: Any) -> Any:
+        """Return a list array."""
+        import pyarrow as pa  # optional: whoever has a type has it
+
+        elements = _array(self._elements, kind.value_type)
+        return pa.ListArray.from_arrays(offsets_of(self._values), elements, type=kind)
+
+
+class _Dicts(NestedColumn):
+    """Dicts, with the items of all of them in one column."""
+
+    def __init__(self, values: list[Any], items: Any) -> None:
+        self._values = values
+        self._items = items
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def values(self) -> list[Any]:
+        """Return the dicts."""
+        items = iter(column_values(self._items))
         return [
-            None if value is None else dict(zip(value, islice(taken, len(value)), strict=True))
-            for value in values
+            None if value is None else dict(zip(value, islice(items, len(value)), strict=True))
+            for value in self._values
         ]
 
-    return converted
+    def array(self, kind: Any) -> Any:
+        """Return a map array."""
+        import pyarrow as pa  # optional: whoever has a type has it
+
+        keys = pa.array([key for value in self._values if value for key in value], kind.key_type)
+        items = _array(self._items, kind.item_type)
+        return pa.MapArray.from_arrays(offsets_of(self._values), keys, items, type=kind)
 
 
-def _listed(column: Any) -> list[Any]:
-    return column if isinstance(column, list) else values_of(column)
+def _array(column: Any, kind: Any) -> Any:
+    import pyarrow as pa  # optional: whoever has a type has it
 
-
-def _filled(values: Iterable[Any], made: Iterable[Any]) -> Iterator[Any]:
-    """Return what was made of the values that are not None, with None in their places."""
-    taken = iter(made)
-    return (None if value is None else next(taken) for value in values)
+    if isinstance(column, NestedColumn):
+        return column.array(kind)
+    return pa.array(column, kind) if isinstance(column, list) else column
