@@ -1,10 +1,6 @@
 """What columns cost: jobs of whole columns on the local executor, beside the same work written by hand on one core.
 
-<<<<<<< HEAD
-    python benchmarks/columns.py [--only parquet count json] [--rounds 5] [--write] [--json FILE]
-=======
-    python benchmarks/columns.py [--only parquet count json combine] [--rounds 5] [--write]
->>>>>>> 482bcd6 (Aggregates by expression begin before the exchange where that leaves few records)
+    python benchmarks/columns.py [--only parquet count json combine] [--rounds 5] [--write] [--json FILE]
 
 Job and peer take turns in one process, round by round, and are timed by its processor time. Each job reads files and
 writes files, or counts what comes out; what the two make is compared.
@@ -47,15 +43,12 @@ FEW_KEYS = 1_000
 TITLES = {
     "parquet": "Parquet -> `map_batches` -> Parquet, beside pyarrow alone",
     "count": f"Parquet -> `key_by` -> `count()` of {KEYS:,} integer keys, beside a dict in Python",
-<<<<<<< HEAD
     "few": f"Parquet -> `key_by` -> `count()` of {FEW_KEYS:,} integer keys, beside a dict in Python",
     "texts": f"Parquet -> `key_by` -> `count()` of {KEYS:,} texts, beside a dict in Python",
-=======
     "combine": "Parquet -> `key_by` of 4 shops -> tumbling aggregates on two slots, beside the same without combining",
->>>>>>> 482bcd6 (Aggregates by expression begin before the exchange where that leaves few records)
     "json": "JSON lines -> filter -> `key_by` -> tumbling sums and counts -> Parquet, beside a loop with orjson",
 }
-PEERS = {"parquet": "pyarrow alone", "json": "loop by hand, orjson"}
+PEERS = {"parquet": "pyarrow alone", "combine": "not combined", "json": "loop by hand, orjson"}
 Fields = list[tuple[str, Any]]
 FLOORS = {"parquet": 0.6, "count": 3.0, "combine": 1.0, "json": 4.0}
 
@@ -162,11 +155,11 @@ def count_peer(folder: Path, key: str) -> float:
     return max(counts.values())
 
 
-<<<<<<< HEAD
 def counting(key: str, kind: Any) -> tuple[Callable[[Path], Any], Callable[[Path], Any]]:
     """Return job and peer that count by a column."""
     return lambda folder: count_job(folder, key, kind), lambda folder: count_peer(folder, key)
-=======
+
+
 # Windows of few keys on two slots, begun before the exchange or not
 
 VISITS = [("shop", DataTypes.STRING()), ("user", DataTypes.BIGINT()), ("ts", DataTypes.BIGINT())]
@@ -216,7 +209,6 @@ def combine_job(folder: Path) -> int:
 
 def combine_peer(folder: Path) -> int:
     return visits(folder, "NEVER")
->>>>>>> 482bcd6 (Aggregates by expression begin before the exchange where that leaves few records)
 
 
 # JSON lines -> filter -> key_by -> windows -> Parquet
@@ -271,20 +263,13 @@ def json_peer(folder: Path) -> list[float]:
 
 JOBS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
     "parquet": (parquet_job, parquet_peer),
-<<<<<<< HEAD
     "count": counting("user", DataTypes.BIGINT()),
     "few": counting("group", DataTypes.BIGINT()),
     "texts": counting("name", DataTypes.STRING()),
-    "json": (json_job, json_peer),
-}
-ROWS_OF = {**dict.fromkeys(JOBS, ROWS), "json": LINES}
-=======
-    "count": (count_job, count_peer),
     "combine": (combine_job, combine_peer),
     "json": (json_job, json_peer),
 }
-ROWS_OF = {"parquet": ROWS, "count": ROWS, "combine": ROWS, "json": LINES}
->>>>>>> 482bcd6 (Aggregates by expression begin before the exchange where that leaves few records)
+ROWS_OF = {**dict.fromkeys(JOBS, ROWS), "json": LINES}
 
 
 def main() -> None:
@@ -298,13 +283,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="columns") as made:
         folder = Path(made)
         write_sales(folder / "sales")
-<<<<<<< HEAD
+        if "combine" in arguments.only:
+            write_visits(folder / "visits")
         if "json" in arguments.only:
             json_lines.prepare(folder / "events.json", LINES)
-=======
-        write_visits(folder / "visits")
-        json_lines.prepare(folder / "events.json", LINES)
->>>>>>> 482bcd6 (Aggregates by expression begin before the exchange where that leaves few records)
         for name in arguments.only:
             job, peer = JOBS[name]
             timed(job, folder), timed(peer, folder)  # imports, and the disk's cache
