@@ -12,6 +12,7 @@
     |-- NotSupportedError (NotImplementedError)  Flink has it, millstream does not (yet)
     |-- JobDefinitionError (ValueError)      the program does not describe a job that can run
     |-- NotSerializableError (TypeError)     a function or record cannot be pickled
+    |-- RecordTooLargeError (OverflowError)  a record is too large to be sent to another subtask
     |-- SourceError (RuntimeError)           a source could not be read
     |   `-- MalformedRecordError (ValueError)   a record in it does not parse
     |-- SinkError (RuntimeError)             a sink could not be written
@@ -48,6 +49,7 @@ __all__ = [
     "NotSerializableError",
     "NotSupportedError",
     "NumberRangeError",
+    "RecordTooLargeError",
     "SessionLostError",
     "SinkError",
     "SlotLostError",
@@ -201,6 +203,13 @@ class NotSerializableError(MillstreamError, TypeError):
     """A function or a record cannot be pickled, so it cannot travel to another process."""
 
     code = "NOT_SERIALIZABLE"
+    domain = "user"
+
+
+class RecordTooLargeError(MillstreamError, OverflowError):
+    """What one record takes does not fit into a message to another subtask."""
+
+    code = "RECORD_TOO_LARGE"
     domain = "user"
 
 

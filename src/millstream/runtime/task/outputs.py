@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
+from millstream.base.errors import RecordTooLargeError
 from millstream.base.time import MAX_TIMESTAMP
+from millstream.config.options import EPOCH_MAX_BYTES
 from millstream.graph.job_graph import JobEdge
 from millstream.operators.base import BatchHandler, Operator, OperatorSpec, Output
 from millstream.operators.budget import WorkBudget, slice_seconds
 from millstream.operators.combining import CombiningGate
 from millstream.operators.partitioners import ColumnSelector
 from millstream.operators.values import copy_of_batch
-from millstream.operators.weight import estimate_bytes
+from millstream.operators.weight import estimate_bytes, weigh
 from millstream.runtime.protocol.blocks import Block, encode_elements, join_columns
 from millstream.runtime.task.failures import guarded
 from millstream.runtime.task.measures import counted_marked
@@ -24,6 +27,8 @@ __all__ = ["ChainOutput", "ExchangeWriter"]
 
 
 _LOOK_RECORDS = 16_384
+_MOST_BLOCK_BYTES = (1 << 31) - (1 << 20)
+"""Spark counts the bytes of what a task gives in 32 bits."""
 _MOST_JOINED = 4_096
 """Small batches are joined; larger ones are processed as they are, while they are in the processor's cache."""
 _LARGEST_SLICE = 1 << 20
@@ -190,10 +195,33 @@ class ExchangeWriter:
         for target, elements in self._elements.items():
             if elements:
                 joined = join_columns(elements)
-                payload = joined if target == self._sender else encode_elements(joined)
+                payload = joined if target == self._sender else _encoded(joined, target)
                 blocks.append(Block(self._edge_id, self._sender, target, payload))
                 self._elements[target] = []
         return blocks
+
+
+def _encoded(elements: list[Element], target: int) -> bytes:
+    payload = encode_elements(elements)
+    if len(payload) <= _MOST_BLOCK_BYTES:
+        return payload
+    kind, size = max(map(_largest_record, elements), key=itemgetter(1))
+    raise RecordTooLargeError(
+        f"{len(payload):,} bytes for subtask {target} are more than the {_MOST_BLOCK_BYTES:,} of one epoch",
+        detail=f"The largest record, a {kind}, takes about {size:,} of them.",
+        hint=f"Make several records of it, or send a path in its place. {EPOCH_MAX_BYTES.key} bounds what records take "
+        "together; a single one is sent whatever it takes.",
+    )
+
+
+def _largest_record(element: Element) -> tuple[str, int]:
+    """Return the type and the estimated size of the largest record of a batch."""
+    if isinstance(element, Rows) and element.values:
+        size, place = max((weigh(value), place) for place, value in enumerate(element.values))
+        return type(element.values[place]).__name__, size
+    if isinstance(element, Columns) and len(element):
+        return "row of columns", element.nbytes // len(element)
+    return "", 0
 
 
 class ChainOutput(Output):
