@@ -20,11 +20,8 @@ from millstream.operators.combining import CombiningGate
 from millstream.operators.fields import FieldSelector
 from millstream.operators.partitioners import Forward, KeyGroups, Rebalance
 from millstream.runtime.protocol.blocks import decode_elements, encode_elements
-<<<<<<< HEAD
-from millstream.runtime.task.held_input import _part
-=======
 from millstream.runtime.task import outputs
->>>>>>> 05011dc (A record that is too large to be sent is refused with operator, size and option)
+from millstream.runtime.task.held_input import _part
 from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
 from millstream.spi.batch import Columns, Marks, Rows, Watermark
 from millstream.state.key_groups import key_group, subtask_of
@@ -230,7 +227,6 @@ def test_columns_of_another_kind_stay_apart(other):
     assert block.elements() == [columns(1), other, columns(3)]
 
 
-<<<<<<< HEAD
 def test_columns_are_combined_before_they_are_dealt_but_not_across_watermarks():
     aggregates = (("n", Aggregate(AggregateKind.COUNT)), ("total", Aggregate(AggregateKind.SUM, "n")))
     spec = ColumnAggregateSpec(("k",), aggregates)
@@ -267,7 +263,8 @@ def test_what_is_combined_and_waits_is_dealt_anew_by_key_when_the_parallelism_ch
     assert [subtask_of(key_group(key, 128), 128, 2) for key in parts[1].data["k"].to_pylist()] == [1] * len(
         parts[1]
     )
-=======
+
+
 @pytest.mark.parametrize("form", ["rows", "columns"])
 def test_what_cannot_be_sent_is_refused_with_its_size_and_the_option(monkeypatch, form):
     monkeypatch.setattr(outputs, "_MOST_BLOCK_BYTES", 10_000)
@@ -275,10 +272,7 @@ def test_what_cannot_be_sent_is_refused_with_its_size_and_the_option(monkeypatch
     writer = ExchangeWriter(JobEdge(0, 1, 2, edge, 2, 2, 128), 0)
     batch = Rows([Row(text="x" * 100), Row(text="y" * 20_000)] * 2)
     writer.batch(batch if form == "rows" else Columns.from_rows(batch))
-    with pytest.raises(
-        RecordTooLargeError, match=r"bytes are to be sent to subtask \d in one epoch, 10,000 can be"
-    ) as caught:
+    with pytest.raises(RecordTooLargeError, match=r"bytes for subtask \d are more than the 10,000") as caught:
         writer.flush()
     assert "millstream.epoch.max-bytes" in caught.value.hint
     assert ("a Row, takes about 20," in caught.value.detail) == (form == "rows")
->>>>>>> 05011dc (A record that is too large to be sent is refused with operator, size and option)
