@@ -10,6 +10,7 @@ from millstream.config import options
 from millstream.config.configuration import Configuration
 from millstream.graph.epoch_plan import EpochPlan, build_epoch_plan
 from millstream.graph.job_graph import JobEdge, JobVertex, build_job_graph
+from millstream.graph.runtime_mode import is_batch
 from millstream.graph.stream_graph import DEFAULT_GROUP, StreamGraph, build_stream_graph
 from millstream.graph.transformation import Transformation
 
@@ -117,7 +118,9 @@ def _draw_edge(edge: JobEdge) -> str:
 
 def _epoch_plan(transformations: Sequence[Transformation], configuration: Configuration) -> EpochPlan:
     chaining = configuration.get(options.OPERATOR_CHAINING)
-    return build_epoch_plan(build_job_graph(_stream_graph(transformations, configuration), chaining=chaining))
+    keyed = not is_batch(transformations, configuration)
+    stream_graph = _stream_graph(transformations, configuration)
+    return build_epoch_plan(build_job_graph(stream_graph, chaining=chaining, keyed=keyed))
 
 
 def _stream_graph(transformations: Sequence[Transformation], configuration: Configuration) -> StreamGraph:

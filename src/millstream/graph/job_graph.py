@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from millstream.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 from millstream.graph.transformation import ChainingStrategy
-from millstream.operators.partitioners import Forward
+from millstream.operators.partitioners import Forward, KeyGroups
 
 __all__ = ["JobEdge", "JobGraph", "JobVertex", "build_job_graph"]
 
@@ -83,14 +83,22 @@ class JobGraph:
         return next(vertex for vertex in self.vertices if vertex.id == vertex_id)
 
 
-def is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:
-    """Return whether an edge may become a direct call, by Flink's rules.
+def is_chainable(graph: StreamGraph, edge: StreamEdge, *, keyed: bool = False) -> bool:
+    """Return whether an edge may become a direct call.
 
-    Forward partitioning, one input only, the same parallelism and slot sharing group, and neither side refuses.
+    By Flink's rules: forward partitioning, one input only, the same parallelism and slot sharing group, and neither
+    side refuses. Beyond them an edge that deals by key is a direct call where one subtask gives to one, if the
+    operator does nothing when time advances: what is fired is bounded by epochs at the head of a chain only.
+
+    Args:
+        graph: The logical graph.
+        edge: One of its edges.
+        keyed: Whether edges that deal by key are.
     """
     source, target = graph.nodes[edge.source], graph.nodes[edge.target]
+    alone = keyed and target.parallelism == 1 and not target.spec.acts_on_time
     return (
-        isinstance(edge.partitioning, Forward)
+        isinstance(edge.partitioning, (Forward, KeyGroups) if alone else Forward)
         and len(graph.inputs(edge.target)) == 1
         and source.parallelism == target.parallelism
         and source.slot_sharing_group == target.slot_sharing_group
@@ -99,14 +107,16 @@ def is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:
     )
 
 
-def build_job_graph(graph: StreamGraph, *, chaining: bool = True) -> JobGraph:
+def build_job_graph(graph: StreamGraph, *, chaining: bool = True, keyed: bool = False) -> JobGraph:
     """Fuse chains and list the exchanges between them.
 
     Args:
         graph: The logical graph.
         chaining: False keeps every operator in a vertex of its own (`disable_operator_chaining`).
+        keyed: Whether edges that deal by key may be within a chain; not in batch mode, where the records of each key
+            are sorted on their way.
     """
-    chained = [edge for edge in graph.edges if chaining and is_chainable(graph, edge)]
+    chained = [edge for edge in graph.edges if chaining and is_chainable(graph, edge, keyed=keyed)]
     head_of: dict[int, int] = {}
     into = {edge.target: edge for edge in chained}
     for node_id in graph.nodes:

@@ -386,6 +386,7 @@ class OperatorSpec(ABC):
         is_keyed: Whether it needs keyed state.
         takes_columns: Whether its operator takes batches in both forms; if not, columns are made rows before it.
         is_fed_back: Whether records come back to it from the end of an iteration.
+        acts_on_time: Whether it may do something when time advances, such as fire timers.
         former_name: A class that is renamed gives the name it had first: checkpoints know it by that.
     """
 
@@ -393,6 +394,7 @@ class OperatorSpec(ABC):
     is_keyed: bool = False
     takes_columns: bool = False
     is_fed_back: bool = False
+    acts_on_time: bool = True
     former_name: str = ""
 
     # What the graph and the runtime ask of an operator, so that they need not know its class.

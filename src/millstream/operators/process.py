@@ -40,6 +40,11 @@ class KeyedProcessSpec(OperatorSpec):
     output_type: TypeInformation | None = None
     is_keyed = True
 
+    @property
+    def acts_on_time(self) -> bool:  # type: ignore[override]
+        """Whether the function has anything to do when a timer fires."""
+        return getattr(self.function.on_timer, "__func__", None) is not KeyedProcessFunction.on_timer
+
     def build(self) -> Operator:
         """Make the running half."""
         return KeyedProcessOperator(self.function, self.key_selector, self.output_type)

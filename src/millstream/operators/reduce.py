@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from itertools import islice
+from operator import length_hint
 from typing import Any
 
 from millstream.base.errors import TypeMismatchError, shorten
@@ -17,6 +19,7 @@ from millstream.base.time import MAX_TIMESTAMP
 from millstream.common.functions import ReduceFunction
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.functions_adapter import as_reduce, close_function, open_function
+from millstream.operators.inlined.expressions import reduce_loop
 from millstream.operators.keys import key_portions, keys_of
 from millstream.operators.plain_functions import changes_nothing
 from millstream.operators.runtime_context import OperatorRuntimeContext
@@ -49,6 +52,7 @@ class ReduceSpec(OperatorSpec):
     key_selector: Callable[[Any], Any]
     output_type: TypeInformation | None = None
     is_keyed = True
+    acts_on_time = False
 
     def build(self) -> Operator:
         """Make the running half."""
@@ -77,6 +81,8 @@ class ReduceOperator(Operator):
         # Only such functions can have asked for state.
         self._has_state = isinstance(self._function, ReduceFunction) and not ours
         self._changes_nothing = ours or changes_nothing(self._reduce)
+        plain = self._changes_nothing and not self._has_state
+        self._loop = reduce_loop(self._reduce) if plain else None
 
     def process(self, batch: Rows) -> None:
         """Reduce a batch, record by record."""
@@ -89,10 +95,27 @@ class ReduceOperator(Operator):
 
     def _reduce_batch(self, values: list[Any]) -> list[Any]:
         reduce = self._reduce_trusting if self._changes_nothing else self._reduce_looking
+        if self._loop is not None:
+            reduce = partial(self._reduce_in_loop, self._loop)
         results: list[Any] = []
         for portion, keys in key_portions(self._key_selector, values, self._state.touched):
             results += reduce(portion, self._selecting(keys) if self._has_state else keys)
         return results
+
+    def _reduce_in_loop(self, loop: Callable[..., bool], values: list[Any], keys: Iterable[Any]) -> list[Any]:
+        """Reduce by a loop that has the function in it."""
+        results: list[Any] = []
+        firsts: list[Any] = []
+        remaining = iter(values)
+        try:
+            records = zip(remaining, keys, strict=False)
+            sure = loop(records, self._table.get, self._table, results.append, firsts.append)
+        except BaseException as error:
+            attach_element(error, values[len(values) - length_hint(remaining) - 1])
+            raise
+        if (sure and all_immutable(firsts)) or all_immutable(results):
+            return results
+        return copies(results)
 
     # The two loops differ in the look only; one loop would cost the trusting one a fifth of its speed.
     def _reduce_trusting(self, values: list[Any], keys: Iterable[Any]) -> list[Any]:

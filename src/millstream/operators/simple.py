@@ -19,6 +19,7 @@ from millstream.operators.functions_adapter import (
     close_function,
     open_function,
 )
+from millstream.operators.inlined.expressions import applying
 from millstream.operators.map_loops import map_protected
 from millstream.operators.plain_functions import gives_atoms, is_plain
 from millstream.operators.portions import LISTED, in_portions, is_brief
@@ -122,7 +123,7 @@ class MapOperator(_UserFunctionOperator):
     ) -> None:
         super().__init__(function)
         self._map = as_map(function)
-        self._apply: _Apply = apply_to_each if is_plain(self._map) else map_protected
+        self._apply: _Apply = applying(self._map) if is_plain(self._map) else map_protected
         self._output_type = output_type
 
     def process(self, batch: Rows) -> None:
@@ -145,6 +146,7 @@ class FilterOperator(_UserFunctionOperator):
         super().__init__(function)
         self._filter = as_filter(function)
         self._plain = is_plain(self._filter)
+        self._apply: _Apply = applying(self._filter) if self._plain else apply_to_each
 
     def process(self, batch: Rows) -> None:
         """Keep those records of a batch that the function wants."""
@@ -166,7 +168,7 @@ class FilterOperator(_UserFunctionOperator):
         return None
 
     def _wanted(self, values: list[Any]) -> list[Any]:
-        apply: _Apply = apply_to_each if self._plain or all_immutable(values) else _filter_protected
+        apply = self._apply if self._plain or all_immutable(values) else _filter_protected
         return apply(self._filter, values)
 
 

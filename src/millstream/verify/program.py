@@ -31,6 +31,7 @@ from millstream.config.configuration import Configuration
 from millstream.connectors.cache import CacheSink
 from millstream.connectors.files.sink import FileSink
 from millstream.graph.launcher import JobSubmission
+from millstream.graph.runtime_mode import is_batch
 from millstream.graph.transformation import Edge, Transformation
 from millstream.operators.base import OperatorSpec
 from millstream.operators.collect_columns import CollectColumnsSpec, Gathered
@@ -38,7 +39,6 @@ from millstream.operators.sink import CollectSpec, PrintSpec, SinkFunctionSpec, 
 from millstream.operators.source import SourceSpec
 from millstream.operators.watermarks import WatermarksSpec
 from millstream.runtime.control.console import JobOutput
-from millstream.runtime.job.settings import is_batch
 from millstream.verify.compare import Guarantee
 from millstream.verify.faults import FaultKind
 from millstream.verify.scenario import Scenario

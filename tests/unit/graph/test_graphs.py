@@ -10,12 +10,13 @@ from millstream.graph.job_graph import build_job_graph
 from millstream.graph.stream_graph import build_stream_graph
 from millstream.graph.transformation import ChainingStrategy, Edge, Transformation
 from millstream.operators.base import Operator, OperatorSpec
-from millstream.operators.partitioners import Forward, Rebalance
+from millstream.operators.partitioners import Forward, KeyGroups, Rebalance
 
 
 @dataclass(frozen=True)
 class Spec(OperatorSpec):
     is_source: bool = False
+    acts_on_time: bool = True
 
     def build(self) -> Operator:
         raise NotImplementedError
@@ -28,10 +29,14 @@ class Program:
         self.built: dict[str, Transformation] = {}
         self.built_before = built_before
 
-    def add(self, name: str, *inputs: str | Edge, **settings) -> Transformation:
+    def add(self, name: str, *inputs: str | Edge, acts_on_time=True, **settings) -> Transformation:
         edges = [each if isinstance(each, Edge) else Edge(self.built[each]) for each in inputs]
         self.built[name] = Transformation(
-            self.built_before + len(self.built) + 1, name, Spec(is_source=not inputs), edges, **settings
+            self.built_before + len(self.built) + 1,
+            name,
+            Spec(is_source=not inputs, acts_on_time=acts_on_time),
+            edges,
+            **settings,
         )
         return self.built[name]
 
@@ -41,8 +46,8 @@ class Program:
     def stream_graph(self, parallelism: int = 2):
         return build_stream_graph(list(self.built.values()), parallelism=parallelism, max_parallelism=8)
 
-    def job_graph(self, **settings):
-        return build_job_graph(self.stream_graph(), **settings)
+    def job_graph(self, parallelism: int = 2, **settings):
+        return build_job_graph(self.stream_graph(parallelism), **settings)
 
     def vertices(self, **settings) -> list[str]:
         return [vertex.name for vertex in self.job_graph(**settings).vertices]
@@ -121,6 +126,28 @@ def test_two_inputs_or_a_shuffle_are_not_chained(program):
     program.add("union", "source", "map")
     program.add("dealt", program.from_("union", partitioning=Rebalance()))
     assert program.vertices() == ["source -> map", "union", "dealt"]
+
+
+@pytest.mark.parametrize(
+    ("operator", "graph", "chained"),
+    [
+        ({"acts_on_time": False}, {"parallelism": 1, "keyed": True}, True),
+        ({"acts_on_time": True}, {"parallelism": 1, "keyed": True}, False),
+        ({"acts_on_time": False}, {"parallelism": 2, "keyed": True}, False),
+        ({"acts_on_time": False}, {"parallelism": 1, "keyed": False}, False),
+        ({"acts_on_time": False}, {"parallelism": 1, "keyed": True, "chaining": False}, False),
+        (
+            {"acts_on_time": False, "chaining": ChainingStrategy.HEAD},
+            {"parallelism": 1, "keyed": True},
+            False,
+        ),
+    ],
+)
+def test_a_keyed_operator_that_time_does_not_concern_is_chained_where_there_is_one_subtask(
+    program, operator, graph, chained
+):
+    program.add("keyed", program.from_("source", partitioning=KeyGroups(len)), **operator)
+    assert program.vertices(**graph) == (["source -> keyed"] if chained else ["source", "keyed"])
 
 
 def test_edge_between_different_parallelisms_is_rebalanced_and_knows_both(program):

@@ -15,7 +15,7 @@ from typing import Any
 
 from millstream.operators.value_kinds import ATOMIC
 
-__all__ = ["PREFIX", "fits_into_loop", "goes_its_own_way"]
+__all__ = ["PREFIX", "fits_into_loop", "goes_its_own_way", "is_simple"]
 
 PREFIX = "_ms_"
 """Begins all names that are not the function's own."""
@@ -159,6 +159,11 @@ def _set_by(target: ast.expr) -> set[str]:
     return {
         node.id for node in ast.walk(target) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
+
+
+def is_simple(expression: ast.expr) -> bool:
+    """Return whether an expression has no functions, loops or assignments in it."""
+    return all(isinstance(node, _SIMPLE) for node in ast.walk(expression))
 
 
 def goes_its_own_way(tree: ast.AST, function: FunctionType, own: set[str]) -> bool:

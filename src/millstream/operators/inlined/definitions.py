@@ -24,14 +24,13 @@ Definition = ast.FunctionDef | ast.Lambda
 def definition_of(function: FunctionType) -> Definition | None:
     """Return the definition of a function or lambda, a tree of the caller's own; None if it cannot be told for sure."""
     code = function.__code__
-    tree = _parsed("".join(linecache.getlines(code.co_filename, function.__globals__)))
-    if tree is None or code.co_freevars:
+    if code.co_freevars:
         return None
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)) and node.lineno == code.co_firstlineno:
-            alone = deepcopy(node)
-            if _is_same(compiled(alone, code), code):
-                return alone
+    found = _definitions_in("".join(linecache.getlines(code.co_filename, function.__globals__)))
+    for definition in found.get(code.co_firstlineno, ()):
+        alone = deepcopy(definition)
+        if _is_same(compiled(alone, code), code):
+            return alone
     return None
 
 
@@ -67,12 +66,18 @@ _COMPARED = (
 
 
 @lru_cache(maxsize=16)
-def _parsed(text: str) -> ast.Module | None:
+def _definitions_in(text: str) -> dict[int, list[Definition]]:
+    """Return the functions and lambdas of a file by their first lines."""
+    found: dict[int, list[Definition]] = {}
     if not text or len(text) > _MOST_CHARACTERS:
-        return None
+        return found
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(text)
+            tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):  # not Python alone: a cell of a notebook with magic
-        return None
+        return found
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            found.setdefault(node.lineno, []).append(node)
+    return found

@@ -9,9 +9,18 @@ from copy import deepcopy
 from types import FunctionType
 
 from millstream.operators.inlined.bodies import goes_its_own_way
+from millstream.operators.inlined.definitions import Definition
 from millstream.operators.inlined.templates import expression, statements
 
-__all__ = ["CONSTANTS", "GIVEN", "STATE_CONSTANTS", "parameters", "used_state", "write_loop"]
+__all__ = [
+    "CONSTANTS",
+    "GIVEN",
+    "STATE_CONSTANTS",
+    "length_if_tuple",
+    "parameters",
+    "used_state",
+    "write_loop",
+]
 
 GIVEN = ("append", "records", "stamp_append", "tagged", "take")
 """What a loop is given with each batch, each name behind `_ms_`."""
@@ -40,7 +49,7 @@ def write_loop(
     return _Writer(function, deepcopy(definition), states, stamped=stamped).write()
 
 
-def parameters(definition: ast.FunctionDef) -> list[str]:
+def parameters(definition: Definition) -> list[str]:
     """Return the names of a function's parameters."""
     return [each.arg for each in definition.args.posonlyargs + definition.args.args]
 
@@ -135,7 +144,7 @@ class _Writer:
         if self._is_generator:
             return [ast.copy_location(ast.Expr(result), statement)]
         record = "_ms_value" if self._sets_value else self._value
-        return statements(f"_ms_take(RESULT, {record})", statement, RESULT=result)
+        return statements(f"_ms_take(_ms_RESULT, {record})", statement, RESULT=result)
 
     def _emit(self, given: ast.Yield) -> list[ast.stmt]:
         """Write what is done with a result, as the loops of `operators.calls` do it."""
@@ -144,11 +153,11 @@ class _Writer:
         if result is None:
             return statements(f"_ms_append(None){stamp}", given)
         protect = "_ms_append(_ms_protect(_ms_result, None, _ms_tagged))"
-        length = _length_of(result)
+        length = length_if_tuple(result)
         if length is not None:
             atoms = " and ".join(f"_ms_type(_ms_result[{place}]) in _ms_atomic" for place in range(length))
             text = f"""
-_ms_result = RESULT
+_ms_result = _ms_RESULT
 if {atoms}:
     _ms_append(_ms_result)
 else:
@@ -156,7 +165,7 @@ else:
 """
         else:
             text = f"""
-_ms_result = RESULT
+_ms_result = _ms_RESULT
 if _ms_type(_ms_result) in _ms_atomic:
     _ms_append(_ms_result)
 elif _ms_type(_ms_result) is _ms_tuple:
@@ -187,10 +196,10 @@ else:
         held = call.func
         assert isinstance(held, ast.Attribute)
         if held.attr != "value":
-            held.value = expression("_ms_select(_ms_backend, _ms_key, HELD)", call, HELD=held.value)
+            held.value = expression("_ms_select(_ms_backend, _ms_key, _ms_HELD)", call, HELD=held.value)
             return call
-        here, other = f"_ms_get{number}(_ms_key)", "_ms_select(_ms_backend, _ms_key, HELD).value()"
-        return expression(f"{here} if HELD is _ms_state{number} else {other}", call, HELD=held.value)
+        here, other = f"_ms_get{number}(_ms_key)", "_ms_select(_ms_backend, _ms_key, _ms_HELD).value()"
+        return expression(f"{here} if _ms_HELD is _ms_state{number} else {other}", call, HELD=held.value)
 
     def _write_state(self, call: ast.Call) -> list[ast.stmt]:
         """Write a call of a state's method that is a statement."""
@@ -198,19 +207,19 @@ else:
         assert isinstance(held, ast.Attribute)
         if held.attr == "value":
             return [ast.copy_location(ast.Expr(self._expressions.visit(call)), call)]
-        here = f"if HELD is _ms_state{number}:"
-        other = "else: _ms_select(_ms_backend, _ms_key, HELD)"
+        here = f"if _ms_HELD is _ms_state{number}:"
+        other = "else: _ms_select(_ms_backend, _ms_key, _ms_HELD)"
         if held.attr == "clear":
             text = f"{here} _ms_pop{number}(_ms_key, None)\n{other}.clear()"
             return statements(text, call, HELD=held.value)
         text = f"""
 {here}
-    _ms_new = NEW
+    _ms_new = _ms_NEW
     if _ms_new is None:
         _ms_pop{number}(_ms_key, None)
     else:
         _ms_entries{number}[_ms_key] = _ms_new
-{other}.update(NEW)
+{other}.update(_ms_NEW)
 """
         return statements(text, call, HELD=held.value, NEW=self._expressions.visit(call.args[0]))
 
@@ -238,7 +247,7 @@ def _is_none(result: ast.expr | None) -> bool:
     return result is None or (isinstance(result, ast.Constant) and result.value is None)
 
 
-def _length_of(result: ast.expr) -> int | None:
+def length_if_tuple(result: ast.expr) -> int | None:
     """Return how many items a result has that is written as a tuple; None if it is not, or has many."""
     if not isinstance(result, ast.Tuple) or not 0 < len(result.elts) <= _LONGEST:
         return None

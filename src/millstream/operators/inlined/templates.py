@@ -10,7 +10,7 @@ __all__ = ["expression", "statements"]
 
 
 def statements(text: str, at: ast.AST, **parts: ast.expr) -> list[ast.stmt]:
-    """Return statements in which each name that is a part's stands for a copy of that part.
+    """Return statements in which each name of a part, behind `_ms_`, stands for a copy of that part.
 
     Args:
         text: The statements.
@@ -36,7 +36,7 @@ class _Filling(ast.NodeTransformer):
         self._parts = parts
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        part = self._parts.get(node.id)
+        part = self._parts.get(node.id.removeprefix("_ms_"))
         return node if part is None else deepcopy(part)
 
 

@@ -38,6 +38,7 @@ from millstream.graph.launcher import (
     JobSubmission,
     RunningJob,
 )
+from millstream.graph.runtime_mode import is_batch
 from millstream.graph.stream_graph import build_stream_graph
 from millstream.operators.combining import CombineMode
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
@@ -50,7 +51,7 @@ from millstream.runtime.control.status_files import StatusFile, read_running_job
 from millstream.runtime.job import ending
 from millstream.runtime.job.ended_job import JobEndedBefore, describe_end
 from millstream.runtime.job.job_master import JobControl, JobMaster, SavepointRequest
-from millstream.runtime.job.settings import JobSettings, is_batch
+from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.job.supervisor import JobSupervisor
 from millstream.runtime.program.dependencies import collect_dependencies
 from millstream.runtime.protocol.deployment import Deployment
@@ -132,7 +133,8 @@ def _build_plan(submission: JobSubmission) -> EpochPlan:
     if not stream_graph.nodes:
         raise JobDefinitionError("the job has no operators", hint="Build a stream that ends in a sink.")
     chaining = configuration.get(options.OPERATOR_CHAINING)
-    return build_epoch_plan(build_job_graph(stream_graph, chaining=chaining))
+    keyed = not is_batch(submission.transformations, configuration)
+    return build_epoch_plan(build_job_graph(stream_graph, chaining=chaining, keyed=keyed))
 
 
 def _build_executor(configuration: Configuration, output: JobOutput) -> Executor:
