@@ -15,8 +15,8 @@ from millstream.types.row import Row, RowKind, unpack_rows
 __all__ = ["batch_of", "concat_batches", "dump_batch", "int64_array", "kinds_of", "load_batch", "offsets_of"]
 
 
-def int64_array(numbers: Sequence[int]) -> Any:
-    """Return numbers as an int64 array."""
+def int64_array(numbers: Any) -> Any:
+    """Return numbers, a sequence or an array of numpy's, as an int64 array."""
     pa = load_arrow("columns")
     return pa.array(numbers, pa.int64())
 

@@ -99,13 +99,18 @@ class ExchangeWriter:
 
     def _deal_marked_columns(self, selector: ColumnSelector, batch: Columns, marks: Marks) -> None:
         """Deal records with their places in the batch for timestamps, and find each one's own by that."""
+        # Whoever has columns has numpy; jobs without columns never import it.
+        import numpy as np
+
+        from millstream.operators.columnar.marks import kept_between
+
         without = set(self._elements)
         timestamps = batch.timestamps
-        numbered = Columns(batch.data, int64_array(range(len(batch))), batch.kinds)
+        numbered = Columns(batch.data, int64_array(np.arange(len(batch))), batch.kinds)
         for target, part in selector.split_columns(numbered):
             places: Any = part.timestamps
             stamps = None if timestamps is None else timestamps.take(places)
-            marked = Columns(part.data, stamps, part.kinds, _marks_between(places.to_pylist(), marks))
+            marked = Columns(part.data, stamps, part.kinds, kept_between(marks, places.to_numpy()))
             self._elements[target].append(marked)
             without.discard(target)
         self._mark_all(without, marks)
