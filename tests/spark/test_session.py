@@ -99,13 +99,14 @@ for _ in range(2):
     with open_session(SessionConfig(master="local[2]")) as handle:
         conf = handle.context.getConf()
         print(run(handle.context), handle.owned, conf.get("spark.python.unix.domain.socket.enabled"))
-        print(conf.get("spark.driver.extraJavaOptions").count("-XX:+UseParallelGC"))
+        options = conf.get("spark.driver.extraJavaOptions")
+        print(options.count("-XX:+UseParallelGC"), options.count("-XX:TieredStopAtLevel=1"))
     print(handle._jvm.process.poll(), "PYSPARK_PYTHON" in os.environ)
     handle.close()
 """,
         PYSPARK_PYTHON=None,
     )
-    assert out == ["10", "True", "true", "1", "0", "False"] * 2
+    assert out == ["10", "True", "true", "1", "1", "0", "False"] * 2
     assert err == ""
 
 

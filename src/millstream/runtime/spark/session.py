@@ -400,7 +400,7 @@ def _compose_settings(config: SessionConfig) -> dict[str, str]:
     settings |= given | _python_settings(given)
     settings |= {"spark.master": config.master, "spark.app.name": config.app_name}
     if config.on_one_machine:
-        settings[DRIVER_OPTIONS] = _add_collector(given.get(DRIVER_OPTIONS, ""))
+        settings[DRIVER_OPTIONS] = _tune_jvm(given.get(DRIVER_OPTIONS, ""))
     return settings
 
 
@@ -420,15 +420,23 @@ def _guards(master: str) -> dict[str, str]:
     return settings
 
 
-def _add_collector(options: str) -> str:
-    """Return `options` with the parallel collector, unless they choose one.
+def _tune_jvm(options: str) -> str:
+    """Return `options` with the parallel collector and the fast compiler alone, unless they choose themselves.
 
-    >>> _add_collector("-Xss4m"), _add_collector("-XX:+UseZGC")
-    ('-XX:+UseParallelGC -Xss4m', '-XX:+UseZGC')
+    Epochs are a little of everything that Spark has. The optimizing compiler goes on for minutes with that, on a core
+    that slots need, and makes tasks no faster that only hand on bytes.
+
+    >>> _tune_jvm("-Xss4m")
+    '-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -Xss4m'
+    >>> _tune_jvm("-XX:+UseZGC -XX:+TieredCompilation")
+    '-XX:+UseZGC -XX:+TieredCompilation'
     """
-    if re.search(r"-XX:\+Use\w+GC\b", options):
-        return options
-    return f"-XX:+UseParallelGC {options}".strip()
+    chosen = []
+    if not re.search(r"-XX:\+Use\w+GC\b", options):
+        chosen.append("-XX:+UseParallelGC")
+    if not re.search(r"-XX:[+-]?(Tiered|Tier4)|-Xint\b|-Xcomp\b", options):
+        chosen.append("-XX:TieredStopAtLevel=1")
+    return " ".join([*chosen, options]).strip()
 
 
 def _python_settings(given: Mapping[str, str]) -> dict[str, str]:
