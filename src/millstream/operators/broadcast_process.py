@@ -87,27 +87,26 @@ class KeyedBroadcastProcessSpec(OperatorSpec):
 
 
 class _States:
-    """The broadcast states of one operator, to write and to read."""
+    """The broadcast states of one operator, to write and to read.
+
+    Attributes:
+        views: Those to read, by name.
+    """
 
     def __init__(self, operator: Operator, descriptors: Sequence[MapStateDescriptor]) -> None:
         store = operator.context.operator_state
         assert store is not None, "an operator without operator state"
         self._states = {each.name: store.get_broadcast_state(each) for each in descriptors}
-        self._views = {name: _ReadOnly(name, state) for name, state in self._states.items()}
+        self.views = {name: _ReadOnly(name, store.broadcast_entries(name)) for name in self._states}
 
     def writable(self, descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         try:
             return self._states[descriptor.name]
         except KeyError:
-            raise self._missing(descriptor) from None
+            raise self.missing(descriptor) from None
 
-    def read_only(self, descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-        try:
-            return self._views[descriptor.name]
-        except KeyError:
-            raise self._missing(descriptor) from None
-
-    def _missing(self, descriptor: MapStateDescriptor) -> StateAccessError:
+    def missing(self, descriptor: MapStateDescriptor) -> StateAccessError:
+        """Return the error of asking for a state that is not there."""
         return StateAccessError(
             f'broadcast state "{descriptor.name}" was asked for, which the stream was not broadcast with',
             detail="It was broadcast with " + ", ".join(f'"{name}"' for name in self._states) + ".",
@@ -116,29 +115,31 @@ class _States:
 
 
 class _ReadOnly(ReadOnlyBroadcastState[Any, Any]):
-    """A view of a broadcast state that refuses to be written through."""
+    """A view of a broadcast state that refuses to be written through; functions look into it at every record."""
 
-    def __init__(self, name: str, state: BroadcastState[Any, Any]) -> None:
+    __slots__ = ("_mapping", "_name")
+
+    def __init__(self, name: str, mapping: dict[Any, Any]) -> None:
         self._name = name
-        self._state = state
+        self._mapping = mapping
 
     def get(self, key: Any) -> Any:
-        return self._state.get(key)
+        return self._mapping.get(key)
 
     def contains(self, key: Any) -> bool:
-        return self._state.contains(key)
+        return key in self._mapping
 
     def items(self) -> Any:
-        return self._state.items()
+        return list(self._mapping.items())
 
     def keys(self) -> Any:
-        return self._state.keys()
+        return list(self._mapping)
 
     def values(self) -> Any:
-        return self._state.values()
+        return list(self._mapping.values())
 
     def is_empty(self) -> bool:
-        return self._state.is_empty()
+        return not self._mapping
 
     def _refuse(self, *arguments: Any) -> None:
         raise StateAccessError(
@@ -205,9 +206,13 @@ class _ReadOnlyContext(ProcessContext, BroadcastProcessFunction.ReadOnlyContext)
     def __init__(self, operator: Operator, states: _States) -> None:
         super().__init__(NoTimers(operator))
         self._states = states
+        self._views = states.views
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-        return self._states.read_only(state_descriptor)
+        try:
+            return self._views[state_descriptor.name]
+        except KeyError:
+            raise self._states.missing(state_descriptor) from None
 
     def current_processing_time(self) -> int:
         return self.timers.current_processing_time()
@@ -222,9 +227,13 @@ class _KeyedReadOnlyContext(KeyedContext, KeyedBroadcastProcessFunction.OnTimerC
     def __init__(self, timers: KeyedTimers, state: KeyedStateBackend, states: _States) -> None:
         super().__init__(timers, state)
         self._states = states
+        self._views = states.views
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-        return self._states.read_only(state_descriptor)
+        try:
+            return self._views[state_descriptor.name]
+        except KeyError:
+            raise self._states.missing(state_descriptor) from None
 
     def current_processing_time(self) -> int:
         return self.timers.current_processing_time()

@@ -183,6 +183,10 @@ class OperatorStateBackend(OperatorStateStore):
         self._register(state_descriptor, OperatorStateMode.BROADCAST)
         return _BroadcastState(self._maps.setdefault(state_descriptor.name, {}))
 
+    def broadcast_entries(self, name: str) -> dict[Any, Any]:
+        """Return what is in a broadcast state that was asked for: the same dict for as long as the operator lives."""
+        return self._maps[name]
+
     def on_snapshot(self, action: Callable[[int, int], None]) -> None:
         """Have `action(checkpoint_id, timestamp_ms)` called before each snapshot."""
         self._before_snapshot.append(action)
