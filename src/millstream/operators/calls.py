@@ -278,7 +278,7 @@ def emit_results(
     operator: Operator, results: list[Any], timestamps: list[int] | None, output_type: TypeInformation | None
 ) -> None:
     """Emit results of which it is not known whether `(OutputTag, value)` is among them."""
-    tagged = any(
+    tagged = tuple in set(map(type, results)) and any(
         type(result) is tuple and len(result) == 2 and type(result[0]) is OutputTag for result in results
     )
     emit_produced(operator, Produced(results, timestamps, [True] if tagged else []), output_type)

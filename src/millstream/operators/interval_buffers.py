@@ -24,6 +24,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from millstream.base.time import MIN_TIMESTAMP
+from millstream.operators.windowing.in_order import is_ascending
 
 __all__ = ["Bucket", "Buffer", "Cell", "LookUp", "Run", "bucket_width", "runs_of", "within"]
 
@@ -79,7 +80,7 @@ def runs_of(stamps: list[int], width_ms: int) -> list[Run] | None:
     step = lowest_ms // width_ms
     if max(stamps) // width_ms == step:
         return [Run(step, 0, len(stamps), lowest_ms)]
-    if sorted(stamps) != stamps:
+    if not is_ascending(stamps):
         return None
     runs, start = [], 0
     while start < len(stamps):

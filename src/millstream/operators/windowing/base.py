@@ -235,6 +235,10 @@ class TimedWindowOperator(WindowOperator, PassingTime):
 
     def _fire(self, window: TimeWindow, accumulators: Iterable[tuple[Any, Any]], *, shared: bool) -> None:
         """Fire a window; `shared` tells that the accumulators are still in use afterwards."""
+        if self._firing.plain and not shared:
+            self._fold.add_results([accumulator for _, accumulator in accumulators], self._results)
+            self._stamp_results(window)
+            return
         result = self._fold.result
         if shared:
             result = self._fold.copy_result

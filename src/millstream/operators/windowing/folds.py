@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from millstream.common.functions import AggregateFunction
+from millstream.operators.plain_functions import is_plain
 from millstream.operators.user_code import attach_element
-from millstream.operators.values import copies, copy_of
+from millstream.operators.values import ATOMIC, copies, copy_of, protect
 
 __all__ = ["AggregateFold", "Fold", "ListFold", "Pane", "ReduceFold", "Rows"]
 
@@ -49,10 +50,21 @@ class Fold(ABC):
         self.add = add
         self.merge = merge
         self.result = result
+        self._is_plain = is_plain(result)
 
     def can_merge(self) -> bool:
         """Return whether accumulators of parts of a window may be kept apart until it fires."""
         return True
+
+    @abstractmethod
+    def add_to(self, pane: Pane, keys: list[Any], values: list[Any]) -> None:
+        """Add records in order to one pane.
+
+        Args:
+            pane: The pane.
+            keys: Key of each record.
+            values: The records.
+        """
 
     @abstractmethod
     def add_all(
@@ -70,6 +82,46 @@ class Fold(ABC):
             open_pane: Makes the live pane for a start, or returns None if its time is over.
             add_behind: Takes the records of such panes: start, key, value, timestamp.
         """
+
+    def add_in_order(
+        self,
+        stretches: list[tuple[int, int, int]],
+        columns: tuple[list[Any], list[Any], list[int]],
+        live: dict[int, Pane],
+        open_pane: Callable[[int], Pane | None],
+        add_behind: Callable[[int, Any, Any, int], None],
+    ) -> None:
+        """Add records as `add_all` does, those of a pane at once.
+
+        Args:
+            stretches: Start of a pane, place of its first record, and place behind the last one.
+            columns: Keys, records and timestamps.
+            live: As for `add_all`.
+            open_pane: As for `add_all`.
+            add_behind: As for `add_all`.
+        """
+        keys, values, timestamps = columns
+        for start, first, stop in stretches:
+            pane = live.get(start)
+            if pane is None:
+                pane = open_pane(start)
+            if pane is not None:
+                self.add_to(pane, keys[first:stop], values[first:stop])
+            else:
+                for place in range(first, stop):
+                    add_behind(start, keys[place], values[place], timestamps[place])
+
+    def add_results(self, accumulators: list[Any], results: list[Any]) -> None:
+        """Append what accumulators stand for that are not in use any more."""
+        result = self.result
+        if self._is_plain:
+            made = list(map(result, accumulators))
+            if ATOMIC.issuperset(map(type, made)):
+                results += made
+                return
+        for accumulator in accumulators:
+            content = result(accumulator)
+            results.append(content if type(content) in ATOMIC else protect(content))
 
     def copy_result(self, accumulator: Any) -> Any:
         """Return what an accumulator stands for, as a copy: the accumulator stays in use."""
@@ -129,6 +181,18 @@ class AggregateFold(Fold):
             return False
         return merged is not None or empty is None
 
+    def add_to(self, pane: Pane, keys: list[Any], values: list[Any]) -> None:
+        """Add records in order to one pane."""
+        create, add, get, missing = self._function.create_accumulator, self.add, pane.get, _MISSING
+        value: Any = None
+        try:
+            for key, value in zip(keys, values, strict=True):
+                accumulator = get(key, missing)
+                pane[key] = add(value, create() if accumulator is missing else accumulator)
+        except BaseException as error:
+            attach_element(error, value)
+            raise
+
     def add_all(
         self,
         rows: Rows,
@@ -178,6 +242,18 @@ class ReduceFold(Fold):
         """Return whether the function is known to be associative; a user's has to be tried."""
         return self._associative
 
+    def add_to(self, pane: Pane, keys: list[Any], values: list[Any]) -> None:
+        """Add records in order to one pane."""
+        reduce, get, missing = self.merge, pane.get, _MISSING
+        value: Any = None
+        try:
+            for key, value in zip(keys, values, strict=True):
+                so_far = get(key, missing)
+                pane[key] = copy_of(value) if so_far is missing else reduce(so_far, value)
+        except BaseException as error:
+            attach_element(error, value)
+            raise
+
     def add_all(
         self,
         rows: Rows,
@@ -224,6 +300,16 @@ class ListFold(Fold):
     def copy_result(self, accumulator: Any) -> Any:
         """Return a list of copies of the records."""
         return copies(accumulator)
+
+    def add_to(self, pane: Pane, keys: list[Any], values: list[Any]) -> None:
+        """Add records in order to one pane."""
+        get = pane.get
+        for key, value in zip(keys, values, strict=True):
+            records = get(key)
+            if records is None:
+                pane[key] = [value]
+            else:
+                records.append(value)
 
     def add_all(
         self,

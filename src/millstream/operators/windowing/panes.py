@@ -11,6 +11,7 @@ from millstream.operators.own_entries import TouchedPanes, touched_panes
 from millstream.operators.values import ATOMIC, copy_of
 from millstream.operators.windowing.base import DueTimes, TimedWindowOperator
 from millstream.operators.windowing.folds import Pane, Rows
+from millstream.operators.windowing.in_order import stretches
 from millstream.operators.windowing.runs import first_end
 from millstream.state.snapshots import Entries, StateChanges
 
@@ -91,11 +92,17 @@ class PaneOperator(TimedWindowOperator):
     def _add_batch(self, values: list[Any], timestamps: list[int]) -> None:
         size, slide, offset = self._size_ms, self._slide_ms, self._offset_ms
         keys, touched = self._keys(values), self._touched
-        starts = [timestamp - (timestamp - offset) % slide for timestamp in timestamps]
-        rows: Rows = zip(keys, values, starts, timestamps, strict=True)
-        if size != slide:
-            rows = self._rows_of_each(rows)
-        self._fold.add_all(rows, self._live, self._open, self._add_behind)
+        in_order = stretches(timestamps, slide, offset) if size == slide else None
+        if in_order is not None:
+            columns = (keys, values, timestamps)
+            self._fold.add_in_order(in_order, columns, self._live, self._open, self._add_behind)
+            starts = [start for start, _, _ in in_order]
+        else:
+            starts = [timestamp - (timestamp - offset) % slide for timestamp in timestamps]
+            rows: Rows = zip(keys, values, starts, timestamps, strict=True)
+            if size != slide:
+                rows = self._rows_of_each(rows)
+            self._fold.add_all(rows, self._live, self._open, self._add_behind)
         if touched is not None:
             if size > slide:
                 starts = [start for newest in set(starts) for start in range(newest, newest - size, -slide)]

@@ -23,6 +23,7 @@ from millstream.operators.base import OperatorContext, Output, OwnEntries, Resto
 from millstream.operators.own_entries import TouchedPanes, touched_panes
 from millstream.operators.windowing.base import DueTimes, TimedWindowOperator
 from millstream.operators.windowing.folds import Pane
+from millstream.operators.windowing.in_order import stretches
 from millstream.operators.windowing.running import RunningWindows
 from millstream.operators.windowing.runs import first_end
 from millstream.state.snapshots import Entries, StateChanges
@@ -106,9 +107,16 @@ class SliceOperator(TimedWindowOperator):
         return max(newest + self._size_ms - 1, timestamp) + self._lateness_ms
 
     def _add_batch(self, values: list[Any], timestamps: list[int]) -> None:
-        keys, starts, touched = self._keys(values), self._slice_starts(timestamps), self._touched
-        rows = zip(keys, values, starts, timestamps, strict=True)
-        self._fold.add_all(rows, self._live, self._open, self._add_behind)
+        keys, touched, slide = self._keys(values), self._touched, self._slide_ms
+        in_order = None if self._size_ms % slide else stretches(timestamps, slide, self._offset_ms)
+        if in_order is not None:
+            columns = (keys, values, timestamps)
+            self._fold.add_in_order(in_order, columns, self._live, self._open, self._add_behind)
+            starts = [start for start, _, _ in in_order]
+        else:
+            starts = self._slice_starts(timestamps)
+            rows = zip(keys, values, starts, timestamps, strict=True)
+            self._fold.add_all(rows, self._live, self._open, self._add_behind)
         if touched is not None:
             touched.note(keys, starts, self._slices)
 
