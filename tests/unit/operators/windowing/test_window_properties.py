@@ -197,9 +197,9 @@ def runs(script):
     st.sampled_from(["sum", "sum without merge", "reduce"]),
     st.integers(0, 9),
     events,
-    st.booleans(),
+    st.sampled_from(["one by one", "as they come", "in order of time"]),
 )
-def test_late_records_and_lateness_follow_the_rules_step_by_step(assigner, name, lateness, script, singly):
+def test_late_records_and_lateness_follow_the_rules_step_by_step(assigner, name, lateness, script, batches):
     run = Harness(assigner, FUNCTIONS[name], allowed_lateness_ms=lateness, late_tag_id="late")
     is_session = isinstance(assigner, EventTimeSessionWindows)
     if is_session and name == "sum without merge":
@@ -208,7 +208,9 @@ def test_late_records_and_lateness_follow_the_rules_step_by_step(assigner, name,
     model = (SessionModel if is_session else Model)(assigner, lateness)
     for batch, watermark in runs(script):
         elements = []
-        for piece in [[one] for one in batch] if singly else [batch]:
+        if batches == "in order of time":
+            batch = sorted(batch, key=lambda record: record[2])
+        for piece in [[one] for one in batch] if batches == "one by one" else [batch]:
             elements += run.add(*piece)
         for one in batch:
             model.record(*one)
