@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from unittest import mock
 
+import numpy as np
+import pyarrow as pa
+import pytest
 from column_runs import Subtasks
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +24,7 @@ from millstream.operators.windowing.assigners import (
     TumblingProcessingTimeWindows,
 )
 from millstream.operators.windowing.spec import AggregateWindow, WindowSpec
+from millstream.spi.batch import Columns
 
 AGGREGATES = (
     ("n", Aggregate(AggregateKind.COUNT)),
@@ -187,3 +191,30 @@ def test_a_window_of_many_keys_fires_in_portions():
     subtasks.watermark(9)
     assert sum(map(len, emitted)) == 70_000
     assert max(map(len, emitted)) <= 40_000
+
+
+FIELDS = {
+    "texts": pa.array(["a", "b", None, "a", None, "b"]),
+    "dictionaries": pa.array(["a", "b", None, "a", None, "b"]).dictionary_encode(),
+    "floats": pa.array(np.array([np.nan, 0.0, -0.0, -np.nan, -0.0, 0.0])),
+    "nulls": pa.nulls(6),
+    "lists": pa.array([[1], [], None, [1], None, []]),
+}
+
+
+@pytest.mark.parametrize("second", FIELDS)
+@pytest.mark.parametrize("first", FIELDS)
+def test_keys_of_windows_that_fire_while_their_rows_wait_are_those_of_slices(first, second):
+    found = []
+    for settles in (False, True):
+        aggregates = (("n", Aggregate(AggregateKind.COUNT)),)
+        subtasks = Subtasks(ColumnWindowSpec(("a", "b"), aggregates, SliceGrid(10, 10)))
+        operator, recorder = subtasks.operators[0], subtasks.recorders[0]
+        data = pa.RecordBatch.from_arrays([FIELDS[first], FIELDS[second]], ["a", "b"])
+        operator.process(Columns(data, pa.array([15, 3, 5, 17, 4, 2])))
+        if settles:
+            operator.snapshot_state()
+        operator.process_watermark(100)
+        found.append([repr(result) for result in recorder.results])
+    assert found[0] == found[1]
+    assert len(found[0]) < 6

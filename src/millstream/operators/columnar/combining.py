@@ -25,7 +25,7 @@ from millstream.base.errors import NumberRangeError, TypeMismatchError
 from millstream.operators.base import OperatorReport
 from millstream.operators.columnar.aggregates import Aggregate, AggregateKind
 from millstream.operators.columnar.groups import Groups, KeyedRows
-from millstream.operators.columnar.key_index import distinct
+from millstream.operators.columnar.key_index import numbered
 from millstream.operators.columnar.reading import ColumnReader, stamps_of
 from millstream.operators.columnar.slices import SliceGrid
 from millstream.operators.columnar.slot_values import plain
@@ -46,7 +46,6 @@ RECORDS_COMBINED = "numRecordsCombined"
 """Counter of the records that were put together before they came."""
 
 _RECORDS = "\0records"
-_MOST_NUMBERS = 1 << 62
 _SUMS = (AggregateKind.SUM, AggregateKind.MEAN)
 
 
@@ -89,17 +88,6 @@ def read_rows(reader: ColumnReader, batch: Batch, key_count: int) -> KeyedRows:
     return KeyedRows(columns[:key_count], columns[key_count:])
 
 
-def _numbered(columns: Sequence[pa.Array]) -> tuple[Any, int]:
-    """Return a number for each row, the same for rows that are equal in all columns, and how many there may be."""
-    numbers: Any = 0
-    most = 1
-    for column in columns:
-        codes, first_rows = distinct(column)
-        numbers = numbers * len(first_rows) + codes.astype(np.int64)
-        most *= len(first_rows)
-    return numbers, most
-
-
 class ColumnCombiner(Combiner):
     """Begins aggregates.
 
@@ -136,11 +124,8 @@ class ColumnCombiner(Combiner):
 
     def _combined(self, rows: KeyedRows, stamps: Any) -> Columns | None:
         keys = [plain(key) for key in rows.keys]
-        if self._grid is None:
-            numbers, most = _numbered(keys)
-        else:
-            numbers, most = _numbered([*keys, pa.array(self._grid.starts(stamps))])
-        if most > _MOST_NUMBERS:
+        numbers = numbered(keys if self._grid is None else [*keys, pa.array(self._grid.starts(stamps))])
+        if numbers is None:
             return None
         groups = Groups([_RECORDS], self._aggregates)
         slots = groups.add([pa.array(numbers)], rows.values)

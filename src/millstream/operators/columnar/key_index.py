@@ -21,9 +21,10 @@ from millstream.operators.columnar.text_table import TextTable, is_text
 from millstream.state.keys import canonical_keys, original_key
 from millstream.types.arrow_values import values_of
 
-__all__ = ["KeyIndex", "build_index", "distinct"]
+__all__ = ["KeyIndex", "build_index", "numbered"]
 
 _HALF = 32
+_MOST_NUMBERS = 1 << 62
 
 
 class KeyIndex(ABC):
@@ -256,7 +257,7 @@ class ObjectIndex(KeyIndex):
         self.learn([column.type])
         if not len(column):
             return np.empty(0, np.int64)
-        codes, first_rows = distinct(column)
+        codes, first_rows = _distinct(column)
         values = column.take(pa.array(first_rows))
         keys = canonical_keys(values_of(values))
         found = list(map(self._slots.get, keys))
@@ -317,7 +318,29 @@ class _KeptValues:
         return self._parts[0].take(pa.array(slots))
 
 
-def distinct(column: pa.Array) -> tuple[Any, Any]:
+def numbered(columns: Sequence[pa.Array]) -> Any | None:
+    """Return a number for each row, the same for rows that are equal in all columns.
+
+    NaNs of several kinds have several numbers.
+
+    Args:
+        columns: Without dictionaries.
+
+    Returns:
+        None if there are too many values for numbers of 64 bits.
+    """
+    numbers: Any = 0
+    most = 1
+    for column in columns:
+        codes, first_rows = _distinct(column)
+        numbers = numbers * len(first_rows) + codes.astype(np.int64)
+        most *= len(first_rows)
+        if most > _MOST_NUMBERS:
+            return None
+    return numbers
+
+
+def _distinct(column: pa.Array) -> tuple[Any, Any]:
     """Return a code for each row, the same for equal keys, from 0 in the order of their first rows; and these rows."""
     if pa.types.is_floating(column.type):  # 0.0 and -0.0 are two keys
         column = column.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[column.type.bit_width])

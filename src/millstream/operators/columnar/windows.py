@@ -47,10 +47,12 @@ from millstream.operators.columnar.combining import (
     report_combined,
 )
 from millstream.operators.columnar.groups import Groups, KeyedRows, Kinds
+from millstream.operators.columnar.key_index import numbered
 from millstream.operators.columnar.marks import process_whole, seen_by_each
 from millstream.operators.columnar.reading import ColumnReader, stamps_of, taken
 from millstream.operators.columnar.running import RunningGroups
 from millstream.operators.columnar.slices import SliceGrid
+from millstream.operators.columnar.slot_values import plain
 from millstream.operators.columnar.touched_slots import TouchedSlots
 from millstream.operators.columnar.waiting_rows import WaitingRows
 from millstream.operators.combining import Combiner
@@ -293,37 +295,37 @@ class ColumnWindowOperator(PassingTime):
         return super()._pass_some(passed_ms)
 
     def _fire_waiting(self, passed_ms: int) -> None:
-        """Take the results of windows of which all rows wait, all at once."""
+        """Take the results of windows of which all rows wait, all at once.
+
+        Keys are looked up nowhere: equal ones of these rows are put together, and named by their first row.
+        """
         last = self._grid.size_ms - 1
         taken = self._take_waiting(lambda starts: starts + last <= passed_ms)
         if taken is None:
             return
         starts, rows = taken
-        if starts[0] == starts[-1] and (starts == starts[0]).all():
-            groups = self._make_groups()
-            groups.learn(self._kinds.kinds)
-            groups.add_rows(rows)
-            self._kinds.learn(groups.kinds)
-            every = groups.every()
-            for first in range(0, len(every), _PORTION):
-                self._take_results(int(starts[0]), groups, every[first : first + _PORTION])
-        else:
-            self._fire_together(starts, rows)
-
-    def _fire_together(self, starts: Any, rows: KeyedRows) -> None:
-        """Take the results of several windows that tumble."""
-        keys, kept = self._kinds.kinds
-        groups = Groups([WINDOW_START, *self._spec.keys], self._aggregates)
-        groups.learn((None if keys is None else [pa.int64(), *keys], kept))
-        groups.add_rows(rows._replace(keys=[pa.array(starts), *rows.keys]))
-        keys, kept = groups.kinds
-        assert keys is not None, "groups with records have keys"
-        self._kinds.learn((keys[1:], kept))
-        windows, every = groups.columns(groups.every())[0].to_numpy(), groups.every()
-        order = every if (np.diff(windows) >= 0).all() else np.argsort(windows, kind="stable")
-        for first in range(0, len(order), _PORTION):
-            window, *rest = groups.columns(order[first : first + _PORTION])
-            self._add_results(window.to_numpy(), rest)
+        keys = [plain(key) for key in rows.keys]
+        # NaNs are one key, and only an index knows.
+        has_floats = any(pa.types.is_floating(key.type) for key in keys)
+        numbers = None if has_floats else numbered([*keys, pa.array(starts)])
+        if numbers is None:
+            index = Groups([WINDOW_START, *self._spec.keys], [])
+            numbers = index.add([pa.array(starts), *keys], [])
+        groups = Groups([WINDOW_START], self._aggregates)
+        groups.learn((None, self._kinds.kinds[1]))
+        slots = groups.add_rows(rows._replace(keys=[pa.array(numbers)]))
+        self._kinds.learn(([key.type for key in keys], groups.kinds[1]))
+        first = np.empty(len(groups), np.int64)
+        first[slots[::-1]] = np.arange(len(slots))[::-1]
+        windows = starts[first]
+        order = np.argsort(windows, kind="stable")
+        kinds = self._kinds.kinds[0]
+        assert kinds is not None, "types that were just learnt"
+        for begin in range(0, len(order), _PORTION):
+            portion = order[begin : begin + _PORTION]
+            places = pa.array(first[portion])
+            columns = [key.take(places).cast(kind) for key, kind in zip(keys, kinds, strict=True)]
+            self._add_results(windows[portion], [*columns, *groups.columns(portion)[1:]])
 
     def _stamps(self, batch: Batch) -> Any:
         if not self._event_time:
