@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, TypeMismatchError, shorten
 from millstream.base.time import MIN_TIMESTAMP, Duration
-from millstream.types.row import Row
+from millstream.types.row import Row, unpack_rows
 
 __all__ = [
     "FieldTimestamps",
@@ -71,6 +71,18 @@ class FieldTimestamps(TimestampAssigner):
             f"field {self.field!r} holds no event time: {shorten(found)}",
             detail="Event time is a number of epoch milliseconds, or a datetime.",
         )
+
+    def numbers_of(self, values: Sequence[Any]) -> list[int] | None:
+        """Return the fields of many rows with the same names if they are integers; None if that is not certain."""
+        packed = unpack_rows(values)
+        if packed is None or packed[0] is None or self.field not in packed[0]:
+            return None
+        place = packed[0].index(self.field)
+        try:
+            found = [fields[place] for fields in packed[1]]
+        except IndexError:  # a row with fewer values than names
+            return None
+        return found if set(map(type, found)) == {int} else None
 
 
 class WatermarkOutput(ABC):

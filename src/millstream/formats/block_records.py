@@ -8,6 +8,7 @@ record by record.
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from typing import Any
 
 from millstream.formats.block import BlockLayout, ColumnBlock
@@ -18,7 +19,9 @@ from millstream.types.arrow_records import concat_batches
 __all__ = ["SMALLEST_BLOCK_BYTES", "BlockRecords"]
 
 _MOST_BYTES = 8 << 20
-"""Columns are read of so much of a file at a time: whole columns cost the same however few rows they have."""
+"""Columns are made of so much of a file at a time: whole columns cost the same however few rows they have."""
+_MOST_ROW_BYTES = 1 << 20
+"""Rows are made of so much of a file at a time."""
 
 SMALLEST_BLOCK_BYTES = 8 << 10
 """So few bytes are read sooner record by record than pyarrow is set up for them."""
@@ -56,22 +59,14 @@ class BlockRecords(FileRecords):
         self._records.skip(sum(taken))
 
     def read(self, max_records: int) -> list[Any]:
-        """Return the next records as rows, those of one block at most."""
-        block, first, last = self._next(max_records)
-        return block.rows(first, last)
+        """Return the next records as rows, those of some blocks at most."""
+        parts = self._some(max_records, _MOST_ROW_BYTES)
+        return list(chain.from_iterable(block.rows(first, last) for block, first, last in parts))
 
     def read_columns(self, max_records: int) -> Any:
         """Return the next records as a record batch, those of some blocks at most."""
-        block, first, last = self._next(max_records)
-        batches = [block.batch(first, last)]
-        room, end = max_records - last + first, self._records.position[0] + _MOST_BYTES
-        # What is read one by one may be wrong: the records before it are returned first.
-        while room and self._block is None and self._records.position[0] < end and self._next_block():
-            block, first, last = self._next(room)
-            if last > first:
-                batches.append(block.batch(first, last))
-            room -= last - first
-        batches = batches if len(batches[0]) else batches[1:] or batches
+        parts = self._some(max_records, _MOST_BYTES)
+        batches = [block.batch(first, last) for block, first, last in parts]
         return batches[0] if len(batches) == 1 else concat_batches(batches, [])[0]
 
     @property
@@ -87,6 +82,16 @@ class BlockRecords(FileRecords):
     def close(self) -> None:
         """Close the file."""
         self._records.close()
+
+    def _some(self, max_records: int, most_bytes: int) -> list[tuple[Block, int, int]]:
+        """Take the next records, of at least one block: parts that are not empty, or one that is."""
+        parts = [self._next(max_records)]
+        room, end = max_records - parts[0][2] + parts[0][1], self._records.position[0] + most_bytes
+        # What is read one by one may be wrong: the records before it are returned first.
+        while room and self._block is None and self._records.position[0] < end and self._next_block():
+            parts.append(self._next(room))
+            room -= parts[-1][2] - parts[-1][1]
+        return [part for part in parts if part[1] < part[2]] or parts[:1]
 
     def _next(self, max_records: int) -> tuple[Block, int, int]:
         """Take the next records: of a block, from one number to another."""

@@ -299,6 +299,9 @@ class SplitWatermarks(WatermarkOutput):
 
     def _extract(self, values: list[Any], timestamps: list[int] | None) -> list[int]:
         assert self._assigner is not None
+        numbers = self._assigner.numbers_of(values) if isinstance(self._assigner, FieldTimestamps) else None
+        if numbers is not None:
+            return numbers
         stamps = apply_to_each(self._assigner.extract_timestamp, values, timestamps or repeat(MIN_TIMESTAMP))
         if set(map(type, stamps)) != {int}:
             stamps = [_as_timestamp(stamp, value) for stamp, value in zip(stamps, values, strict=True)]

@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 import pickle
+from datetime import datetime
 
 import pytest
 
 from millstream.base.errors import ConfigurationError, TypeMismatchError
 from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common import Duration, WatermarkStrategy
-from millstream.common.watermark_strategy import TimestampAssigner, WatermarkGenerator
+from millstream.common.watermark_strategy import FieldTimestamps, TimestampAssigner, WatermarkGenerator
 from millstream.operators.base import EpochTime, OperatorContext, OperatorReport
 from millstream.operators.watermarks import WatermarksSpec
 from millstream.spi.batch import ACTIVE, IDLE, Rows, Watermark
 from millstream.testing.recorder import Record, Recorder
+from millstream.types.row import NoSuchFieldError, Row
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 
@@ -270,3 +272,30 @@ def test_a_restored_generator_goes_on_where_it_was_if_its_settings_are_the_same(
     second.operator.restore_state(pickle.loads(pickle.dumps(first.operator.snapshot_state())), None)
     second.operator.open()
     assert second.operator._split._generator.largest == 100
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [Row(at=5, user="a"), Row(at=7, user="b")],
+        [Row(user="a", at=5), Row(user="b", at=-7)],
+        [Row(at=5), Row(at=7.9)],
+        [Row(at=5), Row(at=datetime(1970, 1, 1, 0, 0, 1))],
+        [Row(at=5, user="a"), Row(user="b", at=7)],
+        [Row(at=5), {"at": 7}],
+        [Row("at", "at")(5, 9), Row("at", "at")(7, 9)],
+    ],
+)
+def test_fields_of_many_rows_are_stamps_as_those_of_each_are(records):
+    subject = Subject(MONOTONOUS.with_timestamp_assigner("at"))
+    subject.operator.process(Rows(list(records), None))
+    stamps = [element.timestamp for element in subject.output.take() if isinstance(element, Record)]
+    assigner = FieldTimestamps("at")
+    assert stamps == [assigner.extract_timestamp(record, MIN_TIMESTAMP) for record in records]
+
+
+@pytest.mark.parametrize("last", [Row(at=True), Row(at="7"), Row(to=7), Row("at")()])
+def test_a_row_without_a_time_in_its_field_is_an_error_among_many(last):
+    subject = Subject(MONOTONOUS.with_timestamp_assigner("at"))
+    with pytest.raises((TypeMismatchError, NoSuchFieldError)):
+        subject.operator.process(Rows([Row(at=5), last], None))
