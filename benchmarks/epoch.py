@@ -82,20 +82,23 @@ def main() -> None:
     parser.add_argument("--before", type=Path, metavar="SRC", help="src of another checkout")
     parser.add_argument("--write", action="store_true", help=f"write the tables to {RESULTS}")
     parser.add_argument("--no-trace", action="store_true", help="only the whole")
-    parser.add_argument("--worker", choices=["epochs", "spark"], help=argparse.SUPPRESS)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--spark-alone", action="store_true", help=argparse.SUPPRESS)
     figures.add_option(parser)
     arguments = parser.parse_args()
     if arguments.worker:
-        print(json.dumps((_work if arguments.worker == "epochs" else _bare_jobs)(arguments)))
+        print(json.dumps(_work(arguments)))
         return
-    page, found = _measure(arguments)
+    if arguments.spark_alone:
+        print(json.dumps(_bare_jobs(arguments)))
+        return
+    page = _measure(arguments)
     print(page)
     if arguments.write:
         RESULTS.write_text(page)
-    figures.write(arguments.json, found)
 
 
-def _measure(arguments: argparse.Namespace) -> tuple[str, list[figures.Figure]]:
+def _measure(arguments: argparse.Namespace) -> str:
     runs = {"now": HERE / "src"}
     if arguments.before is not None:
         runs = {"before": arguments.before.resolve(), **runs}
@@ -103,10 +106,11 @@ def _measure(arguments: argparse.Namespace) -> tuple[str, list[figures.Figure]]:
     bare: list[dict[str, float]] = []
     for number in range(arguments.rounds):
         for name in list(runs)[:: (-1) ** number]:
-            seen[name].append(_run("epochs", runs[name], None))
+            seen[name].append(_run(runs[name], None))
             print(f"{name}: {seen[name][-1]}", file=sys.stderr)
-        bare.append(_run("spark", HERE / "src", None))
+        bare.append(_run_spark_alone())
         print(f"Spark alone: {bare[-1]}", file=sys.stderr)
+    figures.write(arguments.json, [_figure(seen["now"], bare, row) for row in (TURN, PROCESSOR)])
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     lines = [
         "# What an epoch costs however small it is",
@@ -129,7 +133,7 @@ def _measure(arguments: argparse.Namespace) -> tuple[str, list[figures.Figure]]:
         for name, rows in traced.items():
             lines += ["", f"## Where it goes: {name}, traced", "", "| | ms for each epoch |", "|---|---|"]
             lines += [f"| {row} | {took} |" for row, took in rows]
-    return "\n".join([*lines, ""]), [_figure(seen["now"], bare, row) for row in (TURN, PROCESSOR)]
+    return "\n".join([*lines, ""])
 
 
 def _figure(ours: list[dict[str, float]], theirs: list[dict[str, float]], row: str) -> figures.Figure:
@@ -139,12 +143,12 @@ def _figure(ours: list[dict[str, float]], theirs: list[dict[str, float]], row: s
     return figures.of_times(name, title, *times, unit="ms", peer="an empty job of Spark's")
 
 
-def _run(what: str, code: Path, trace: Path | None) -> dict[str, float]:
-    """Run the job, or jobs of Spark alone, in a process of its own."""
+def _run(code: Path, trace: Path | None) -> dict[str, float]:
+    """Run the job in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(code), MARK: uuid.uuid4().hex}
     if trace is not None:
         environment[TRACE] = str(trace)
-    command = [sys.executable, __file__, *sys.argv[1:], "--worker", what]
+    command = [sys.executable, __file__, *sys.argv[1:], "--worker"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed\n{done.stdout}\n{done.stderr}")
@@ -233,6 +237,15 @@ def _bare_jobs(arguments: argparse.Namespace) -> dict[str, float]:
     return {TURN: wall, "of it the Spark job": wall, PROCESSOR: processor}
 
 
+def _run_spark_alone() -> dict[str, float]:
+    """Run jobs of Spark that do nothing, in a process of its own."""
+    environment = {**os.environ, MARK: uuid.uuid4().hex}
+    command = [sys.executable, __file__, *sys.argv[1:], "--spark-alone"]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
 def _same(number: int) -> int:
     return number
 
@@ -282,7 +295,7 @@ def _trace_driver() -> None:
 def _traced(code: Path, arguments: argparse.Namespace) -> list[tuple[str, str]]:
     """Run the job once more and return where its epochs' time goes, as rows of a table."""
     with tempfile.TemporaryDirectory(prefix="millstream-epochs-") as directory:
-        _run("epochs", code, Path(directory))
+        _run(code, Path(directory))
         driver = _read_notes(Path(directory, "driver"))
         tasks = [
             times
