@@ -7,13 +7,13 @@ The job is source, key_by, sink: two levels and an exchange. Each epoch brings o
 epochs warm the JVM up and do not count. `--before` is the directory `src` of another checkout, which runs the same
 job in turns with this one.
 
-The peer is Spark itself: a job of one stage whose tasks, as many as there are subtasks, do nothing in Python, in a
-session with the same settings, after as many to warm up.
-
 Wall time is that of `run_epoch`, one Spark job, and of the job master's whole turn; processor time is that of all
 processes, in a turn. Another run of the same job is traced, which makes it slower: calls of the JVM are timed, Spark
 writes its event log, tasks note when they begin, ask, and end. Times of Spark's events are whole milliseconds, so a
 row is a mean over many epochs.
+
+The peer is Spark itself: a job of one stage whose tasks, as many as there are subtasks, do nothing in Python, in a
+session with the same settings, after as many to warm up.
 """
 
 from __future__ import annotations
@@ -136,13 +136,6 @@ def _measure(arguments: argparse.Namespace) -> str:
     return "\n".join([*lines, ""])
 
 
-def _figure(ours: list[dict[str, float]], theirs: list[dict[str, float]], row: str) -> figures.Figure:
-    name = "turn" if row == TURN else "processor"
-    title = f"an epoch that does nothing, local[2]: {row}"
-    times = ([each[row] for each in every] for every in (ours, theirs))
-    return figures.of_times(name, title, *times, unit="ms", peer="an empty job of Spark's")
-
-
 def _run(code: Path, trace: Path | None) -> dict[str, float]:
     """Run the job in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(code), MARK: uuid.uuid4().hex}
@@ -235,6 +228,13 @@ def _bare_jobs(arguments: argparse.Namespace) -> dict[str, float]:
         handle.close()
     wall = median(times[arguments.warm :])
     return {TURN: wall, "of it the Spark job": wall, PROCESSOR: processor}
+
+
+def _figure(ours: list[dict[str, float]], theirs: list[dict[str, float]], row: str) -> figures.Figure:
+    name = "turn" if row == TURN else "processor"
+    title = f"an epoch that does nothing, local[2]: {row}"
+    times = ([each[row] for each in every] for every in (ours, theirs))
+    return figures.of_times(name, title, *times, unit="ms", peer="an empty job of Spark's")
 
 
 def _run_spark_alone() -> dict[str, float]:

@@ -175,4 +175,4 @@ DATASTREAM = Suite(
 )
 
 SUITES = {"core": CORE, "datastream": DATASTREAM}
-QUICK_DIVISOR = {"pyflink": 3, "millstream": 2, "loop": 2}
+QUICK_DIVISOR = {"pyflink": 2, "millstream": 2, "loop": 2}
