@@ -7,13 +7,13 @@ The job is source, key_by, sink: two levels and an exchange. Each epoch brings o
 epochs warm the JVM up and do not count. `--before` is the directory `src` of another checkout, which runs the same
 job in turns with this one.
 
+The peer is Spark itself: a job of one stage whose tasks, as many as there are subtasks, do nothing in Python, in a
+session with the same settings, after as many to warm up.
+
 Wall time is that of `run_epoch`, one Spark job, and of the job master's whole turn; processor time is that of all
 processes, in a turn. Another run of the same job is traced, which makes it slower: calls of the JVM are timed, Spark
 writes its event log, tasks note when they begin, ask, and end. Times of Spark's events are whole milliseconds, so a
 row is a mean over many epochs.
-
-The peer is Spark itself: a job of one stage whose tasks, as many as there are subtasks, do nothing in Python, in a
-session with the same settings, after as many to warm up.
 """
 
 from __future__ import annotations
@@ -82,23 +82,20 @@ def main() -> None:
     parser.add_argument("--before", type=Path, metavar="SRC", help="src of another checkout")
     parser.add_argument("--write", action="store_true", help=f"write the tables to {RESULTS}")
     parser.add_argument("--no-trace", action="store_true", help="only the whole")
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--spark-alone", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--worker", choices=["epochs", "spark"], help=argparse.SUPPRESS)
     figures.add_option(parser)
     arguments = parser.parse_args()
     if arguments.worker:
-        print(json.dumps(_work(arguments)))
+        print(json.dumps((_work if arguments.worker == "epochs" else _bare_jobs)(arguments)))
         return
-    if arguments.spark_alone:
-        print(json.dumps(_bare_jobs(arguments)))
-        return
-    page = _measure(arguments)
+    page, found = _measure(arguments)
     print(page)
     if arguments.write:
         RESULTS.write_text(page)
+    figures.write(arguments.json, found)
 
 
-def _measure(arguments: argparse.Namespace) -> str:
+def _measure(arguments: argparse.Namespace) -> tuple[str, list[figures.Figure]]:
     runs = {"now": HERE / "src"}
     if arguments.before is not None:
         runs = {"before": arguments.before.resolve(), **runs}
@@ -106,11 +103,10 @@ def _measure(arguments: argparse.Namespace) -> str:
     bare: list[dict[str, float]] = []
     for number in range(arguments.rounds):
         for name in list(runs)[:: (-1) ** number]:
-            seen[name].append(_run(runs[name], None))
+            seen[name].append(_run("epochs", runs[name], None))
             print(f"{name}: {seen[name][-1]}", file=sys.stderr)
-        bare.append(_run_spark_alone())
+        bare.append(_run("spark", HERE / "src", None))
         print(f"Spark alone: {bare[-1]}", file=sys.stderr)
-    figures.write(arguments.json, [_figure(seen["now"], bare, row) for row in (TURN, PROCESSOR)])
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     lines = [
         "# What an epoch costs however small it is",
@@ -133,15 +129,22 @@ def _measure(arguments: argparse.Namespace) -> str:
         for name, rows in traced.items():
             lines += ["", f"## Where it goes: {name}, traced", "", "| | ms for each epoch |", "|---|---|"]
             lines += [f"| {row} | {took} |" for row, took in rows]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, ""]), [_figure(seen["now"], bare, row) for row in (TURN, PROCESSOR)]
 
 
-def _run(code: Path, trace: Path | None) -> dict[str, float]:
-    """Run the job in a process of its own."""
+def _figure(ours: list[dict[str, float]], theirs: list[dict[str, float]], row: str) -> figures.Figure:
+    name = "turn" if row == TURN else "processor"
+    title = f"an epoch that does nothing, local[2]: {row}"
+    times = ([each[row] for each in every] for every in (ours, theirs))
+    return figures.of_times(name, title, *times, unit="ms", peer="an empty job of Spark's")
+
+
+def _run(what: str, code: Path, trace: Path | None) -> dict[str, float]:
+    """Run the job, or jobs of Spark alone, in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(code), MARK: uuid.uuid4().hex}
     if trace is not None:
         environment[TRACE] = str(trace)
-    command = [sys.executable, __file__, *sys.argv[1:], "--worker"]
+    command = [sys.executable, __file__, *sys.argv[1:], "--worker", what]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed\n{done.stdout}\n{done.stderr}")
@@ -230,22 +233,6 @@ def _bare_jobs(arguments: argparse.Namespace) -> dict[str, float]:
     return {TURN: wall, "of it the Spark job": wall, PROCESSOR: processor}
 
 
-def _figure(ours: list[dict[str, float]], theirs: list[dict[str, float]], row: str) -> figures.Figure:
-    name = "turn" if row == TURN else "processor"
-    title = f"an epoch that does nothing, local[2]: {row}"
-    times = ([each[row] for each in every] for every in (ours, theirs))
-    return figures.of_times(name, title, *times, unit="ms", peer="an empty job of Spark's")
-
-
-def _run_spark_alone() -> dict[str, float]:
-    """Run jobs of Spark that do nothing, in a process of its own."""
-    environment = {**os.environ, MARK: uuid.uuid4().hex}
-    command = [sys.executable, __file__, *sys.argv[1:], "--spark-alone"]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
 def _same(number: int) -> int:
     return number
 
@@ -295,7 +282,7 @@ def _trace_driver() -> None:
 def _traced(code: Path, arguments: argparse.Namespace) -> list[tuple[str, str]]:
     """Run the job once more and return where its epochs' time goes, as rows of a table."""
     with tempfile.TemporaryDirectory(prefix="millstream-epochs-") as directory:
-        _run(code, Path(directory))
+        _run("epochs", code, Path(directory))
         driver = _read_notes(Path(directory, "driver"))
         tasks = [
             times
