@@ -22,7 +22,7 @@ from millstream.operators.plain_functions import is_plain
 from millstream.operators.user_code import apply_to_each
 from millstream.operators.value_kinds import ATOMIC
 
-__all__ = ["applying", "map_loop", "reduce_loop"]
+__all__ = ["applying", "fold_loop", "map_loop", "reduce_loop"]
 
 
 class _Expression(NamedTuple):
@@ -98,6 +98,29 @@ return _ms_sure
     )
     constants = {"_ms_missing": object(), "_ms_type": type, "_ms_atomic": ATOMIC}
     return _made(expression, arguments, text, constants, **parts)
+
+
+def fold_loop(callable_: Any) -> Callable[..., None] | None:
+    """Return the loop `(records, find, pane, create)`; None unless the function only computes.
+
+    It takes records with their keys, and folds each into what the pane has for its key: at first what `create` gives.
+
+    Args:
+        callable_: A function of a record and what was folded so far.
+    """
+    expression = _expression_of(callable_, 2)
+    if expression is None:
+        return None
+    value, so_far = expression.names
+    text = f"""
+for {value}, _ms_key in _ms_records:
+    {so_far} = _ms_find(_ms_key, _ms_missing)
+    if {so_far} is _ms_missing:
+        {so_far} = _ms_create()
+    _ms_pane[_ms_key] = _ms_RESULT
+"""
+    arguments = "_ms_records, _ms_find, _ms_pane, _ms_create, *, _ms_missing"
+    return _made(expression, arguments, text, {"_ms_missing": object()})
 
 
 def applying(function: Callable[[Any], Any]) -> Callable[[Callable[[Any], Any], list[Any]], list[Any]]:

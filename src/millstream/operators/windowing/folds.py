@@ -10,9 +10,11 @@ import functools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from operator import length_hint
 from typing import Any
 
 from millstream.common.functions import AggregateFunction
+from millstream.operators.inlined.expressions import fold_loop
 from millstream.operators.plain_functions import is_plain
 from millstream.operators.user_code import attach_element
 from millstream.operators.values import ATOMIC, copies, copy_of, protect
@@ -154,6 +156,7 @@ class AggregateFold(Fold):
 
     def __init__(self, function: AggregateFunction) -> None:
         self._function = function
+        self._loop = fold_loop(function.add)
         super().__init__(
             first=lambda value: function.add(value, function.create_accumulator()),
             add=function.add,
@@ -184,13 +187,16 @@ class AggregateFold(Fold):
     def add_to(self, pane: Pane, keys: list[Any], values: list[Any]) -> None:
         """Add records in order to one pane."""
         create, add, get, missing = self._function.create_accumulator, self.add, pane.get, _MISSING
-        value: Any = None
+        remaining = iter(values)
         try:
-            for key, value in zip(keys, values, strict=True):
+            if self._loop is not None:
+                self._loop(zip(remaining, keys, strict=True), get, pane, create)
+                return
+            for value, key in zip(remaining, keys, strict=True):
                 accumulator = get(key, missing)
                 pane[key] = add(value, create() if accumulator is missing else accumulator)
         except BaseException as error:
-            attach_element(error, value)
+            attach_element(error, values[len(values) - length_hint(remaining) - 1])
             raise
 
     def add_all(

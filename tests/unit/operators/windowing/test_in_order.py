@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import traceback
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from window_harness import Harness, Sum
 
 from millstream.common.functions import AggregateFunction
+from millstream.operators.inlined.expressions import fold_loop
 from millstream.operators.user_code import attached_element
 from millstream.operators.windowing.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from millstream.operators.windowing.in_order import stretches
@@ -37,6 +40,37 @@ def test_a_record_that_fails_in_a_batch_in_order_is_named(assigner):
     with pytest.raises(ZeroDivisionError) as raised:
         run.add(("a", 1, 1), ("b", 2, 2), ("a", 0, 3), ("a", 5, 4))
     assert attached_element(raised.value) == "('a', 0)"
+
+
+class Quotient(Sum):
+    def create_accumulator(self):
+        return 100
+
+    def add(self, value, accumulator):
+        return accumulator // value[1]
+
+    def get_result(self, accumulator):
+        return accumulator
+
+
+class CountedQuotient(Quotient):
+    calls = 0
+
+    def add(self, value, accumulator):
+        self.calls += 1
+        return accumulator // value[1]
+
+
+@pytest.mark.parametrize("function", [Quotient(), CountedQuotient()])
+def test_a_function_of_one_expression_and_one_that_is_called_do_the_same(function):
+    assert (fold_loop(function.add) is None) is isinstance(function, CountedQuotient)
+    run = Harness(TumblingEventTimeWindows.of(10), AggregateWindow(function))
+    run.add(("a", 2, 1), ("b", 5, 2), ("a", 5, 3), ("a", 7, 14))
+    with pytest.raises(ZeroDivisionError) as raised:
+        run.add(("a", 3, 5), ("b", 0, 6), ("b", 2, 7))
+    assert attached_element(raised.value) == "('b', 0)"
+    assert traceback.extract_tb(raised.value.__traceback__)[-1].line == "return accumulator // value[1]"
+    assert [value for value, _ in run.watermark(20)[:-1]] == [3, 20, 14]
 
 
 class Shared(AggregateFunction):
