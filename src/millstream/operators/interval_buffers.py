@@ -40,8 +40,8 @@ Cells = dict[Any, Cell]
 Columns = tuple[list[Any], list[int], list[Any]]
 """Keys, times and records."""
 
-LookUp = Callable[[Any], "Cell | None"]
-"""Gives the cell of a key."""
+LookUp = Callable[[Any, "Sequence[tuple[int, Any]]"], "Sequence[tuple[int, Any]]"]
+"""Gives the cell of a key, or what it is given for one that is not there."""
 
 
 class Run(NamedTuple):
@@ -91,14 +91,14 @@ def runs_of(stamps: list[int], width_ms: int) -> list[Run] | None:
     return runs
 
 
-def within(cell: Cell, first_ms: int, last_ms: int) -> Cell:
+def within(cell: Sequence[tuple[int, Any]], first_ms: int, last_ms: int) -> Cell:
     """Return the records of a cell between two times, both inclusive.
 
     >>> within([(1, "a"), (3, "b"), (3, "c"), (8, "d")], 2, 3)
     [(3, 'b'), (3, 'c')]
     """
     start = bisect_left(cell, first_ms, key=_time_of)
-    return cell[start : bisect_right(cell, last_ms, start, key=_time_of)]
+    return list(cell[start : bisect_right(cell, last_ms, start, key=_time_of)])
 
 
 _time_of = itemgetter(0)
@@ -257,10 +257,12 @@ class Buffer:
         return self._edge
 
 
-def _look_up(cells: Cells, gone_ms: int, key: Any) -> Cell | None:
+def _look_up(
+    cells: Cells, gone_ms: int, key: Any, otherwise: Sequence[tuple[int, Any]]
+) -> Sequence[tuple[int, Any]]:
     """Return what a key has behind a time."""
     cell = cells.get(key)
-    return None if cell is None else within(cell, gone_ms + 1, cell[-1][0])
+    return otherwise if cell is None else within(cell, gone_ms + 1, cell[-1][0])
 
 
 def _chosen(places: list[int], keys: list[Any], stamps: list[int], values: list[Any]) -> Columns:

@@ -18,8 +18,9 @@ watermark drops whole buckets, and what waits in one for longer than it has to i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from operator import length_hint
 from typing import Any
 
@@ -38,7 +39,7 @@ from millstream.operators.base import (
 )
 from millstream.operators.calls import Produced, emit_produced
 from millstream.operators.functions_adapter import open_function
-from millstream.operators.interval_buffers import Buffer, Cell, bucket_width, runs_of, within
+from millstream.operators.interval_buffers import Buffer, bucket_width, runs_of, within
 from millstream.operators.keys import key_list
 from millstream.operators.own_entries import TouchedPanes, touched_panes
 from millstream.operators.plain_functions import only_reads
@@ -66,7 +67,10 @@ LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 _SHORT = 16
 """Records of a cell that are looked at one by one."""
 
-Found = tuple[Any, int, Any, Iterable[Cell | None]]
+Matches = Sequence[tuple[int, Any]]
+"""Records in which matches may be, with their times."""
+
+Found = tuple[Any, int, Any, Iterable[Matches]]
 """Key, time and value of a record, and what there is of its key near its time."""
 
 
@@ -340,12 +344,10 @@ class IntervalJoinOperator(Operator):
             near = side.other.buffer.near(step, lowest_ms, side.from_ms, side.to_ms)
             if near:
                 part = keys[start:stop]
-                cells = zip(*(map(look_up, part) for look_up in near), strict=True)
+                cells = zip(*(map(look_up, part, repeat(())) for look_up in near), strict=True)
                 self._pair(side, part, stamps[start:stop], values[start:stop], cells, made)
 
-    def _look_up_each(
-        self, side: _Side, keys: list[Any], stamps: list[int]
-    ) -> list[list[Cell | None]] | None:
+    def _look_up_each(self, side: _Side, keys: list[Any], stamps: list[int]) -> list[list[Matches]] | None:
         """Return what there is near each record of a batch out of order; None if there is nothing near any of them."""
         width_ms, lowest_ms = self._width_ms, min(stamps)
         steps = [stamp // width_ms for stamp in stamps]
@@ -355,7 +357,7 @@ class IntervalJoinOperator(Operator):
         }
         if not any(near.values()):
             return None
-        return [[look_up(key) for look_up in near[step]] for key, step in zip(keys, steps, strict=True)]
+        return [[look_up(key, ()) for look_up in near[step]] for key, step in zip(keys, steps, strict=True)]
 
     def _pair(
         self,
@@ -363,7 +365,7 @@ class IntervalJoinOperator(Operator):
         keys: list[Any],
         stamps: list[int],
         values: list[Any],
-        found: Iterable[Iterable[Cell | None]],
+        found: Iterable[Iterable[Matches]],
         made: Produced,
     ) -> None:
         """Give the function the pairs of some records.
@@ -392,13 +394,14 @@ class IntervalJoinOperator(Operator):
         append, append_stamp = results.append, stamps.append
         context.is_left = is_left = side is self._left
         from_ms, to_ms = side.from_ms, side.to_ms
-        for state.current_key, stamp, value, cells in found:
-            context.own_ms, lowest, highest = stamp, stamp + from_ms, stamp + to_ms
-            for cell in filter(None, cells):
-                for context.other_ms, match in cell if len(cell) <= _SHORT else within(cell, lowest, highest):
-                    other_ms = context.other_ms
+        for key, stamp, value, cells in found:
+            lowest, highest = stamp + from_ms, stamp + to_ms
+            for cell in cells:
+                for other_ms, match in cell if len(cell) <= _SHORT else within(cell, lowest, highest):
                     if not lowest <= other_ms <= highest:
                         continue
+                    state.current_key = key
+                    context.own_ms, context.other_ms = stamp, other_ms
                     produced = process(value, match, context) if is_left else process(match, value, context)
                     for result in () if produced is None else produced:
                         if type(result) is tuple:
