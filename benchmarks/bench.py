@@ -79,7 +79,7 @@ BENCHMARKS = [
     Benchmark("reading", ("reading.py", "--rounds", "3")),
     Benchmark("writing", ("writing.py", "--rounds", "3")),
     Benchmark("rows", ("rows.py", "--rounds", "3", "--only", *ROWS), has_page=False),
-    Benchmark("epoch", ("epoch.py", "--no-trace", "--epochs", "150", "--rounds", "2")),
+    Benchmark("epoch", ("epoch.py", "--no-trace", "--epochs", "150", "--rounds", "2"), has_page=False),
     Benchmark(
         "state_on_disk",
         ("state_on_disk.py", "--only", "count", "--updates", "1000000", "--rounds", "3"),
