@@ -3,10 +3,11 @@ import traceback
 
 import pytest
 
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.common import Types
 from millstream.common.time import Time
 from millstream.datastream.functions import KeyedCoProcessFunction, KeyedProcessFunction
-from millstream.datastream.state import StateTtlConfig, ValueStateDescriptor
+from millstream.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from millstream.operators.co_process import KeyedCoProcessSpec
 from millstream.operators.field_functions import getter_of
 from millstream.operators.inlined.definitions import definition_of
@@ -256,3 +257,27 @@ def test_a_field_is_taken_as_the_function_takes_it():
     ):
         assert getter_of(other) is None
     assert getter_of(lambda value, time: time[0], 2) is None
+
+
+class Looking(Base):
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        self.seen = runtime_context.get_list_state(ListStateDescriptor("seen", Types.INT()))
+
+    def process_element(self, value, ctx):
+        self.seen.add(value[1])
+        yield ctx.get_current_key(), ctx.timestamp(), list(self.seen.get())
+
+
+def test_what_asks_for_the_key_and_the_time_of_the_record_gets_them():
+    harness = keyed(Looking())
+    harness.push_batch(RECORDS, [1, 2, 3, 4])
+    harness.push_batch([("b", 6)])
+    assert is_inlined(harness) == [True]
+    assert harness.take() == [
+        ("a", 1, [1]),
+        ("b", 2, [5]),
+        ("a", 3, [1, 0]),
+        ("a", 4, [1, 0, 3]),
+        ("b", MIN_TIMESTAMP, [5, 6]),
+    ]
