@@ -127,6 +127,13 @@ EXCHANGE_COMBINE: Final = ConfigOption(
     "Whether aggregates by expression begin where records come from, before these are sent by key: AUTO (where that "
     "makes a quarter of them or less), ALWAYS or NEVER. Results do not depend on it.",
 )
+EPOCH_CARRIER_HOLD: Final = ConfigOption(
+    "millstream.epoch.carrier-hold",
+    OptionType.DURATION,
+    2_000,
+    "How long one task of Spark's may stay, and hold a core, to carry small epochs one after the other. It ends sooner "
+    "when no epoch comes for 100 ms, or another job of the Spark session is there. 0: a task for each epoch.",
+)
 EPOCH_HOLD_AFTER: Final = ConfigOption(
     "millstream.epoch.hold-after",
     OptionType.POSITIVE_INTEGER,
@@ -214,6 +221,7 @@ ALL_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     COLLECT_MAX_BYTES,
     EPOCH_CARRIED_BYTES,
     EXCHANGE_COMBINE,
+    EPOCH_CARRIER_HOLD,
     EPOCH_HOLD_AFTER,
     MAX_EPOCHS,
     STOP_WHEN_IDLE,

@@ -9,8 +9,10 @@ about 1 ms for a megabyte. Nothing is encrypted.
 from __future__ import annotations
 
 import hmac
+import os
 import socket
 import struct
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Self
@@ -119,6 +121,11 @@ class Channel:
     def fileno(self) -> int:
         """Return the socket's number, to wait for several."""
         return self._connection.fileno()
+
+    def shut_down(self) -> None:
+        """Have who waits at either end, on any thread, learn that nothing comes any more; it is to be closed still."""
+        with socket.socket(fileno=os.dup(self._connection.fileno())) as stream, suppress(OSError):
+            stream.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """End it."""

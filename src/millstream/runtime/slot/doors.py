@@ -1,4 +1,4 @@
-"""Where a slot can be asked: a Unix socket for its own user and place, and a TCP port if other hosts take part."""
+"""Where a process can be asked: a Unix socket for its own user and place, and a TCP port if other hosts take part."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def name_slot(workspace: str, attempt: int, slot: int) -> str:
 
 
 class Doors:
-    """Listens for one slot, from `open` to `close`.
+    """Listens for one slot, or for the driver, from `open` to `close`.
 
     Args:
-        name: Of the slot's process.
+        name: Of the process, and of nothing else.
         secret: Of the attempt.
         converse: Talks to one who has proved to know it, on a thread of its own.
         clock: For the time that a proof may take.
@@ -40,6 +40,7 @@ class Doors:
         self._converse = converse
         self._clock = clock
         self._file: Path | None = None
+        self._listeners: list[Listener] = []
 
     def open_unix(self, place: str) -> str:
         """Listen on a Unix socket; return its path."""
@@ -63,7 +64,9 @@ class Doors:
         return int(stream.getsockname()[1])
 
     def close(self) -> None:
-        """Remove the Unix socket; called at the end of the process."""
+        """Let nobody in any more, and remove the Unix socket; conversations go on."""
+        for listener in self._listeners:
+            listener.close()
         if self._file is not None:
             with contextlib.suppress(OSError):
                 remove_private(self._file)
@@ -72,4 +75,5 @@ class Doors:
         listener = Listener(
             stream, secret=self._secret, name=self._name, converse=self._converse, clock=self._clock
         )
+        self._listeners.append(listener)
         listener.start()

@@ -7,6 +7,7 @@ pickled `Request` and its bundles; an answer is a pickled `Answer` and its bundl
 from __future__ import annotations
 
 import pickle
+import select
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from millstream.runtime.slot.liveness import may_be_busy, probe_host
 __all__ = [
     "Answer",
     "Conversation",
+    "OrderEndedError",
     "Request",
     "SlotAddress",
     "SlotSilentError",
@@ -39,6 +41,13 @@ _LIMITED = ("ping", "abort", "kill", "cancel", "stack")
 
 class SlotSilentError(SlotLostError):
     """A slot did not answer in time; its process may be there."""
+
+
+class OrderEndedError(MillstreamError, ConnectionError):
+    """Who has slots asked is gone: nobody wants the answer."""
+
+    code = "ORDER_ENDED"
+    domain = "external"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +170,19 @@ class Conversation:
         secret: Of the attempt.
         here: The place of this process.
         timeout_s: How long the slot may be silent.
+        ordered_by: The connection to who has this asked; nothing comes on it while the slot is waited for, but its end.
     """
 
-    def __init__(self, address: SlotAddress, secret: bytes, *, here: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        address: SlotAddress,
+        secret: bytes,
+        *,
+        here: str,
+        timeout_s: float,
+        ordered_by: Channel | None = None,
+    ) -> None:
+        self._ordered_by = ordered_by
         self._address = address
         self._secret = secret
         self._here = here
@@ -200,10 +219,11 @@ class Conversation:
         Raises:
             SlotSilentError: If the slot is silent, or a ping is not answered in time.
             SlotLostError: If the slot is gone.
+            OrderEndedError: If the one who has this asked is gone.
         """
         assert self._channel is not None
         with _telling_loss(self._address, self._timeout_s):
-            while not self._channel.poll(self._timeout_s):
+            while not self._comes(self._channel):
                 if self._limited or not _answers_ping(
                     self._address, self._secret, self._here, self._timeout_s
                 ):
@@ -211,6 +231,20 @@ class Conversation:
             answer, _ = receive(self._channel)
         assert isinstance(answer, Answer)
         return answer
+
+    def _comes(self, channel: Channel) -> bool:
+        """Wait for the answer, no longer than the slot may be silent; return whether it comes."""
+        if self._ordered_by is None:
+            return channel.poll(self._timeout_s)
+        poll = select.poll()
+        for each in (channel, self._ordered_by):
+            poll.register(each.fileno(), select.POLLIN)
+        ready = {number for number, _ in poll.poll(self._timeout_s * 1000)}
+        if channel.fileno() in ready:
+            return True
+        if ready:
+            raise OrderEndedError("who has the slots asked is gone")
+        return False
 
     def _connect(self) -> Channel:
         address, here = self._address, self._here
@@ -251,7 +285,7 @@ def _telling_loss(address: SlotAddress, timeout_s: float) -> Iterator[None]:
     """Turn what goes wrong with a connection into the loss of the slot."""
     try:
         yield
-    except SlotLostError:
+    except (SlotLostError, OrderEndedError):
         raise
     except (BlockingIOError, TimeoutError) as error:
         raise _silent(address, timeout_s) from error

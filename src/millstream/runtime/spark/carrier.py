@@ -19,13 +19,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from millstream.base.errors import MillstreamError
+from millstream.base.errors import MillstreamError, SlotLostError
 from millstream.runtime.protocol.report import LogLine, SlotReport
 from millstream.runtime.slot.place import find_place
 from millstream.runtime.slot.wire import Answer, Conversation, Request, SlotAddress
 from millstream.runtime.spark.shuttle import prepare_worker_once
 
-__all__ = ["Carried", "CarriedEpochs", "EpochCarrier"]
+__all__ = ["Carried", "CarriedEpochs", "EpochCarrier", "carry_epoch"]
 
 _LONG_MS = 100.0
 
@@ -45,9 +45,63 @@ class Carried:
     is_large: bool = False
 
 
+def carry_epoch(
+    conversations: Mapping[int, Conversation], headers: Mapping[int, bytes], *, levels: int, at_most: int
+) -> Carried:
+    """Have every slot run every level of an epoch, level by level, and carry what they send each other.
+
+    Args:
+        conversations: By slot.
+        headers: By slot, pickled.
+        levels: How many there are.
+        at_most: How many bytes a slot may send to others on one level.
+
+    Raises:
+        OrderEndedError: If the conversations are ordered by somebody who is gone.
+    """
+    bundles: dict[int, list[bytes]] = {slot: [] for slot in conversations}
+    reports: list[bytes] = []
+    for level in range(levels):
+        requests = {slot: Request("level", headers[slot], level, at_most=at_most) for slot in conversations}
+        answers = _ask(conversations, requests, bundles)
+        failures = [(each.error, each.logs) for each in answers if each.error is not None]
+        if not failures and any(each.output is None for each in answers):
+            return Carried(is_large=True)
+        bundles = {slot: [] for slot in conversations}
+        for output in (each.output for each in answers if each.output is not None):
+            if output.report is not None:
+                reports.append(output.report)
+            for target, bundle in output.bundles.items():
+                bundles[target].append(bundle)
+        if failures:
+            return Carried(reports, failures)
+    return Carried(reports)
+
+
+def _ask(
+    conversations: Mapping[int, Conversation],
+    requests: Mapping[int, Request],
+    bundles: Mapping[int, Sequence[bytes]],
+) -> list[Answer]:
+    """Ask all slots at once; one that is lost has answered with that."""
+    answers: dict[int, Answer] = {}
+    for slot, conversation in conversations.items():
+        try:
+            conversation.ask(requests[slot], bundles[slot])
+        except SlotLostError as lost:
+            answers[slot] = Answer(error=lost)
+    for slot, conversation in conversations.items():
+        if slot not in answers:
+            try:
+                answers[slot] = conversation.wait()
+            except SlotLostError as lost:
+                answers[slot] = Answer(error=lost)
+    return [answers[slot] for slot in conversations]
+
+
 @dataclass(frozen=True)
 class EpochCarrier:
-    """Has every slot run every level of an epoch, level by level, and yields what became of it, pickled.
+    """Carries one epoch and yields what became of it, pickled.
 
     Attributes:
         levels: How many there are.
@@ -77,45 +131,8 @@ class EpochCarrier:
                 )
                 for slot, address in self.addresses.items()
             }
-            carried = self._carry(conversations)
+            carried = carry_epoch(conversations, self.headers, levels=self.levels, at_most=self.at_most)
         yield pickle.dumps(carried, protocol=5)
-
-    def _carry(self, conversations: Mapping[int, Conversation]) -> Carried:
-        bundles: dict[int, list[bytes]] = {slot: [] for slot in conversations}
-        reports: list[bytes] = []
-        for level in range(self.levels):
-            answers = self._ask(conversations, level, bundles)
-            failures = [(each.error, each.logs) for each in answers if each.error is not None]
-            if not failures and any(each.output is None for each in answers):
-                return Carried(is_large=True)
-            bundles = {slot: [] for slot in conversations}
-            for output in (each.output for each in answers if each.output is not None):
-                if output.report is not None:
-                    reports.append(output.report)
-                for target, bundle in output.bundles.items():
-                    bundles[target].append(bundle)
-            if failures:
-                return Carried(reports, failures)
-        return Carried(reports)
-
-    def _ask(
-        self, conversations: Mapping[int, Conversation], level: int, bundles: Mapping[int, Sequence[bytes]]
-    ) -> list[Answer]:
-        """Ask all slots at once; one that is lost has answered with that."""
-        answers: dict[int, Answer] = {}
-        for slot, conversation in conversations.items():
-            try:
-                request = Request("level", self.headers[slot], level, at_most=self.at_most)
-                conversation.ask(request, bundles[slot])
-            except MillstreamError as lost:
-                answers[slot] = Answer(error=lost)
-        for slot, conversation in conversations.items():
-            if slot not in answers:
-                try:
-                    answers[slot] = conversation.wait()
-                except MillstreamError as lost:
-                    answers[slot] = Answer(error=lost)
-        return [answers[slot] for slot in conversations]
 
 
 class CarriedEpochs:
@@ -137,7 +154,12 @@ class CarriedEpochs:
     @property
     def is_next(self) -> bool:
         """Whether one task carries the next epoch."""
-        return self._alone or (self.at_most > 0 and self._was_small)
+        return self._alone or self.is_small
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the next epoch is likely to be a small one."""
+        return self.at_most > 0 and self._was_small
 
     def learn(self, reports: Sequence[SlotReport]) -> None:
         """Learn how an epoch went: a long one is worth a task for each slot, by which Spark shares its cores."""

@@ -42,10 +42,12 @@ from millstream.runtime.protocol.executor import Executor
 from millstream.runtime.protocol.questions import SlotQuestion
 from millstream.runtime.protocol.report import EpochHeader, LogLine, SlotReport
 from millstream.runtime.slot.cancel import CancelWatch
+from millstream.runtime.slot.doors import Doors
 from millstream.runtime.slot.place import find_place
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, SlotSilentError, ask, hold, is_busy
 from millstream.runtime.slot.workspace import workspace_name
 from millstream.runtime.spark.carrier import Carried, CarriedEpochs, EpochCarrier
+from millstream.runtime.spark.carrier_stays import CarrierStays
 from millstream.runtime.spark.python_tasks import PythonTasks
 from millstream.runtime.spark.session import (
     SessionConfig,
@@ -56,6 +58,7 @@ from millstream.runtime.spark.session import (
 )
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
 from millstream.runtime.spark.slot_watch import SlotWatch
+from millstream.runtime.spark.staying_carrier import DriverDoor, StayingCarrier
 from millstream.runtime.spark.vital import session_lost
 from millstream.runtime.spark.worker_errors import describe_failed_start, first_line
 
@@ -64,6 +67,7 @@ __all__ = ["SparkExecutor"]
 _log = logging.getLogger(__name__)
 _ABORT_S = 5.0
 _SLOW_EPOCH_S = 30.0
+_IDLE_S = 0.1
 
 _Result = TypeVar("_Result")
 
@@ -90,6 +94,11 @@ class SparkExecutor(Executor):
         self._tag: str | None = None
         self._clock = SystemClock()
         self._epoch_began: float | None = None
+        self._stays: CarrierStays | None = None
+        self._doors: Doors | None = None
+        self._door: DriverDoor | None = None
+        self._hold_s = configuration.get(options.EPOCH_CARRIER_HOLD) / 1000
+        self._name = configuration.get(options.PIPELINE_NAME) or "millstream"
 
     def deploy(self, deployment: Deployment) -> None:
         """Start the slots by a Spark job, then have all of them open their operators."""
@@ -102,6 +111,7 @@ class SparkExecutor(Executor):
         self._broadcast = context.broadcast(payload)
         self._tasks = PythonTasks(context, self._slots)
         self._carried = CarriedEpochs(self._slots, self._configuration.get(options.EPOCH_CARRIED_BYTES))
+        self._jobs = context._jsc.statusTracker()
         starter = SlotStarter(
             self._broadcast,
             deployment.attempt,
@@ -120,6 +130,7 @@ class SparkExecutor(Executor):
         if len(self._addresses) != self._slots:
             raise SlotLostError(f"Spark started {len(self._addresses)} of {self._slots} slots")
         self._check_storage()
+        self._prepare_stays(deployment)
         self._begin_watch()
         self._ask_all(Request("open"))
 
@@ -129,8 +140,10 @@ class SparkExecutor(Executor):
         pickled = {slot: _pickle_header(header) for slot, header in headers.items()}
         self._epoch_began = self._clock.monotonic()
         try:
-            carried = self._carry(pickled) if self._carried.is_next else Carried(is_large=True)
+            epoch = next(iter(headers.values())).epoch
+            carried = self._carry(pickled, epoch) if self._carried.is_next else Carried(is_large=True)
             if carried.is_large:
+                self._describe_jobs(f"epoch {epoch}")
                 carried = self._shuttle(pickled)
         except SlotLostError:
             self._raise_lost()
@@ -147,15 +160,40 @@ class SparkExecutor(Executor):
         if len(reports) != self._slots:
             raise SlotLostError(f"Spark brought the reports of {len(reports)} of {self._slots} slots")
         self._carried.learn(reports)
+        if not self._carried.is_small and self._stays is not None:
+            self._stays.end()
         return reports
 
-    def _carry(self, headers: Mapping[int, bytes]) -> Carried:
+    def _carry(self, headers: Mapping[int, bytes], epoch: int) -> Carried:
         """Have one task run all levels."""
+        stays = self._stays
+        if stays is not None and self._carried.is_small and stays.are_possible:
+            stayed = self._run(lambda: stays.carry(epoch, headers))
+            if stayed is not None:
+                return stayed
+        self._describe_jobs(f"epoch {epoch}")
         carrier = EpochCarrier(
             self._levels, headers, self._addresses, self._secret, self._timeout_s, self._carried.at_most
         )
-        carried: Carried = pickle.loads(self._run(lambda: self._tasks.run_one(carrier)))
+        carried = pickle.loads(self._run(lambda: self._tasks.run_one(carrier)))
+        assert isinstance(carried, Carried)
         return carried
+
+    def _begin_stay(self, number: int, epoch: int) -> Callable[[], bytes]:
+        """Have Spark run a carrier that stays; return what waits for its end."""
+        assert self._door is not None
+        self._describe_jobs(f"epochs from {epoch} on")
+        carrier = StayingCarrier(
+            number,
+            self._levels,
+            self._addresses,
+            self._secret,
+            self._timeout_s,
+            self._carried.at_most,
+            self._door,
+            min(_IDLE_S, self._hold_s),
+        )
+        return self._tasks.begin_one(carrier)
 
     def _shuttle(self, headers: Mapping[int, bytes]) -> Carried:
         """Have a stage of tasks run each level."""
@@ -173,6 +211,7 @@ class SparkExecutor(Executor):
 
     def finish(self, completed_checkpoint: int | None = None) -> None:
         """Close the operators and end the slots."""
+        self._end_stays()
         self._end_slot_watch()
         try:
             self._ask_all(Request("close", completed_checkpoint=completed_checkpoint))
@@ -182,6 +221,7 @@ class SparkExecutor(Executor):
 
     def abort(self) -> None:
         """Have slots remove what they staged and end; kill those that do not answer."""
+        self._end_stays()
         self._end_slot_watch()
         self._end_cancel_watch()
         addresses, self._addresses = self._addresses, {}
@@ -236,6 +276,7 @@ class SparkExecutor(Executor):
             assert self._handle is not None
             try:
                 self._handle.context.removeJobTag(tag)
+                self._handle.context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
             except (AttributeError, OSError, Py4JError):  # Spark's context has been stopped
                 _log.debug("the JVM is gone, and this thread's tags with it")
         if broadcast is not None:
@@ -318,6 +359,42 @@ class SparkExecutor(Executor):
         self._handle.context.addJobTag(tag)
         self._handle.context.setInterruptOnCancel(True)
         self._tag = tag
+
+    def _describe_jobs(self, what: str) -> None:
+        """Have Spark show what the jobs are for that this thread submits from now on."""
+        assert self._handle is not None
+        self._handle.context.setJobDescription(f"{self._name}: {what}")
+
+    def _prepare_stays(self, deployment: Deployment) -> None:
+        """Let carriers that stay connect to this process."""
+        handle, addresses = self._handle, self._addresses.values()
+        assert handle is not None
+        running = handle.running_stays
+        self._stays = CarrierStays(
+            self._begin_stay,
+            hold_s=self._hold_s,
+            running=running,
+            # Two calls of the JVM, by what Spark keeps for its web page: whether others wait or run, it does not tell.
+            others_wait=lambda: len(self._jobs.getActiveJobIds()) > len(running),
+            clock=self._clock,
+        )
+        name = f"driver of {workspace_name(deployment.job_id, deployment.attempt)}, {secrets.token_hex(16)}"
+        self._doors = Doors(name, self._secret, self._stays.converse, self._clock)
+        tcp = None
+        if any(address.tcp is not None for address in addresses):
+            conf = handle.context.getConf()
+            host = str(conf.get("spark.driver.host", ""))
+            tcp = (host, self._doors.open_tcp(str(conf.get("spark.driver.bindAddress", host))))
+        self._door = DriverDoor(name, find_place(), self._doors.open_unix(find_place()), tcp)
+
+    def _end_stays(self) -> None:
+        """Let no carrier stay, and wait until Spark's job has ended: nothing of the attempt runs on."""
+        doors, self._doors = self._doors, None
+        stays, self._stays = self._stays, None
+        if doors is not None:
+            doors.close()
+        if stays is not None and not stays.close():
+            self._cancel_spark()
 
     def _check_storage(self) -> None:
         """See that other hosts can write checkpoints where the driver finds them.

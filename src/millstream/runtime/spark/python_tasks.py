@@ -55,10 +55,19 @@ class PythonTasks:
 
     def run_one(self, task: PythonTask) -> bytes:
         """Run one task and return its only frame, which is not large."""
+        return self.begin_one(task)()
+
+    def begin_one(self, task: PythonTask) -> Callable[[], bytes]:
+        """Have Spark run one task; return what waits for its only frame, on any thread."""
         rdd = self._make(self._anchor, task, self._anchor_items)
         # Not `collect`: it has Spark read the code of two large classes each time, to look into its closures.
-        frame: bytes = rdd.asJavaRDD().collectAsync().get()[0]
-        return frame
+        running = rdd.asJavaRDD().collectAsync()
+
+        def wait() -> bytes:
+            frame: bytes = running.get()[0]
+            return frame
+
+        return wait
 
     def run_stages(self, tasks: Sequence[PythonTask]) -> list[bytes]:
         """Run a stage of a task for each slot, exchange what it gives by slot, run the next stage.

@@ -126,6 +126,7 @@ class SessionHandle:
     Attributes:
         context: Spark's context, for RDDs.
         owned: Whether millstream created it, so that closing the handle stops it.
+        running_stays: Carriers that stay (`carrier_stays.py`) and have a core, of all jobs in the session.
     """
 
     def __init__(
@@ -139,6 +140,7 @@ class SessionHandle:
     ) -> None:
         self.context = context
         self.owned = owned
+        self.running_stays: set[object] = set()
         self._jvm = jvm
         self._interrupt_handler = interrupt_handler
         self._verbose = verbose
