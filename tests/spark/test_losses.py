@@ -1,9 +1,9 @@
 """What Spark and the machine can lose in the middle of an epoch: nothing of it is lost, nothing doubled.
 
 In each test one subtask stops in the middle of an epoch, at a gate; a shuttle for each slot waits for it, or the one
-task that carries the epoch. Something is lost, the test sees that it is, and
-opens the gate. Spark repeats by itself what only carried blocks; what held state ends the attempt, and the next begins
-from the last checkpoint.
+task that carries the epoch, and stays for others or not. Something is lost, the test sees that it is, and opens the gate.
+Spark repeats by itself what only carried blocks; what held state ends the attempt, and the next begins from the last
+checkpoint.
 """
 
 from __future__ import annotations
@@ -175,9 +175,10 @@ def scratch(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def stop(new_environment, scratch, tmp_path, processes) -> Iterator[Callable[..., Stopped]]:
-    def start(*, carried: bool = False, **more: str) -> Stopped:
+    def start(*, carried: bool = False, stays: bool = True, **more: str) -> Stopped:
         options = {
             "millstream.epoch.carried-bytes": 1 << 20 if carried else 0,
+            "millstream.epoch.carrier-hold": "60 s" if stays else 0,
             "millstream.epoch.fixed-records": 100,
             "execution.checkpointing.interval": "1 ms",
             "restart-strategy.type": "fixed-delay",
@@ -256,9 +257,9 @@ def test_slot_that_hangs_is_taken_for_lost_after_its_time_out(stop, carried):
     assert "silent for 4 s" in job.failures[0]
 
 
-@pytest.mark.parametrize("carried", [False, True])
-def test_task_that_is_killed_is_repeated_and_nothing_runs_twice(stop, carried):
-    job = stop(carried=carried)
+@pytest.mark.parametrize(("carried", "stays"), [(False, False), (True, False), (True, True)])
+def test_task_that_is_killed_is_repeated_and_nothing_runs_twice(stop, carried, stays):
+    job = stop(carried=carried, stays=stays)
     assert [task[0] for task in job.tasks()] == ([0] if carried else [0, 1])
     (task,) = [task[2] for task in job.tasks() if task[0] == job.waiting]
     assert job.spark._jsc.sc().killTaskAttempt(task, True, "by a test")
@@ -268,13 +269,15 @@ def test_task_that_is_killed_is_repeated_and_nothing_runs_twice(stop, carried):
     assert job.failures == []
 
 
-def test_python_workers_that_are_killed_are_replaced_and_nothing_runs_twice(stop, processes):
-    job = stop()
-    job.wait_for_first_subtask()
+@pytest.mark.parametrize("carried", [False, True])
+def test_python_workers_that_are_killed_are_replaced_and_nothing_runs_twice(stop, processes, carried):
+    job = stop(carried=carried)
+    if not carried:
+        job.wait_for_first_subtask()
     found = processes.find("pyspark.daemon")
     kill_all(processes, [pid for pid in found if parent(pid) in found])
     job.wait_for_repetition()
-    assert (1, 0, "FAILED") in [(task[0], task[1], task[3]) for task in job.tasks()]
+    assert (job.waiting, 0, "FAILED") in [(task[0], task[1], task[3]) for task in job.tasks()]
     job.go_on()
     assert job.failures == []
 
@@ -316,9 +319,11 @@ def test_everything_on_spark_s_disks_is_removed_and_then_a_slot_is_lost(stop, sc
     assert len(job.failures) == 1
 
 
-def test_executor_that_is_killed_takes_its_slots_along_and_the_attempt_is_repeated(stop, processes):
-    job = stop()
-    job.wait_for_first_subtask()
+@pytest.mark.parametrize("carried", [False, True])
+def test_executor_that_is_killed_takes_its_slots_along_and_the_attempt_is_repeated(stop, processes, carried):
+    job = stop(carried=carried)
+    if not carried:
+        job.wait_for_first_subtask()
     kill_all(processes, processes.find(EXECUTOR)[:1])
     job.wait_for_failure()
     job.go_on()

@@ -182,6 +182,7 @@ class _Job(RunningJob):
         self._deployment = Deployment(
             job_id=self.job_id,
             attempt=0,
+            name=submission.name,
             plan=plan,
             job_parameters=configuration.get(options.GLOBAL_JOB_PARAMETERS) or {},
             now_ms=clock.now_ms(),

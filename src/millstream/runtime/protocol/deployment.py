@@ -49,6 +49,7 @@ class Deployment:
         checkpoint_directory: Where checkpoints are kept; None if no directory was named.
         generation: Tells drivers of the same job apart, larger for later ones; 0 for the one that began it.
         combine: When records are put together before they are sent.
+        name: Of the job, for users.
     """
 
     job_id: str
@@ -65,6 +66,7 @@ class Deployment:
     checkpoint_directory: str | None = None
     generation: int = 0
     combine: CombineMode = CombineMode.AUTO
+    name: str = "millstream"
 
 
 def dump_deployment(deployment: Deployment) -> bytes:

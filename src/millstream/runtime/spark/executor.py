@@ -98,13 +98,13 @@ class SparkExecutor(Executor):
         self._doors: Doors | None = None
         self._door: DriverDoor | None = None
         self._hold_s = configuration.get(options.EPOCH_CARRIER_HOLD) / 1000
-        self._name = configuration.get(options.PIPELINE_NAME) or "millstream"
 
     def deploy(self, deployment: Deployment) -> None:
         """Start the slots by a Spark job, then have all of them open their operators."""
         payload = dump_deployment(deployment)
         self._levels = len(deployment.plan.levels)
         self._slots = deployment.plan.slots
+        self._name = deployment.name
         self._handle = acquire_session(SessionConfig.of(self._configuration))
         context = self._handle.context
         self._mark_jobs(f"millstream-{deployment.job_id}-{deployment.attempt}")
