@@ -1,9 +1,9 @@
 """What Spark and the machine can lose in the middle of an epoch: nothing of it is lost, nothing doubled.
 
 In each test one subtask stops in the middle of an epoch, at a gate; a shuttle for each slot waits for it, or the one
-task that carries the epoch, and stays for others or not. Something is lost, the test sees that it is, and opens the gate.
-Spark repeats by itself what only carried blocks; what held state ends the attempt, and the next begins from the last
-checkpoint.
+task that carries the epoch, and stays for others or not. Something is lost, the test sees that it is, and opens the
+gate. Spark repeats by itself what only carried blocks; what held state ends the attempt, and the next begins from the
+last checkpoint.
 """
 
 from __future__ import annotations

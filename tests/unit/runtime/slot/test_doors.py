@@ -55,3 +55,10 @@ def test_unix_socket_goes_with_the_slot(doors):
 
 def test_no_two_slots_have_one_name():
     assert name_slot("job-0", 0, 1) != name_slot("job-0", 0, 1)
+
+
+def test_nobody_is_let_in_behind_the_close(doors):
+    port = doors.open_tcp("127.0.0.1")
+    doors.close()
+    with pytest.raises(OSError):
+        ask(("127.0.0.1", port))
