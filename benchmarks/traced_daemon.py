@@ -1,10 +1,12 @@
-"""Spark's Python workers for `epoch.py`: each notes when its tasks begin, ask a slot first, are answered, and end.
+"""Spark's Python workers for `epoch.py`: each notes when its tasks begin, ask a slot first, are answered, and end; of a
+carrier that stays, when it begins and ends each epoch.
 
 Spark starts this module in place of its own (`spark.python.daemon.module`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -51,6 +53,21 @@ def _trace(worker: Any) -> None:
     else:
         shuttle.ask = noting(shuttle.ask)
 
+    carried: list[list[float]] = []
+    with contextlib.suppress(ImportError):  # a checkout without carriers that stay
+        from millstream.runtime.spark import staying_carrier
+
+        carry_epoch = staying_carrier.carry_epoch
+
+        def noting_epoch(*arguments: Any, **options: Any) -> Any:
+            began = time.time()
+            try:
+                return carry_epoch(*arguments, **options)
+            finally:
+                carried.append([began, time.time()])
+
+        staying_carrier.carry_epoch = noting_epoch
+
     def traced_main(infile: Any, outfile: Any) -> None:
         infile.peek(1)
         began = time.time()
@@ -62,6 +79,8 @@ def _trace(worker: Any) -> None:
                 times = [began, worker.times[0], worker.times[-1], time.time()]
                 with Path(os.environ[TRACE], f"worker-{os.getpid()}").open("a") as file:
                     file.write(json.dumps(["task", times]) + "\n")
+                    file.writelines(json.dumps(["carried", each]) + "\n" for each in carried)
+            carried.clear()
 
     worker.main = traced_main
 

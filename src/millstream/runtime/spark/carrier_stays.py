@@ -29,7 +29,7 @@ __all__ = ["CarrierStays"]
 
 _log = logging.getLogger(__name__)
 _LOOK_S = 0.1
-_END_S = 5.0
+_END_S = 2.0
 _NUMBER_BYTES = 8
 
 BeginStay = Callable[[int, int], Callable[[], bytes]]
