@@ -50,11 +50,15 @@ class Slot:
 class Driver:
     """Where the task connects; `connected` gets its connection, `close` lets go of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
         self.connected: queue.SimpleQueue = queue.SimpleQueue()
         self._done = threading.Event()
         self._doors = Doors("driver", SECRET, self._converse, SystemClock())
-        self.door = DriverDoor("driver", find_place(), self._doors.open_unix(find_place()))
+        if kind == "unix":
+            self.door = DriverDoor("driver", find_place(), self._doors.open_unix(find_place()))
+        else:
+            tcp = ("127.0.0.1", self._doors.open_tcp("127.0.0.1"))
+            self.door = DriverDoor("driver", "another place", "/nowhere", tcp)
 
     def _converse(self, channel):
         self.connected.put(channel)
@@ -68,9 +72,9 @@ class Driver:
         self._doors.close()
 
 
-@pytest.fixture
-def driver(public):
-    driver = Driver()
+@pytest.fixture(params=["unix", "tcp"])
+def driver(public, request):
+    driver = Driver(request.param)
     yield driver
     driver.close()
 
@@ -150,7 +154,7 @@ def test_slot_that_is_lost_is_told_to_the_driver(start, driver, slots):
 def test_task_that_cannot_reach_the_driver_says_why_and_ends(start, driver):
     driver.close()
     (reason,) = start().get(timeout=10)
-    assert b"No such file" in reason
+    assert b"No such file" in reason or b"Connection refused" in reason
 
 
 def test_task_says_nothing_to_one_that_does_not_know_the_secret(start, driver):
