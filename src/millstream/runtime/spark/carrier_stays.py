@@ -154,9 +154,6 @@ class CarrierStays:
         running: The stays of all jobs of the session whose tasks run.
         others_wait: Tells whether Spark has other jobs than those to run.
         clock: Time.
-
-    Attributes:
-        are_possible: Whether tasks can reach the driver, as far as is known.
     """
 
     def __init__(
@@ -177,7 +174,7 @@ class CarrierStays:
         self._stay: _Stay | None = None
         self._last: _Stay | None = None
         self._began_s = self._looked_s = 0.0
-        self.are_possible = hold_s > 0
+        self._are_possible = True
 
     def converse(self, channel: Channel) -> None:
         """Take a task that has connected, on a thread of the listener's; return when it is needed no more."""
@@ -202,7 +199,7 @@ class CarrierStays:
         order = pickle.dumps(headers, protocol=5)
         if self._stay is not None and not self._stay.is_waiting:
             self.end()
-        while self.are_possible:
+        while self._are_possible:
             stay = self._stay or self._begin_stay(epoch)
             answer = stay.ask(order)
             if answer is not None:
@@ -215,7 +212,7 @@ class CarrierStays:
                 raise stay.outcome
             # Without a word, it had waited for too long just when the epoch came.
             if stay.outcome:
-                self.are_possible = False
+                self._are_possible = False
                 _log.info(
                     "Spark's tasks cannot reach the driver, so each epoch is a job: %s", stay.outcome.decode()
                 )

@@ -111,7 +111,8 @@ class SparkExecutor(Executor):
         self._broadcast = context.broadcast(payload)
         self._tasks = PythonTasks(context, self._slots)
         self._carried = CarriedEpochs(self._slots, self._configuration.get(options.EPOCH_CARRIED_BYTES))
-        self._jobs = context._jsc.statusTracker()
+        self._java_context: Any = context._jsc
+        self._jobs = self._java_context.statusTracker()
         starter = SlotStarter(
             self._broadcast,
             deployment.attempt,
@@ -143,8 +144,7 @@ class SparkExecutor(Executor):
             epoch = next(iter(headers.values())).epoch
             carried = self._carry(pickled, epoch) if self._carried.is_next else Carried(is_large=True)
             if carried.is_large:
-                self._describe_jobs(f"epoch {epoch}")
-                carried = self._shuttle(pickled)
+                carried = self._shuttle(pickled, epoch)
         except SlotLostError:
             self._raise_lost()
             raise
@@ -167,15 +167,14 @@ class SparkExecutor(Executor):
     def _carry(self, headers: Mapping[int, bytes], epoch: int) -> Carried:
         """Have one task run all levels."""
         stays = self._stays
-        if stays is not None and self._carried.is_small and stays.are_possible:
+        if stays is not None and self._carried.is_small:
             stayed = self._run(lambda: stays.carry(epoch, headers))
             if stayed is not None:
                 return stayed
-        self._describe_jobs(f"epoch {epoch}")
         carrier = EpochCarrier(
             self._levels, headers, self._addresses, self._secret, self._timeout_s, self._carried.at_most
         )
-        carried = pickle.loads(self._run(lambda: self._tasks.run_one(carrier)))
+        carried = pickle.loads(self._run(lambda: self._tasks.run_one(carrier), f"epoch {epoch}"))
         assert isinstance(carried, Carried)
         return carried
 
@@ -195,7 +194,7 @@ class SparkExecutor(Executor):
         )
         return self._tasks.begin_one(carrier)
 
-    def _shuttle(self, headers: Mapping[int, bytes]) -> Carried:
+    def _shuttle(self, headers: Mapping[int, bytes], epoch: int) -> Carried:
         """Have a stage of tasks run each level."""
         shuttles = [
             LevelShuttle(
@@ -203,7 +202,7 @@ class SparkExecutor(Executor):
             )
             for level in range(self._levels)
         ]
-        frames = self._run(lambda: self._tasks.run_stages(shuttles))
+        frames = self._run(lambda: self._tasks.run_stages(shuttles), f"epoch {epoch}")
         return Carried(
             [frame[1:] for frame in frames if frame[:1] == b"R"],
             [pickle.loads(frame[1:]) for frame in frames if frame[:1] == b"E"],
@@ -292,13 +291,19 @@ class SparkExecutor(Executor):
         """Return the session that is there, or the one of jobs with these options."""
         return find_session(self._configuration)
 
-    def _run(self, run: Callable[[], _Result]) -> _Result:
+    def _run(self, run: Callable[[], _Result], what: str | None = None) -> _Result:
         """Run an epoch's job.
+
+        Args:
+            run: Does it.
+            what: The job is for, to be shown by Spark; None if `run` says so itself.
 
         Raises:
             SlotLostError: If Spark could not.
         """
         try:
+            if what is not None:
+                self._describe_jobs(what)
             return run()
         except (OSError, EOFError, Py4JError) as error:
             if self._handle is not None and self._handle.is_lost():
@@ -362,13 +367,14 @@ class SparkExecutor(Executor):
 
     def _describe_jobs(self, what: str) -> None:
         """Have Spark show what the jobs are for that this thread submits from now on."""
-        assert self._handle is not None
-        self._handle.context.setJobDescription(f"{self._name}: {what}")
+        self._java_context.setJobDescription(f"{self._name}: {what}")
 
     def _prepare_stays(self, deployment: Deployment) -> None:
         """Let carriers that stay connect to this process."""
         handle, addresses = self._handle, self._addresses.values()
         assert handle is not None
+        if not self._hold_s:
+            return
         running = handle.running_stays
         self._stays = CarrierStays(
             self._begin_stay,
@@ -380,12 +386,16 @@ class SparkExecutor(Executor):
         )
         name = f"driver of {workspace_name(deployment.job_id, deployment.attempt)}, {secrets.token_hex(16)}"
         self._doors = Doors(name, self._secret, self._stays.converse, self._clock)
-        tcp = None
-        if any(address.tcp is not None for address in addresses):
-            conf = handle.context.getConf()
-            host = str(conf.get("spark.driver.host", ""))
-            tcp = (host, self._doors.open_tcp(str(conf.get("spark.driver.bindAddress", host))))
-        self._door = DriverDoor(name, find_place(), self._doors.open_unix(find_place()), tcp)
+        try:
+            tcp = None
+            if any(address.tcp is not None for address in addresses):
+                conf = handle.context.getConf()
+                host = str(conf.get("spark.driver.host", ""))
+                tcp = (host, self._doors.open_tcp(str(conf.get("spark.driver.bindAddress", host))))
+            self._door = DriverDoor(name, find_place(), self._doors.open_unix(find_place()), tcp)
+        except OSError as error:
+            _log.warning("each epoch is a job: the driver cannot listen for carriers that stay: %s", error)
+            self._end_stays()
 
     def _end_stays(self) -> None:
         """Let no carrier stay, and wait until Spark's job has ended: nothing of the attempt runs on."""

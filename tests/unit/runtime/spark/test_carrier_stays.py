@@ -204,7 +204,6 @@ def test_where_tasks_cannot_reach_the_driver_nothing_is_carried_nor_tried_again(
     assert spark.stays.carry(1, HEADERS) is None
     assert spark.stays.carry(2, HEADERS) is None
     assert spark.begun == [(1, 1)]
-    assert not spark.stays.are_possible
 
 
 def test_large_epoch_ends_the_stay(spark):
