@@ -10,8 +10,9 @@ job in turns with this one.
 The peer is Spark itself: a job of one stage whose tasks, as many as there are subtasks, do nothing in Python, in a
 session with the same settings, after as many to warm up.
 
-Wall time is that of `run_epoch`, one Spark job, and of the job master's whole turn; processor time is that of all
-processes, in a turn. Another run of the same job is traced, which makes it slower: calls of the JVM are timed, Spark
+Wall time is that of `run_epoch` and of the job master's whole turn; processor time is that of all processes, in a turn.
+Other runs of the same job are traced, which makes them slower. With a carrier that stays: the task notes when it begins
+and ends each epoch. With a job for each epoch (`millstream.epoch.carrier-hold` of 0): calls of the JVM are timed, Spark
 writes its event log, tasks note when they begin, ask, and end. Times of Spark's events are whole milliseconds, so a
 row is a mean over many epochs.
 """
@@ -19,6 +20,7 @@ row is a mean over many epochs.
 from __future__ import annotations
 
 import argparse
+import bisect
 import itertools
 import json
 import os
@@ -28,7 +30,7 @@ import tempfile
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, median
@@ -82,6 +84,7 @@ def main() -> None:
     parser.add_argument("--before", type=Path, metavar="SRC", help="src of another checkout")
     parser.add_argument("--write", action="store_true", help=f"write the tables to {RESULTS}")
     parser.add_argument("--no-trace", action="store_true", help="only the whole")
+    parser.add_argument("--hold", type=int, metavar="MS", help="millstream.epoch.carrier-hold")
     parser.add_argument("--worker", choices=["epochs", "spark"], help=argparse.SUPPRESS)
     figures.add_option(parser)
     arguments = parser.parse_args()
@@ -125,10 +128,13 @@ def _measure(arguments: argparse.Namespace) -> tuple[str, list[figures.Figure]]:
         ]
         lines.append(f"| {row} | " + " | ".join(cells) + " |")
     if not arguments.no_trace:
-        traced = {name: _traced(code, arguments) for name, code in runs.items()}
-        for name, rows in traced.items():
+        for name, code, more in (
+            *(("before", code, ()) for name, code in runs.items() if name == "before"),
+            ("a carrier that stays", runs["now"], ()),
+            ("a job for each epoch", runs["now"], ("--hold", "0")),
+        ):
             lines += ["", f"## Where it goes: {name}, traced", "", "| | ms for each epoch |", "|---|---|"]
-            lines += [f"| {row} | {took} |" for row, took in rows]
+            lines += [f"| {row} | {took} |" for row, took in _traced(code, more)]
     return "\n".join([*lines, ""]), [_figure(seen["now"], bare, row) for row in (TURN, PROCESSOR)]
 
 
@@ -139,12 +145,12 @@ def _figure(ours: list[dict[str, float]], theirs: list[dict[str, float]], row: s
     return figures.of_times(name, title, *times, unit="ms", peer="an empty job of Spark's")
 
 
-def _run(what: str, code: Path, trace: Path | None) -> dict[str, float]:
+def _run(what: str, code: Path, trace: Path | None, more: Sequence[str] = ()) -> dict[str, float]:
     """Run the job, or jobs of Spark alone, in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(code), MARK: uuid.uuid4().hex}
     if trace is not None:
         environment[TRACE] = str(trace)
-    command = [sys.executable, __file__, *sys.argv[1:], "--worker", what]
+    command = [sys.executable, __file__, *sys.argv[1:], *more, "--worker", what]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed\n{done.stdout}\n{done.stderr}")
@@ -166,6 +172,8 @@ def _work(arguments: argparse.Namespace) -> dict[str, float]:
 
     trace = os.environ.get(TRACE)
     settings = {"execution.target": arguments.target, "millstream.epoch.fixed-records": "1"}
+    if arguments.hold is not None:
+        settings["millstream.epoch.carrier-hold"] = f"{arguments.hold} ms"
     if trace is not None:
         settings |= {
             "spark.eventLog.enabled": "true",
@@ -266,6 +274,7 @@ def _trace_driver() -> None:
         began = time.time()
         if command.startswith("c") and "\ncollectAsync\n" in command:
             submitted.append(began)
+            _note("begin", [began])
             return original(self, command)
         try:
             return original(self, command)
@@ -279,19 +288,19 @@ def _trace_driver() -> None:
     ClientServerConnection.send_command = timed
 
 
-def _traced(code: Path, arguments: argparse.Namespace) -> list[tuple[str, str]]:
+def _traced(code: Path, more: Sequence[str]) -> list[tuple[str, str]]:
     """Run the job once more and return where its epochs' time goes, as rows of a table."""
     with tempfile.TemporaryDirectory(prefix="millstream-epochs-") as directory:
-        _run("epochs", code, Path(directory))
+        _run("epochs", code, Path(directory), more)
         driver = _read_notes(Path(directory, "driver"))
-        tasks = [
-            times
-            for path in Path(directory).glob("worker-*")
-            for name, times in _read_notes(path)
-            if name == "task"
-        ]
+        noted: dict[str, list[list[float]]] = defaultdict(list)
+        for path in Path(directory).glob("worker-*"):
+            for name, times in _read_notes(path):
+                noted[name].append(times)
+        if noted["carried"]:
+            return _rows_of_stays(driver, sorted(noted["carried"]))
         spark = _read_spark(next(path for path in Path(directory).iterdir() if path.name.startswith("local")))
-    return _rows(driver, sorted(tasks), spark)
+    return _rows(driver, sorted(noted["task"]), spark)
 
 
 def _read_notes(path: Path) -> list[tuple[str, list[float]]]:
@@ -321,6 +330,29 @@ def _read_spark(path: Path) -> list[_Job]:
             case "SparkListenerJobEnd":
                 jobs[event["Job ID"]].end = event["Completion Time"] / 1000
     return list(jobs.values())
+
+
+def _rows_of_stays(
+    driver: list[tuple[str, list[float]]], carried: list[list[float]]
+) -> list[tuple[str, str]]:
+    """Split the mean epoch of a carrier that stays; of epochs that begin a stay only the whole."""
+    first, last = next(span for name, span in driver if name == "epochs")
+    jobs = [span[0] for name, span in driver if name == "begin"]
+    spent: dict[str, list[float]] = defaultdict(list)
+    for name, span in driver:
+        if name != "epoch" or not first <= span[0] <= span[1] <= last:
+            continue
+        begin, end = span
+        if any(begin <= at <= end for at in jobs):
+            spent["the whole of an epoch that begins a stay"].append(end - begin)
+            continue
+        asked, answered = carried[bisect.bisect_left(carried, [begin, 0.0])]
+        spent["driver, and its message to the task"].append(asked - begin)
+        spent["task and slots"].append(answered - asked)
+        spent["the task's message, and the driver behind it"].append(end - answered)
+        spent["the whole"].append(end - begin)
+    rows = [(name, f"{mean(times) * 1000:.2f}") for name, times in spent.items()]
+    return [*rows, ("stays begun", str(len(spent["the whole of an epoch that begins a stay"])))]
 
 
 def _rows(
