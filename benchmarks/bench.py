@@ -79,6 +79,11 @@ BENCHMARKS = [
     Benchmark("reading", ("reading.py", "--rounds", "3")),
     Benchmark("writing", ("writing.py", "--rounds", "3")),
     Benchmark("rows", ("rows.py", "--rounds", "3", "--only", *ROWS), has_page=False),
+    Benchmark(
+        "latency",
+        ("latency.py", "--only", "local[2]", "--seconds", "10", "--warm", "6", "--rounds", "2"),
+        has_page=False,
+    ),
     Benchmark("epoch", ("epoch.py", "--no-trace", "--epochs", "150", "--rounds", "2"), has_page=False),
     Benchmark(
         "state_on_disk",

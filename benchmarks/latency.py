@@ -1,6 +1,6 @@
 """How long a record takes from the moment it is due to the moment a sink has it, at a steady rate.
 
-    python benchmarks/latency.py [--rate 1000] [--seconds 30] [--warm 15] [-p 2] [--rounds 3] [--write]
+    python benchmarks/latency.py [--rate 1000] [--seconds 30] [--warm 15] [-p 2] [--rounds 3] [--write] [--json FILE]
 
 The job is a source with a rate, key_by, a process function that counts in keyed state, and a sink: two levels and an
 exchange. Record n is due n / rate seconds behind the first plan, whatever the job does, so a job that is held up makes
@@ -24,6 +24,8 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
+import figures
+
 RESULTS = Path(__file__).parent / "results" / "latency.md"
 MARK = "MILLSTREAM_BENCHMARK"
 CASES = {
@@ -34,6 +36,7 @@ CASES = {
         "millstream.epoch.carrier-hold": "0 ms",
     },
 }
+WANTED_MS = {"local[2]": {"median, ms": 20.0, "99 %, ms": 60.0}}
 ROWS = ("median, ms", "99 %, ms", "longest, ms", "epochs a second", "processor, % of a core")
 
 
@@ -46,6 +49,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=CASES, action="append", help="a case; all by default")
     parser.add_argument("--write", action="store_true", help=f"write the table to {RESULTS}")
+    figures.add_option(parser)
     parser.add_argument("--worker", choices=CASES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
@@ -63,6 +67,9 @@ def _measure(arguments: argparse.Namespace) -> str:
         for name in seen:
             seen[name].append(_run(name))
             print(f"{name}: {seen[name][-1]}", file=sys.stderr)
+    figures.write(
+        arguments.json, [_figure(name, row, seen[name], arguments.rate) for name in seen for row in ROWS[:2]]
+    )
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     lines = [
         "# Latency at a steady rate",
@@ -91,8 +98,14 @@ def _run(case: str) -> dict[str, float]:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed\n{done.stdout}\n{done.stderr}")
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _figure(case: str, row: str, runs: list[dict[str, float]], rate: int) -> figures.Figure:
+    title = f"latency at {rate:,} records/s, {case}: {row.removesuffix(', ms')}"
+    limit = WANTED_MS.get(case, {}).get(row)
+    return figures.by_itself(f"{case} {row}", title, [run[row] for run in runs], unit="ms", limit=limit)
 
 
 def _work(arguments: argparse.Namespace) -> dict[str, float]:
