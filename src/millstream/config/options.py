@@ -130,7 +130,7 @@ EXCHANGE_COMBINE: Final = ConfigOption(
 EPOCH_CARRIER_HOLD: Final = ConfigOption(
     "millstream.epoch.carrier-hold",
     OptionType.DURATION,
-    2_000,
+    60_000,
     "How long one task of Spark's may stay, and hold a core, to carry small epochs one after the other. It ends sooner "
     "when no epoch comes for 100 ms, or another job of the Spark session is there. 0: a task for each epoch.",
 )
