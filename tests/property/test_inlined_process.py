@@ -240,7 +240,9 @@ class Outcome(NamedTuple):
 
 
 def frames_of(error: BaseException) -> list[tuple[str, int]]:
-    """Return in which lines of the function an error came up."""
+    """Return in which lines of the function an error came up; none for results that are refused when it is done."""
+    if isinstance(error, TypeMismatchError):
+        return []
     while error.__cause__ is not None:
         error = error.__cause__
     stack = traceback.extract_tb(error.__traceback__)

@@ -177,7 +177,11 @@ def test_tasks_that_are_large_travel_as_broadcasts(new_environment, monkeypatch,
 
     monkeypatch.setattr(python_tasks, "_prepare_for_python_RDD", prepare)
     monkeypatch.setattr(python_tasks, "_BROADCAST_BYTES", 1)
-    options = {"millstream.epoch.fixed-records": 70, "millstream.epoch.carried-bytes": carried_bytes}
+    options = {
+        "millstream.epoch.fixed-records": 70,
+        "millstream.epoch.carried-bytes": carried_bytes,
+        "millstream.epoch.carrier-hold": 0,
+    }
     expected = fan_out_and_in(new_environment("local"))
     assert fan_out_and_in(new_environment("local[2]", 2, options)) == expected
     assert len(prepared) >= 4
@@ -213,9 +217,9 @@ def test_epochs_are_carried_while_they_are_small_and_shuttled_when_they_are_not(
     def noted(how):
         original = getattr(SparkExecutor, how)
 
-        def run(self, headers):
+        def run(self, headers, *epoch):
             ran.append(how)
-            return original(self, headers)
+            return original(self, headers, *epoch)
 
         return run
 

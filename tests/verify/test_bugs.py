@@ -29,6 +29,7 @@ from millstream.connectors import two_phase
 from millstream.connectors.files.parts import PartFile
 from millstream.connectors.files.sink import _FileCommitter
 from millstream.connectors.files.writer import _Compaction
+from millstream.operators.stores import WatermarkStore
 from millstream.operators.watermarks import SplitWatermarks
 from millstream.runtime.checkpoint import chain, pointer
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
@@ -38,9 +39,10 @@ from millstream.runtime.checkpoint.pointer import RecoveryPointer
 from millstream.runtime.job.sinks import SinkCoordinator
 from millstream.runtime.job.sources import SourceCoordinator
 from millstream.runtime.task import checkpoint
+from millstream.state import stores
 from millstream.state.key_groups import key_group_range
-from millstream.state.keyed import KeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend, OperatorStateMode, redistribute
+from millstream.state.stores import TimerStore
 from millstream.verify.verifier import Verifier
 
 MOST_SEEDS = 400
@@ -73,12 +75,7 @@ def commit_before_the_manifest_is_durable(patch):
 
 @planted(timers_and_windows)
 def timers_are_dropped_at_restore(patch):
-    restore = KeyedStateBackend.restore
-    patch.setattr(
-        KeyedStateBackend,
-        "restore",
-        lambda self, snapshot, key_groups=None: restore(self, replace(snapshot, timers={}), key_groups),
-    )
+    patch.setattr(TimerStore, "restore", lambda self, saved: None)
 
 
 @planted(timers_and_windows)
@@ -170,12 +167,12 @@ def operator_list_state_is_given_to_all_subtasks(patch):
             for wrong, good in zip(redistribute(as_union, parallelism), right, strict=True)
         ]
 
-    patch.setattr(checkpoint, "redistribute", everything)
+    patch.setattr(stores, "redistribute", everything)
 
 
 @planted(late_records)
 def watermarks_are_not_restored_so_that_late_records_are_taken(patch):
-    patch.setattr(checkpoint, "_restore_watermark", lambda *arguments, **options: None)
+    patch.setattr(WatermarkStore, "restore", lambda self, saved: None)
     patch.setattr(SplitWatermarks, "restore", lambda self, snapshot: None)
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from millstream.base.errors import (
     JobExecutionError,
+    SlotLostError,
     StateQueryError,
     shorten,
 )
@@ -28,6 +29,7 @@ from millstream.common.windows import TimeWindow
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.runtime.protocol.questions import AskSlot, SlotQuestion
+from millstream.runtime.slot.wire import SlotSilentError
 from millstream.state.key_groups import key_group, subtask_of
 
 __all__ = [
@@ -58,7 +60,11 @@ class StateQuery:
 
 
 def answer_queries(queries: deque[StateQuery], job_graph: JobGraph, ask_slot: AskSlot) -> None:
-    """Answer all that is asked; called by the job master's thread between two epochs. Raises nothing."""
+    """Answer all that is asked; called by the job master's thread between two epochs.
+
+    Raises:
+        SlotLostError: If a slot is gone; what it was asked waits for the next attempt.
+    """
     while queries:
         query = queries.popleft()
         try:
@@ -68,6 +74,11 @@ def answer_queries(queries: deque[StateQuery], job_graph: JobGraph, ask_slot: As
             slot = subtask_of(group, node.max_parallelism, node.parallelism)
             question = SlotQuestion(node.id, query.state, query.key, query.namespace)
             _settle(query, ask_slot(slot, question), None)
+        except SlotLostError as error:
+            if not isinstance(error, SlotSilentError):  # that one may be busy
+                queries.appendleft(query)
+                raise
+            _settle(query, None, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the asker gets it, and the job goes on
             _settle(query, None, error)
 

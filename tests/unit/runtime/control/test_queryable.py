@@ -31,6 +31,7 @@ from millstream.runtime.control.queryable import StateQuery, answer_queries, fai
 from millstream.runtime.local.executor import LocalExecutor
 from millstream.runtime.protocol.questions import SlotQuestion
 from millstream.runtime.slot.state_query import read_state
+from millstream.runtime.slot.wire import SlotSilentError
 from millstream.spi.source import Boundedness, SourcePlan, SplitEnumerator
 from millstream.state.disk import DiskKeyedStateBackend
 from millstream.state.heap import HeapKeyedStateBackend
@@ -252,15 +253,28 @@ class FakeGraph:
     vertices = (vertex,)
 
 
-def test_a_lost_slot_fails_the_question_and_nothing_else():
+def test_questions_to_a_lost_slot_wait_for_the_next_attempt():
     def lost(slot, question):
         raise SlotLostError("slot 1 is lost")
 
     queries = deque(StateQuery("op", "s", key) for key in ("a", "b"))
     asked = list(queries)
-    answer_queries(queries, FakeGraph, lost)
+    with pytest.raises(SlotLostError):
+        answer_queries(queries, FakeGraph, lost)
+    assert list(queries) == asked
+    answer_queries(queries, FakeGraph, lambda slot, question: b"value")
+    assert [query.done.result(0) for query in asked] == [b"value", b"value"]
+
+
+def test_a_silent_slot_fails_the_question_and_nothing_else():
+    def silent(slot, question):
+        raise SlotSilentError("slot 1 has not answered")
+
+    queries = deque(StateQuery("op", "s", key) for key in ("a", "b"))
+    asked = list(queries)
+    answer_queries(queries, FakeGraph, silent)
     assert not queries
-    assert {type(query.done.exception(0)) for query in asked} == {SlotLostError}
+    assert {type(query.done.exception(0)) for query in asked} == {SlotSilentError}
 
 
 def test_an_asker_who_gave_up_is_no_trouble():
