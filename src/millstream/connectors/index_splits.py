@@ -114,7 +114,7 @@ class IndexEnumerator(SplitEnumerator):
             return SourcePlan(ranges=ranges, finished=finished, backlog=more)
         next_ms = self._rate.next_ms(request.now_ms) if more else None
         return SourcePlan(
-            ranges=ranges, finished=finished, backlog=more and self._rate.whole() > 0, next_ms=next_ms
+            ranges=ranges, finished=finished, backlog=more and self._rate.has_rest(), next_ms=next_ms
         )
 
     def advance(self, ends: Sequence[RangeEnd]) -> None:
@@ -150,9 +150,8 @@ class IndexEnumerator(SplitEnumerator):
         return planned
 
     def _limited(self, wanted: list[int], now_ms: int) -> list[int]:
-        """Share out what the rate allows, a different subtask being the first each time."""
+        """Share out what the rate allows, going on with the subtask behind the one that got the last odd record."""
         assert self._rate is not None
-        self._turn += 1
         available = self._rate.accrue(now_ms)
         shares = [0] * len(wanted)
         open_subtasks = [i for i, want in enumerate(wanted) if want]
@@ -160,6 +159,7 @@ class IndexEnumerator(SplitEnumerator):
             start = self._turn % len(open_subtasks)
             order = open_subtasks[start:] + open_subtasks[:start]
             each, extra = divmod(available, len(order))
+            self._turn += extra
             for place, subtask in enumerate(order):
                 more = min(each + (place < extra), wanted[subtask] - shares[subtask])
                 shares[subtask] += more
@@ -169,35 +169,50 @@ class IndexEnumerator(SplitEnumerator):
         return shares
 
 
+_STEP_MS = 10
+
+
 class _Credit:
-    """Records that a rate allows: one at first, then more with time, never more than a second's worth."""
+    """Records that a rate allows: one at first, then more with time, never more than a second's worth.
+
+    They are given out in steps of 10 ms: an epoch for each record would keep the job busy with nothing but epochs.
+    """
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
         self._most = max(per_second, 1.0)
         self._credit = 1.0
         self._last_ms: int | None = None
+        self._next_step_ms: int | None = None
 
     def accrue(self, now_ms: int) -> int:
-        """Add what the time since the last call is worth; return the whole records."""
+        """Add what the time since the last call is worth; return the records that may be given out."""
         if self._last_ms is not None and now_ms > self._last_ms:
             self._credit = min(self._most, self._credit + self._per_second * (now_ms - self._last_ms) / 1000)
         if self._last_ms is None or now_ms > self._last_ms:
             self._last_ms = now_ms
-        return self.whole()
+        return 0 if self._next_step_ms is not None and now_ms < self._next_step_ms else self.whole()
 
     def whole(self) -> int:
         """Return the whole records; float sums a hair below one count as one."""
         return int(self._credit + 1e-9)
 
+    def has_rest(self) -> bool:
+        """Return whether there are records that may be given out at once."""
+        return self._next_step_ms is None and self.whole() > 0
+
     def spend(self, records: int) -> None:
         """Take records off."""
         self._credit -= records
+        if records and self._last_ms is not None:
+            self._next_step_ms = None if self.whole() else self._last_ms + _STEP_MS
 
     def next_ms(self, now_ms: int) -> int:
-        """Return when the next record is due, not sooner than in 10 ms."""
-        missing_ms = (1.0 - self._credit) * 1000 / self._per_second
-        return now_ms + max(10, -int(-missing_ms // 1))
+        """Return when the next record may be given out; in a step, if one could be and nobody wants it."""
+        missing_ms = -int(-(1.0 - self._credit) * 1000 / self._per_second // 1)
+        if self._next_step_ms is not None and self._next_step_ms > now_ms:
+            return max(now_ms + missing_ms, self._next_step_ms)
+        return now_ms + (missing_ms if missing_ms > 0 else _STEP_MS)
 
 
 class IndexReader(SourceReader):

@@ -104,6 +104,20 @@ def test_unbounded_generator_covers_all_indices_and_never_ends():
     assert run.epoch(2_000).finished == frozenset()
 
 
+def test_a_source_with_a_rate_gives_records_in_steps_and_to_all_subtasks_alike():
+    run = generator(1_000, 2)
+    planned = [
+        run.epoch(now_ms) for now_ms in range(501)
+    ]  # an epoch each millisecond, as long as any is ready
+    given = [now_ms for now_ms, plan in enumerate(planned) if plan.ranges]
+    assert given == list(range(0, 501, 10))
+    assert {plan.next_ms for plan in planned[11:20]} == {20}
+    assert not any(plan.backlog for plan in planned)
+    counts = [len(values) for values in run.read]
+    assert sum(counts) == 501
+    assert max(counts) - min(counts) <= 1
+
+
 def test_rate_is_kept_over_all_subtasks():
     run = generator(100, 3)
     for now_ms in range(0, 2_001, 50):
