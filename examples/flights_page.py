@@ -30,9 +30,10 @@ h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .3rem; letter-spacing: -.0
 h2 { font-size: 1.3rem; margin: 2.4rem 0 0; letter-spacing: -.01em; }
 h3 { font-size: 1.05rem; margin: 0 0 .2rem; }
 p { margin: 0; color: var(--soft); max-width: 46rem; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .8rem; margin: 1.4rem 0 0; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .8rem; margin: 1.4rem 0 0; }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 12px; padding: 1.1rem 1.25rem; }
-.tile b { display: block; font-size: 1.4rem; font-variant-numeric: tabular-nums; letter-spacing: -.02em; }
+.tile { padding: 1.1rem 1rem; }
+.tile b { display: block; font-size: 1.3rem; font-variant-numeric: tabular-nums; letter-spacing: -.02em; }
 .tile span { display: block; line-height: 1.3; } .tile small { color: var(--soft); }
 section.card { margin-top: .8rem; }
 svg { display: block; width: 100%; height: auto; margin-top: .9rem; overflow: visible; }
@@ -58,7 +59,7 @@ thead th:first-child { text-align: left; }
 @media (max-width: 40rem) {
   main { padding: 1.4rem .75rem 3rem; } h1 { font-size: 1.5rem; } .card { padding: .85rem .9rem; }
   .wide { display: none; } .narrow { display: block; }
-  .tiles { grid-template-columns: 1fr 1fr; gap: .6rem; } .tile b { font-size: 1.3rem; }
+  .tiles { grid-template-columns: 1fr 1fr; gap: .6rem; } .tile { padding: .85rem .9rem; }
   table { font-size: .8rem; } th, td { padding: .3rem .2rem; }
 }
 """

@@ -6,7 +6,6 @@ nice -n 19 python tests/verify/long_run.py --seeds 3400 > benchmarks/results/ver
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import sys
 import time
@@ -18,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sink_jobs import SINK_JOBS
 from verify_jobs import JOBS, captured, late_records, late_records_gives
 
-from millstream.verify import session
 from millstream.verify.faults import POINTS, FaultKind
 from millstream.verify.verifier import Summary, Verifier
+from millstream.verify.workers import run_shared
 
 ALL = {
     **{name: (build, gives, None) for name, (build, gives) in JOBS.items()},
@@ -33,14 +32,10 @@ def run(build, gives, check, seeds, processes):
     """Return the verifier and what became of its seeds."""
     verifier, summary = Verifier(captured(build), check=check), Summary()
     assert list(verifier.reference.outputs.values()) == gives()
-    session._forked = verifier
-    with multiprocessing.get_context("fork").Pool(processes) as pool:
-        for result in pool.imap(session._run_seed, range(seeds), chunksize=20):
-            summary.add(result)
-            if result.failed:
-                print(
-                    build.__name__, result.seed, result.error, *map(str, result.differences), file=sys.stderr
-                )
+    for result in run_shared(verifier, range(seeds), processes):
+        summary.add(result)
+        if result.failed:
+            print(build.__name__, result.seed, result.error, *map(str, result.differences), file=sys.stderr)
     return verifier, summary
 
 

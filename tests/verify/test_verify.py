@@ -137,6 +137,30 @@ def test_several_processes_find_the_same(program):
     assert shared.replace(" --jobs 2", "") == alone
 
 
+def test_a_process_that_dies_with_its_seed_is_told(program):
+    text = COUNTS.replace("environment = ", "import os\nHERE = os.getpid()\nenvironment = ", 1)
+    text = text.replace(
+        "numbers.key_by(", "numbers.map(lambda n: n if os.getpid() == HERE else os._exit(7)).key_by("
+    )
+    assert text.count("HERE") == 2
+    result = run("--seeds", "4", "--jobs", "2", program(text))
+    assert result.exit_code == 1
+    assert "ended with exit code 7" in result.output, result.output
+    assert "Run that seed alone, with --seed" in result.output
+
+
+def test_processes_find_the_modules_and_the_pyflink_names_that_the_program_has(program, tmp_path):
+    (tmp_path / "beside.py").write_text(
+        "def told(n):\n    from pyflink.common import Types\n    return n if Types.INT() else 0\n"
+    )
+    text = COUNTS.replace("millstream", "pyflink").replace(
+        "environment = ", "import beside\nenvironment = ", 1
+    )
+    text = text.replace("numbers.key_by(", "numbers.map(beside.told).key_by(")
+    result = run("--pyflink", "--seeds", "4", "--jobs", "2", program(text))
+    assert result.exit_code == 0 and "4 seeds, 0 failed" in result.output, result.output
+
+
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_trace_in_any_process(program, tmp_path):
     path = program(COUNTS)

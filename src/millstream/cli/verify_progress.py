@@ -16,7 +16,7 @@ REFRESH_INTERVAL_S = 0.1
 
 
 class SeedProgress:
-    """Progress of one job at a time; there is no thread, as processes are forked meanwhile.
+    """Progress of one job at a time; there is no thread: it is told often enough.
 
     Args:
         total: Seeds of each job.

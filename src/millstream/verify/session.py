@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from millstream.graph.launcher import JobLauncher, JobSubmission, RunningJob
 from millstream.verify.program import Guarantee, Program
 from millstream.verify.scenario import Variation
 from millstream.verify.verifier import SeedResult, Summary, Verifier
+from millstream.verify.workers import run_shared
 
 __all__ = ["VerifiedJob", "VerifyOptions", "VerifyingLauncher"]
 
@@ -108,20 +108,5 @@ class VerifyingLauncher(JobLauncher):
     def _results(self, verifier: Verifier) -> Iterator[SeedResult]:
         seeds, processes = self._options.seeds, self._options.processes
         if processes == 1 or len(seeds) == 1:
-            yield from verifier.run(seeds)
-            return
-        global _forked
-        _forked = verifier  # what the processes inherit: a job's functions need not be pickled for it
-        try:
-            with multiprocessing.get_context("fork").Pool(processes) as pool:
-                yield from pool.imap(_run_seed, seeds, chunksize=4)
-        finally:
-            _forked = None
-
-
-_forked: Verifier | None = None
-
-
-def _run_seed(seed: int) -> SeedResult:
-    assert _forked is not None, "not a process of a launcher"
-    return _forked.run_seed(seed)
+            return verifier.run(seeds)
+        return run_shared(verifier, seeds, processes)

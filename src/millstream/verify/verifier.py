@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from millstream.base.errors import MillstreamError
 from millstream.verify.compare import Difference, compare
@@ -108,6 +109,10 @@ class Verifier:
         self.vary = vary or self._find_variation()
         cut = max(self.reference.records // 4, 1) if self.vary.epochs else None
         self._profile = dict(simulate(program, Scenario(epoch_records=cut, interval_ms=10)).reached)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the reference's job: it is this process's own."""
+        return {**self.__dict__, "reference": replace(self.reference, job=None)}
 
     def run(self, seeds: Iterable[int]) -> Iterator[SeedResult]:
         """Run seeds."""
