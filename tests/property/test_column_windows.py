@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from millstream.common.functions import AggregateFunction, ProcessWindowFunction
 from millstream.common.windows import TimeWindow
-from millstream.operators.columnar import windows
+from millstream.operators.columnar import waiting_rows
 from millstream.operators.columnar.aggregates import Aggregate, AggregateKind
 from millstream.operators.columnar.slices import SliceGrid
 from millstream.operators.columnar.windows import ColumnWindowSpec
@@ -107,7 +107,7 @@ GRIDS = st.sampled_from([(10, 10, 0), (10, 10, 3), (10, 5, 0), (7, 3, 0), (9, 3,
     st.sampled_from([1, 7, 1_000]),
 )
 def test_windows_of_columns_give_what_windows_of_rows_give(events, grid, lateness, tag, form, waiting):
-    with mock.patch.object(windows, "_MOST_WAITING", waiting):
+    with mock.patch.object(waiting_rows, "_MOST_WAITING", waiting):
         check_windows(events, grid, lateness, tag, form)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from millstream.operators.base import Operator, Reach
 from millstream.spi.batch import Batch, Marks
 
-__all__ = ["kept_between", "process_whole", "seen_by_each"]
+__all__ = ["kept_between", "marks_before", "process_whole", "seen_by_each"]
 
 
 def process_whole(operator: Operator, batch: Batch, reach: Reach) -> None:
@@ -46,3 +46,9 @@ def seen_by_each(marks: Marks, count: int, before_ms: int) -> Any:
     watermarks = np.maximum(np.asarray(marks.watermarks, np.int64), before_ms)
     reached = np.searchsorted(np.asarray(marks.positions, np.int64), np.arange(count), side="right")
     return np.concatenate(([before_ms], watermarks))[reached]
+
+
+def marks_before(marks: Marks, rows: Any) -> list[int]:
+    """Return the index of the watermark before each of some rows, if there is one, and that of the last of all."""
+    indices = np.searchsorted(np.asarray(marks.positions, np.int64), rows, side="right") - 1
+    return sorted({*indices[indices >= 0].tolist(), len(marks.positions) - 1})

@@ -13,9 +13,11 @@ from millstream.operators.columnar.slot_values import plain
 
 __all__ = ["WaitingRows"]
 
+_MOST_WAITING = 32_768
+
 
 class WaitingRows:
-    """The starts of the slices of rows, and their columns, in order of arrival.
+    """A time of each row, such as the start of its slice, and their columns, in order of arrival.
 
     Attributes:
         count: How many rows there are.
@@ -23,38 +25,43 @@ class WaitingRows:
 
     def __init__(self) -> None:
         self.count = 0
-        self._starts: list[Any] = []
+        self._times: list[Any] = []
         self._parts: list[KeyedRows] = []
         self._form: tuple[bool, list[pa.DataType | None]] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether rows are to wait no longer: there are many."""
+        return self.count >= _MOST_WAITING
 
     def takes(self, rows: KeyedRows) -> bool:
         """Return whether rows have the types of those that are there."""
         return not self.count or self._form == rows.form
 
-    def add(self, starts: Any, rows: KeyedRows) -> None:
+    def add(self, times: Any, rows: KeyedRows) -> None:
         """Add rows of the types of those before.
 
         Args:
-            starts: The start of each one's slice, at least one.
+            times: The time of each one, at least one.
             rows: Their columns.
         """
         if not self.count:
             self._form = rows.form
-        self._starts.append(starts)
+        self._times.append(times)
         self._parts.append(rows)
-        self.count += len(starts)
+        self.count += len(times)
 
     def take(self) -> tuple[Any, KeyedRows]:
         """Return all rows, of which there must be some; none is left."""
-        starts, parts = self._starts, self._parts
-        self._starts, self._parts, self.count = [], [], 0
+        times, parts = self._times, self._parts
+        self._times, self._parts, self.count = [], [], 0
         if len(parts) == 1:
-            return starts[0], parts[0]
+            return times[0], parts[0]
         keys, values = (
             [None if each[0] is None else _joined(each) for each in zip(*columns, strict=True)]
             for columns in ([part.keys for part in parts], [part.values for part in parts])
         )
-        return np.concatenate(starts), KeyedRows(keys, values, parts[0].combined)
+        return np.concatenate(times), KeyedRows(keys, values, parts[0].combined)
 
 
 def _joined(parts: Sequence[pa.Array]) -> pa.Array:
