@@ -101,7 +101,7 @@ def contents(groups: Groups) -> dict:
     columns = [values_of(column) for column in groups.columns(groups.every())]
     keys = groups.keys(groups.every())
     shown = list(zip(*columns, strict=True)) if keys else []
-    names = len(columns) - len(groups._accumulators)
+    names = len(columns) - len(groups.kinds[1])
     assert [canonical_key(row[0] if names == 1 else tuple(row[:names])) for row in shown] == keys
     return {key: row[names:] for key, row in zip(keys, shown, strict=True)}
 

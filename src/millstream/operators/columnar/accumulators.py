@@ -59,13 +59,13 @@ class Accumulator(ABC):
         """
 
     @abstractmethod
-    def merge(self, slots: Any, other: Any, count: int) -> None:
-        """Add what another accumulator of the same aggregate has, which counts as later.
+    def merge(self, slots: Any, other: Any, taken: Any) -> None:
+        """Add what another accumulator of the same aggregate has, or this one in other slots; it counts as later.
 
         Args:
-            slots: For each slot of the other, from 0, the slot here; none comes twice.
+            slots: Where it is added; none comes twice.
             other: The other one, left as it is.
-            count: How many slots the other has.
+            taken: For each of `slots` the slot of the other.
         """
 
     @abstractmethod
@@ -129,8 +129,8 @@ class _Count(Accumulator):
     def add(self, slots: Any, column: pa.Array | None) -> None:
         _tally(self._counts, slots if column is None else _valid(slots, column)[0])
 
-    def merge(self, slots: Any, other: _Count, count: int) -> None:
-        self._counts[slots] += other._counts[:count]
+    def merge(self, slots: Any, other: _Count, taken: Any) -> None:
+        self._counts[slots] += other._counts[taken]
 
     def results(self, slots: Any) -> pa.Array:
         return pa.array(self._counts[slots])
@@ -191,11 +191,11 @@ class _Sum(Accumulator):
                 )
         self._largest = max(abs(int(self._sums.numbers.min())), int(self._sums.numbers.max())) + bound
 
-    def merge(self, slots: Any, other: _Sum, count: int) -> None:
-        present = other._sums.present[:count]
+    def merge(self, slots: Any, other: _Sum, taken: Any) -> None:
+        present = other._sums.present[taken]
         self._sums.learn(other._sums.kind)
         if present.any():
-            self.add(slots[present], other._sums.array(np.flatnonzero(present)))
+            self.add(slots[present], other._sums.array(taken[present]))
 
     def results(self, slots: Any) -> pa.Array:
         return self._sums.array(slots)
@@ -253,9 +253,9 @@ class _Mean(Accumulator):
         self._sum.add(slots, column)
         self._count.add(slots, None)
 
-    def merge(self, slots: Any, other: _Mean, count: int) -> None:
-        self._sum.merge(slots, other._sum, count)
-        self._count.merge(slots, other._count, count)
+    def merge(self, slots: Any, other: _Mean, taken: Any) -> None:
+        self._sum.merge(slots, other._sum, taken)
+        self._count.merge(slots, other._count, taken)
 
     def results(self, slots: Any) -> pa.Array:
         sums = self._sum.results(slots)
@@ -324,11 +324,11 @@ class _Extreme(Accumulator):
         else:
             (np.minimum if self._is_min else np.maximum).at(best.numbers, slots, values)
 
-    def merge(self, slots: Any, other: _Extreme, count: int) -> None:
-        present = np.flatnonzero(other._best.present[:count])
+    def merge(self, slots: Any, other: _Extreme, taken: Any) -> None:
+        present = other._best.present[taken]
         self._best.learn(other._best.kind)
-        if len(present):
-            self.add(slots[present], other._best.array(present))
+        if present.any():
+            self.add(slots[present], other._best.array(taken[present]))
 
     def results(self, slots: Any) -> pa.Array:
         return self._best.array(slots)
@@ -390,14 +390,13 @@ class _Edge(Accumulator):
         if len(column):
             self._values.set(slots, column)
 
-    def merge(self, slots: Any, other: _Edge, count: int) -> None:
+    def merge(self, slots: Any, other: _Edge, taken: Any) -> None:
         self._values.learn(other._values.kind)
-        taken = other._seen[:count].copy()
+        counts = other._seen[taken]
         if self._is_first:
-            taken &= ~self._seen[slots]
-        places = np.flatnonzero(taken)
-        if len(places):
-            self._set(slots[places], other._values.array(places))
+            counts &= ~self._seen[slots]
+        if counts.any():
+            self._set(slots[counts], other._values.array(taken[counts]))
 
     def results(self, slots: Any) -> pa.Array:
         return self._values.array(slots)
@@ -449,8 +448,8 @@ class _Quantile(Accumulator):
             slots, numbers = slots[valid], numbers[valid]
         self._sketches.add(slots, numbers)
 
-    def merge(self, slots: Any, other: _Quantile, count: int) -> None:
-        self._sketches.merge(slots, other._sketches, count)
+    def merge(self, slots: Any, other: _Quantile, taken: Any) -> None:
+        self._sketches.merge(slots, other._sketches, taken)
 
     def results(self, slots: Any) -> pa.Array:
         return pa.array(self._sketches.quantiles(slots.tolist(), self.aggregate.quantile), pa.float64())

@@ -8,16 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from millstream.operators.columnar.accumulators import Accumulator, build_accumulator
+from millstream.operators.columnar.accumulator_set import AccumulatorSet, KeptKinds
 from millstream.operators.columnar.aggregates import Aggregate
 from millstream.operators.columnar.key_index import KeyIndex, build_index
 from millstream.operators.columnar.slot_values import plain
 
 __all__ = ["Groups", "KeyedRows", "Kinds"]
 
-_LEAST_SLOTS = 64
-
-Kinds = tuple[list[pa.DataType] | None, list[tuple[pa.DataType, ...]]]
+Kinds = tuple[list[pa.DataType] | None, KeptKinds]
 """Types of the key columns, None as long as there is no key, and of what each accumulator keeps."""
 
 
@@ -59,9 +57,8 @@ class Groups:
 
     def __init__(self, key_names: Sequence[str], aggregates: Sequence[Aggregate]) -> None:
         self._key_names = key_names
-        self._accumulators: list[Accumulator] = [build_accumulator(each) for each in aggregates]
+        self._accumulators = AccumulatorSet(aggregates)
         self._index: KeyIndex | None = None
-        self._capacity = 0
 
     def __len__(self) -> int:
         return 0 if self._index is None else len(self._index)
@@ -70,7 +67,7 @@ class Groups:
     def kinds(self) -> Kinds:
         """The types that were learnt from the columns so far."""
         keys = None if self._index is None else list(self._index.kinds)
-        return keys, [accumulator.kinds for accumulator in self._accumulators]
+        return keys, self._accumulators.kinds
 
     def learn(self, kinds: Kinds) -> None:
         """Take over types, of a snapshot or of other groups.
@@ -81,9 +78,7 @@ class Groups:
         keys, kept = kinds
         if keys is not None:
             self._index_for(keys).learn(keys)
-        for accumulator, of_one in zip(self._accumulators, kept, strict=True):
-            if of_one:
-                accumulator.learn(of_one)
+        self._accumulators.learn(kept)
 
     def add(self, keys: Sequence[pa.Array], columns: Sequence[pa.Array | None]) -> Any:
         """Add rows, in order.
@@ -99,30 +94,20 @@ class Groups:
             TypeMismatchError: If a column is of a type that does not fit.
             NumberRangeError: If a sum leaves the range of its type.
         """
-        keys = [plain(column) for column in keys]
-        slots = self._index_for([column.type for column in keys]).slots(keys)
-        self._grow()
-        for accumulator, column in zip(self._accumulators, columns, strict=True):
-            accumulator.add(slots, column)
-        return slots
+        return self.add_rows(KeyedRows(list(keys), list(columns)))
 
     def add_rows(self, rows: KeyedRows) -> Any:
         """Add rows, combined or not, in order; as `add`."""
-        if not rows.combined:
-            return self.add(rows.keys, rows.values)
-        slots = self._index_for([column.type for column in rows.keys]).slots(rows.keys)
-        self._grow()
-        first = 0
-        for accumulator in self._accumulators:
-            end = first + accumulator.partial_count
-            accumulator.add_partials(slots, rows.values[first:end])
-            first = end
+        keys = [plain(column) for column in rows.keys]
+        slots = self._index_for([column.type for column in keys]).slots(keys)
+        self._accumulators.reach(len(self))
+        self._accumulators.add(slots, rows.values, combined=rows.combined)
         return slots
 
     def partials(self, slots: Any) -> list[pa.Array]:
         """Return the key columns of slots, and what stands for their records: `add_rows` takes it as combined."""
         keys = [] if self._index is None else self._index.columns(slots)
-        return [*keys, *(column for each in self._accumulators for column in each.partials(slots))]
+        return [*keys, *self._accumulators.partials(slots)]
 
     def merge(self, other: Groups) -> None:
         """Add what other groups have, which count as later and stay as they are."""
@@ -135,9 +120,8 @@ class Groups:
             known = [] if self._index is None else self._index.kinds
             self._index, slots = other._index.copy(), every
             self._index.learn(known)
-        self._grow()
-        for mine, theirs in zip(self._accumulators, other._accumulators, strict=True):
-            mine.merge(slots, theirs, len(every))
+        self._accumulators.reach(len(self))
+        self._accumulators.merge(slots, other._accumulators, every)
 
     def slots_of(self, keys: Sequence[Any]) -> Any:
         """Return the slots of canonical keys that are there."""
@@ -161,7 +145,7 @@ class Groups:
             keys = self._index.columns(slots)
         else:
             keys = [plain(key).cast(kind) for key, kind in zip(keys, self._index.kinds, strict=True)]
-        return [*keys, *(accumulator.results(slots) for accumulator in self._accumulators)]
+        return [*keys, *self._accumulators.results(slots)]
 
     def keys(self, slots: Any) -> list[Any]:
         """Return the canonical keys of slots."""
@@ -169,7 +153,7 @@ class Groups:
 
     def entries(self, slots: Any) -> list[tuple[Any, ...]]:
         """Return what the slots have, as plain values: for each a tuple with one part for each aggregate."""
-        return list(zip(*(accumulator.entries(slots) for accumulator in self._accumulators), strict=True))
+        return self._accumulators.entries(slots)
 
     def restore(self, keys: Sequence[Any], entries: Sequence[tuple[Any, ...]]) -> None:
         """Take over what `entries` gave, of keys that are not there yet; `learn` was called before."""
@@ -177,17 +161,10 @@ class Groups:
             return
         assert self._index is not None, "entries without the types of their keys"
         slots = self._index.slots_of_keys(keys)
-        self._grow()
-        for place, accumulator in enumerate(self._accumulators):
-            accumulator.restore(slots, [entry[place] for entry in entries])
+        self._accumulators.reach(len(self))
+        self._accumulators.restore(slots, entries)
 
     def _index_for(self, kinds: Sequence[pa.DataType]) -> KeyIndex:
         if self._index is None:
             self._index = build_index(self._key_names, kinds)
         return self._index
-
-    def _grow(self) -> None:
-        if len(self) > self._capacity:
-            self._capacity = max(_LEAST_SLOTS, 2 * self._capacity, len(self))
-            for accumulator in self._accumulators:
-                accumulator.grow(self._capacity)

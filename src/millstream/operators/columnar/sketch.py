@@ -67,11 +67,11 @@ class QuantileSketches:
         shifted = ranks.astype(np.int64) + _POSITIVE
         return np.where(is_zero, 0, np.where(numbers < 0, -shifted, shifted))
 
-    def merge(self, slots: Any, other: QuantileSketches, count: int) -> None:
+    def merge(self, slots: Any, other: QuantileSketches, taken: Any) -> None:
         """Add the sketches of another; see `Accumulator.merge`."""
-        for slot, counts in zip(slots.tolist(), other._counts[:count], strict=True):
+        for slot, other_slot in zip(slots.tolist(), taken.tolist(), strict=True):
             of_slot = self._counts[slot]
-            for bucket, number in counts.items():
+            for bucket, number in other._counts[other_slot].items():
                 of_slot[bucket] = of_slot.get(bucket, 0) + number
 
     def quantiles(self, slots: list[int], quantile: float) -> list[float | None]:
