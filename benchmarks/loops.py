@@ -33,7 +33,6 @@ from millstream.datastream.functions import (
 )
 from millstream.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from millstream.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
-from millstream.spi.batch import Rows
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
 
 RESULTS = Path(__file__).parent / "results" / "loops.md"
@@ -130,7 +129,7 @@ class Records(Source):
         return IndexEnumerator([self._indices], parallelism, restored)
 
     def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
-        reader = IndexReader(lambda indices: Rows(_records(indices)))
+        reader = IndexReader(_records)
         reader.gives_away = True
         return reader
 

@@ -55,7 +55,11 @@ def process(operator, batch, *, refuses):
     st.booleans(),
 )
 def test_windows_see_each_watermark_where_it_stands(batches, grid, lateness, tag, form, refuses):
-    by_rows, by_columns = map(Subtasks, specs(*grid, lateness, tag))
+    check_marked(batches, specs(*grid, lateness, tag), form, refuses=refuses)
+
+
+def check_marked(batches, both, form, *, refuses):
+    by_rows, by_columns = map(Subtasks, both)
     before = -11
     for records, marks in batches:
         marks = Marks(marks.positions, [before + 1 + number + 10 for number in marks.watermarks])
@@ -76,9 +80,12 @@ def test_windows_see_each_watermark_where_it_stands(batches, grid, lateness, tag
 
 @given(marked(), GRIDS)
 def test_what_a_window_has_given_is_never_ahead_of_its_watermark(batch, grid):
+    check_never_ahead(batch, specs(*grid, 0, None)[1])
+
+
+def check_never_ahead(batch, spec):
     """An epoch may end without time for a watermark; results by it would begin anew behind a rescaling."""
     records, marks = batch
-    _, spec = specs(*grid, 0, None)
     subtasks = Subtasks(spec)
     columns = batch_of(records, "columns")
     columns.marks = marks

@@ -108,11 +108,11 @@ GRIDS = st.sampled_from([(10, 10, 0), (10, 10, 3), (10, 5, 0), (7, 3, 0), (9, 3,
 )
 def test_windows_of_columns_give_what_windows_of_rows_give(events, grid, lateness, tag, form, waiting):
     with mock.patch.object(waiting_rows, "_MOST_WAITING", waiting):
-        check_windows(events, grid, lateness, tag, form)
+        check_windows(events, specs(*grid, lateness, tag), form)
 
 
-def check_windows(events, grid, lateness, tag, form):
-    by_rows, by_columns = map(Subtasks, specs(*grid, lateness, tag))
+def check_windows(events, both, form):
+    by_rows, by_columns = map(Subtasks, both)
     watermark = None
     for kind, what in [*events, ("watermark", 1_000)]:
         if kind == "batch":

@@ -27,8 +27,10 @@ from millstream.datastream.expressions import (
 )
 from millstream.datastream.functions import KeyedBatchFunction
 from millstream.datastream.window import (
+    CountEvictor,
     CountTrigger,
     EventTimeSessionWindows,
+    GlobalWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
@@ -136,6 +138,57 @@ def test_windows_give_one_row_for_each_key_and_window(form, assigner, size, slid
     assert {row[:-1] for row in latest.values()} == {row[:-1] for row in windows(size, slide)}
 
 
+def sessions(sales, gap):
+    model: list = []
+    for sale in sorted(sales, key=lambda sale: sale.time):
+        if model and sale.time <= model[-1][1]:
+            model[-1] = (model[-1][0], sale.time + gap, [*model[-1][2], sale.price])
+        else:
+            model.append((sale.time, sale.time + gap, [sale.price]))
+    return [(start, end, builtin_sum(prices), len(prices)) for start, end, prices in model]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("gap", [30, 75])
+def test_sessions_give_one_row_for_each_key_and_session(form, gap):
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(100))
+    timed = sales(environment(), form).assign_timestamps_and_watermarks(
+        strategy.with_timestamp_assigner("time")
+    )
+    results = timed.key_by("user").window(EventTimeSessionWindows.with_gap(gap))
+    rows = collected(results.aggregate(total=sum("price"), n=count()))
+    expected = [
+        (user, *session)
+        for user in range(7)
+        for session in sessions([sale for sale in SALES if sale.user == user], gap)
+    ]
+    assert sorted(map(tuple, rows)) == expected
+
+
+@pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])
+def test_windows_of_all_records_give_one_row_each(mode):
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(100))
+    timed = sales(environment(3, **{"execution.runtime-mode": mode})).assign_timestamps_and_watermarks(
+        strategy.with_timestamp_assigner("time")
+    )
+    results = timed.window_all(TumblingEventTimeWindows.of(500)).aggregate(total=sum("price"), n=count())
+    model: dict = {}
+    for sale in SALES:
+        model.setdefault(sale.time // 500 * 500, []).append(sale.price)
+    expected = [(start, start + 500, builtin_sum(model[start]), len(model[start])) for start in sorted(model)]
+    assert collected(results) == expected
+    by_session = timed.window_all(EventTimeSessionWindows.with_gap(12)).aggregate(
+        total=sum("price"), n=count()
+    )
+    assert collected(by_session) == sessions(SALES, 12)
+
+
+def test_windows_of_all_records_are_of_one_subtask():
+    windows = sales(environment(3)).window_all(TumblingEventTimeWindows.of(500))
+    with pytest.raises(ConfigurationError, match="parallelism"):
+        windows.aggregate(n=count()).set_parallelism(2)
+
+
 @pytest.mark.parametrize("combine", ["ALWAYS", "NEVER", "AUTO"])
 @pytest.mark.parametrize("held", [None, 7])
 def test_windows_are_the_same_whether_they_begin_before_the_exchange(combine, held):
@@ -233,9 +286,24 @@ def test_what_cannot_be_is_refused_where_it_is_declared():
         (lambda: keyed.aggregate(n=len), TypeMismatchError, "not an aggregate"),
         (lambda: keyed.window(tumbling).aggregate(window_end=count()), ConfigurationError, "name of another"),
         (
-            lambda: keyed.window(EventTimeSessionWindows.with_gap(5)).aggregate(n=count()),
+            lambda: keyed.window(EventTimeSessionWindows.with_dynamic_gap(len)).aggregate(n=count()),
             NotSupportedError,
-            "EventTimeSessionWindows",
+            "DynamicEventTimeSessionWindows",
+        ),
+        (
+            lambda: stream.window_all(GlobalWindows.create()).aggregate(n=count()),
+            NotSupportedError,
+            "GlobalWindows",
+        ),
+        (
+            lambda: keyed.window(tumbling).evictor(CountEvictor.of(3)).aggregate(n=count()),
+            NotSupportedError,
+            "trigger or an evictor",
+        ),
+        (
+            lambda: stream.window_all(tumbling).aggregate(window_start=count()),
+            ConfigurationError,
+            "name of another",
         ),
         (
             lambda: keyed.window(tumbling).trigger(CountTrigger.of(3)).aggregate(n=count()),

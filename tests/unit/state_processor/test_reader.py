@@ -260,6 +260,35 @@ def test_contents_of_windows_by_expression_are_found_by_start(savepoint_of):
     assert {(key, window): entry[0] for key, window, entry in found} == expected
 
 
+def test_sessions_by_expression_are_found_by_their_bounds(savepoint_of):
+    gap = 3
+    path = savepoint_of(
+        lambda stream: (
+            by_name(stream)
+            .window(EventTimeSessionWindows.with_gap(Time.milliseconds(gap)))
+            .aggregate(total=sum_("n"), records=count())
+            .uid("windows")
+        ),
+        RECORDS,
+        parallelism=2,
+    )
+    expected: dict = {}
+    for key, number, time_ms in sorted(RECORDS, key=lambda record: record[2]):
+        sessions = expected.setdefault(key, [])
+        if sessions and time_ms <= sessions[-1][1]:
+            start, _, total, records = sessions[-1]
+            sessions[-1] = (start, time_ms + gap, total + number, records + 1)
+        else:
+            sessions.append((time_ms, time_ms + gap, number, 1))
+    found = SavepointReader.read(path).keyed_state("windows", "window-contents")
+    assert {(key, window): entry for key, window, entry in found} == {
+        (key, TimeWindow(start, end)): (total, records)
+        for key, sessions in expected.items()
+        for start, end, total, records in sessions
+        if end - 1 > 198
+    }
+
+
 def test_running_aggregates_by_expression_are_found_by_key(savepoint_of):
     path = savepoint_of(
         lambda stream: by_name(stream).aggregate(total=sum_("n"), records=count()).uid("sums"),

@@ -21,6 +21,7 @@ from millstream.types.typeinfo import TypeInformation
 
 if TYPE_CHECKING:
     from millstream.datastream.streams.data_stream import DataStream
+    from millstream.operators.columnar.aggregates import Aggregate
 
 __all__ = ["AllWindowedStream"]
 
@@ -97,24 +98,38 @@ class AllWindowedStream(BaseWindowedStream[T, int], Generic[T]):
         output_type: TypeInformation | None = None,
     ) -> DataStream[R]: ...
 
+    @overload
+    def aggregate(self, **aggregates: Aggregate) -> DataStream[Any]: ...
+
     def aggregate(
         self,
-        aggregate_function: AggregateFunction[T, Any, Any],
-        window_function: AllWindowFunction[Any, R, Any] | ProcessAllWindowFunction[Any, R, Any] | None = None,
-        accumulator_type: TypeInformation | None = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream[R]:
+        aggregate_function: Any = None,
+        window_function: Any = None,
+        accumulator_type: Any = None,
+        output_type: Any = None,
+        **aggregates: Any,
+    ) -> DataStream[Any]:
         """Fold the records of each window into an accumulator, as they arrive.
+
+        Aggregates by expression, `aggregate(total=sum_("price"), n=count())`, are computed on whole columns: one row
+        for each window with `window_start` and `window_end`, epoch milliseconds, and the results. PyFlink has none.
 
         Args:
             aggregate_function: Folds.
             window_function: Makes results of the one result.
             accumulator_type: Accepted for compatibility; accumulators are kept as they are.
             output_type: Type of the results.
+            aggregates: Instead of all these: what is computed, by the name of the result
+                (`millstream.datastream.expressions`).
 
         Raises:
-            TypeMismatchError: If a function is not of these kinds.
+            TypeMismatchError: If a function is not of these kinds, or an argument no aggregate.
+            ConfigurationError: If pyarrow is not installed.
+            NotSupportedError: If there are no such aggregates for these windows.
         """
+        if aggregates:
+            stream = self._aggregate_columns(aggregate_function, aggregates, of_each_key=False)
+            return stream.force_non_parallel()
         return self._aggregate(aggregate_function, window_function, output_type)
 
     def apply(

@@ -14,6 +14,8 @@ from millstream.operators.columnar.aggregates import Aggregate
 from millstream.operators.fields import FieldSelector
 from millstream.operators.keys import TypedSelector
 from millstream.operators.windowing.assigners import (
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from millstream.datastream.streams.keyed_stream import KeyedStream
     from millstream.datastream.streams.windowed_stream import BaseWindowedStream
     from millstream.operators.columnar.slices import SliceGrid
+    from millstream.operators.columnar.windows import SessionGap
     from millstream.operators.windowing.assigner import WindowAssigner
 
 __all__ = [
@@ -40,6 +43,7 @@ __all__ = [
 ]
 
 _BOUNDS = ("window_start", "window_end")
+_HINT = "Give aggregate() an AggregateFunction."
 
 
 def field_names(stream: DataStream) -> tuple[str, ...] | None:
@@ -95,15 +99,17 @@ def aggregate_keys(stream: KeyedStream, aggregates: Mapping[str, Aggregate]) -> 
     return result.set_description(f"Aggregate({_described(declared)})")
 
 
-def aggregate_windows(windowed: BaseWindowedStream, aggregates: Mapping[str, Aggregate]) -> DataStream:
-    """Add aggregates over windows."""
+def aggregate_windows(
+    windowed: BaseWindowedStream, aggregates: Mapping[str, Aggregate], *, of_each_key: bool
+) -> DataStream:
+    """Add aggregates over windows, of the records of each key or of all."""
     stream = windowed._keyed_stream
-    keys = _key_fields(stream, "aggregate")
+    keys = _key_fields(stream, "aggregate") if of_each_key else ()
     declared = _declared(aggregates, (*keys, *_BOUNDS))
     if windowed._trigger is not None or windowed._evictor is not None:
         raise NotSupportedError(
             "aggregates by expression were asked of windows with a trigger or an evictor",
-            hint="Give aggregate() an AggregateFunction.",
+            hint=_HINT,
         )
     load_arrow("columns")
     from millstream.operators.columnar.windows import ColumnWindowSpec
@@ -112,14 +118,14 @@ def aggregate_windows(windowed: BaseWindowedStream, aggregates: Mapping[str, Agg
     spec = ColumnWindowSpec(
         keys,
         declared,
-        _grid(assigner),
+        _windows_of(assigner),
         event_time=assigner.is_event_time(),
         allowed_lateness_ms=windowed._allowed_lateness_ms,
         late_tag_id=None if windowed._late_tag is None else windowed._late_tag.tag_id,
         names=field_names(stream),
     )
     result = stream._transform(type(assigner).__name__, spec)
-    return result.set_description(f"Window({assigner!r}, {_described(declared)})")
+    return result.set_description(f"{windowed._kind}({assigner!r}, {_described(declared)})")
 
 
 def _check_function(method: str, function: object) -> None:
@@ -159,18 +165,20 @@ def _described(aggregates: tuple[tuple[str, Aggregate], ...]) -> str:
     return ", ".join(f"{name}={aggregate}" for name, aggregate in aggregates)
 
 
-def _grid(assigner: WindowAssigner) -> SliceGrid:
+def _windows_of(assigner: WindowAssigner) -> SliceGrid | SessionGap:
     from millstream.operators.columnar.slices import SliceGrid
+    from millstream.operators.columnar.windows import SessionGap
 
+    windows: Any = assigner
     if type(assigner) in (SlidingEventTimeWindows, SlidingProcessingTimeWindows):
-        sliding: Any = assigner
-        return SliceGrid(sliding.size, sliding.slide, sliding.offset)
+        return SliceGrid(windows.size, windows.slide, windows.offset)
     if type(assigner) in (TumblingEventTimeWindows, TumblingProcessingTimeWindows):
-        tumbling: Any = assigner
-        if tumbling.stagger is WindowStagger.ALIGNED:
-            return SliceGrid(tumbling.size, tumbling.size, tumbling.offset)
+        if windows.stagger is WindowStagger.ALIGNED:
+            return SliceGrid(windows.size, windows.size, windows.offset)
+    elif type(assigner) in (EventTimeSessionWindows, ProcessingTimeSessionWindows):
+        return SessionGap(windows.session_gap)
     raise NotSupportedError(
         f"aggregates by expression were asked of {assigner!r}",
-        detail="They are there for tumbling windows that are aligned and for sliding windows.",
-        hint="Give aggregate() an AggregateFunction.",
+        detail="They are there for tumbling windows that are aligned, sliding windows, and sessions with a fixed gap.",
+        hint=_HINT,
     )

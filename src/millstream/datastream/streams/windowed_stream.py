@@ -187,6 +187,18 @@ class BaseWindowedStream(Generic[T, KEY]):
         names = _names(aggregate_function, window_function)
         return self._apply_spec(AggregateWindow(aggregate_function, window_function), output_type, names)
 
+    def _aggregate_columns(
+        self, function: Any, aggregates: dict[str, Aggregate], *, of_each_key: bool
+    ) -> DataStream:
+        if function is not None:
+            raise TypeMismatchError(
+                "aggregate was given a function and aggregates by expression",
+                detail="It takes one or the other.",
+            )
+        from millstream.datastream.streams.columns import aggregate_windows
+
+        return aggregate_windows(self, aggregates, of_each_key=of_each_key)
+
     def _call(
         self,
         argument: str,
@@ -314,16 +326,9 @@ class WindowedStream(BaseWindowedStream[T, KEY], Generic[T, KEY]):
             ConfigurationError: If the stream is not keyed by names of fields, or pyarrow is not installed.
             NotSupportedError: If there are no such aggregates for these windows.
         """
-        if aggregate_function is not None or not aggregates:
-            if aggregates:
-                raise TypeMismatchError(
-                    "aggregate was given a function and aggregates by expression",
-                    detail="It takes one or the other.",
-                )
-            return self._aggregate(aggregate_function, window_function, output_type)
-        from millstream.datastream.streams.columns import aggregate_windows
-
-        return aggregate_windows(self, aggregates)
+        if aggregates:
+            return self._aggregate_columns(aggregate_function, aggregates, of_each_key=True)
+        return self._aggregate(aggregate_function, window_function, output_type)
 
     def apply(
         self, window_function: WindowFunction[T, R, KEY, Any], output_type: TypeInformation | None = None

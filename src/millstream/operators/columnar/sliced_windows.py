@@ -175,7 +175,7 @@ class SlicedWindowOperator(ColumnWindowOperator):
         if taken is None:
             return
         starts, rows = taken
-        for windows, columns in aggregate_whole(starts, rows, self._keys, self._aggregates, self._kinds):
+        for windows, columns in aggregate_whole(starts, rows, self._key_names, self._aggregates, self._kinds):
             self._results.add(windows, windows + self._grid.size_ms, columns)
 
     def _ending_after(self, start: int, time_ms: int) -> list[int]:

@@ -36,6 +36,9 @@ class SliceGrid:
     slide_ms: int
     offset_ms: int = 0
 
+    def __str__(self) -> str:
+        return f"slices of windows of {self.size_ms} ms every {self.slide_ms} ms, offset {self.offset_ms} ms"
+
     @property
     def tumbles(self) -> bool:
         """Whether each timestamp is in one window only."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from millstream.base.errors import TypeMismatchError
 from millstream.types.arrow_values import values_of
 
-__all__ = ["SlotValues", "Storage", "as_numbers", "common_type", "plain", "storage_of"]
+__all__ = ["SlotValues", "Storage", "as_numbers", "common_type", "grown", "plain", "storage_of"]
 
 
 _DECIMAL_DIGITS = 38
@@ -115,8 +115,8 @@ class SlotValues:
 
     def grow(self, capacity: int) -> None:
         """Make room for slots."""
-        self.present = _grown(self.present, capacity)
-        self.numbers = _grown(self.numbers, capacity)
+        self.present = grown(self.present, capacity)
+        self.numbers = grown(self.numbers, capacity)
 
     def learn(self, kind: pa.DataType) -> None:
         """Take note of the type of values to come.
@@ -183,7 +183,8 @@ class SlotValues:
             self.set(slots[places], column)
 
 
-def _grown(array: Any, capacity: int) -> Any:
-    grown = np.zeros(capacity, array.dtype)
-    grown[: len(array)] = array
-    return grown
+def grown(array: Any, capacity: int) -> Any:
+    """Return an array with room for so many values, zero where there are none yet."""
+    longer = np.zeros(capacity, array.dtype)
+    longer[: len(array)] = array
+    return longer

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from millstream.base.time import MAX_TIMESTAMP
 from millstream.operators.base import OperatorContext, OperatorReport, Output, RestoreScope
@@ -41,12 +42,15 @@ __all__ = ["NEVER", "ColumnWindowOperator"]
 
 NEVER = MAX_TIMESTAMP + 1
 
+_ALL = "\0all"
+"""Name of the key column of windows without keys: all records have the key 0."""
+
 
 class ColumnWindowOperator(PassingTime):
     """Base of the operators.
 
     Args:
-        keys: Names of the key fields.
+        keys: Names of the key fields; none for windows of all records.
         aggregates: Names of the results, and what they are.
         event_time: Whether windows follow event time, or the clock.
         allowed_lateness_ms: How long a window is kept after its end.
@@ -68,10 +72,11 @@ class ColumnWindowOperator(PassingTime):
         # Windows by the clock are cleaned up as they end, as in Flink.
         self._lateness_ms = allowed_lateness_ms if event_time else 0
         self._late_tag_id = late_tag_id
-        self._keys = list(keys)
+        self._has_keys = bool(keys)
+        self._key_names = list(keys) or [_ALL]
         self._aggregates = [aggregate for _, aggregate in aggregates]
         self._reader = ColumnReader([*keys, *(each.field for each in self._aggregates)], names)
-        self._results = WindowResults(self._keys, [name for name, _ in aggregates])
+        self._results = WindowResults(keys, [name for name, _ in aggregates])
         self._waiting = WaitingRows()
         self._waiting_due_ms = NEVER  # the last millisecond of the first window that rows wait for
         self._kinds = self._make_groups()
@@ -85,14 +90,14 @@ class ColumnWindowOperator(PassingTime):
         self._results.output, self._results.pace = output, self._pace
 
     def _make_groups(self) -> Groups:
-        return Groups(self._keys, self._aggregates)
+        return Groups(self._key_names, self._aggregates)
 
     def _read(self, batch: Batch) -> KeyedRows:
         """Return the columns that are aggregated."""
-        rows = read_rows(self._reader, batch, len(self._keys))
+        rows = read_rows(self._reader, batch, len(self._key_names) if self._has_keys else 0)
         if rows.combined:
             self._combined += int(records_of_each(batch).sum())
-        return rows
+        return rows if self._has_keys else rows._replace(keys=[pa.array(np.zeros(len(batch), np.int8))])
 
     def _stamps(self, batch: Batch) -> Any:
         """Return the time of each record."""

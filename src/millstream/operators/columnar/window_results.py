@@ -42,7 +42,7 @@ class WindowResults:
     pace: Pace
 
     def __init__(self, keys: Sequence[str], names: Sequence[str]) -> None:
-        self._key_count = len(keys)
+        self._key_count, self._aggregate_count = len(keys), len(names)
         self._names = [*keys, WINDOW_START, WINDOW_END, *names]
         self._batches: list[pa.RecordBatch] = []
         self._stamps: list[Any] = []
@@ -54,10 +54,10 @@ class WindowResults:
         Args:
             starts: The start of each one's window.
             ends: Its end.
-            columns: Key columns, then the aggregates.
+            columns: Key columns, then the aggregates; windows of all records have one key column, which is left out.
         """
-        keys = self._key_count
-        columns = [*columns[:keys], pa.array(starts), pa.array(ends), *columns[keys:]]
+        keys, aggregates = columns[: self._key_count], columns[len(columns) - self._aggregate_count :]
+        columns = [*keys, pa.array(starts), pa.array(ends), *aggregates]
         self._batches.append(pa.RecordBatch.from_arrays(columns, self._names))
         self._stamps.append(ends - 1)
         self._count += len(starts)

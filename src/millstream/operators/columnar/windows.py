@@ -10,12 +10,27 @@ from millstream.operators.base import OperatorSpec
 from millstream.operators.columnar.aggregate import describe
 from millstream.operators.columnar.aggregates import Aggregate
 from millstream.operators.columnar.combining import ColumnCombiner, can_combine
+from millstream.operators.columnar.session_windows import SessionWindowOperator
 from millstream.operators.columnar.sliced_windows import SlicedWindowOperator
 from millstream.operators.columnar.slices import SliceGrid
 from millstream.operators.columnar.window_base import ColumnWindowOperator
 from millstream.operators.combining import Combiner
 
-__all__ = ["ColumnWindowSpec"]
+__all__ = ["ColumnWindowSpec", "SessionGap"]
+
+
+@dataclass(frozen=True)
+class SessionGap:
+    """Declares sessions.
+
+    Attributes:
+        gap_ms: Silence that ends one.
+    """
+
+    gap_ms: int
+
+    def __str__(self) -> str:
+        return "sessions"  # each has its end, whatever the gap is now
 
 
 @dataclass(frozen=True)
@@ -23,9 +38,9 @@ class ColumnWindowSpec(OperatorSpec):
     """Declares aggregates over windows.
 
     Attributes:
-        keys: Names of the key fields.
+        keys: Names of the key fields; none for windows of all records.
         aggregates: Names of the results, and what they are.
-        grid: The windows.
+        windows: The windows.
         event_time: Whether they follow event time, or the clock.
         allowed_lateness_ms: How long a window is kept after its end.
         late_tag_id: Side output of late records; None drops and counts them.
@@ -37,7 +52,7 @@ class ColumnWindowSpec(OperatorSpec):
 
     keys: tuple[str, ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
-    grid: SliceGrid
+    windows: SliceGrid | SessionGap
     event_time: bool = True
     allowed_lateness_ms: int = 0
     late_tag_id: str | None = None
@@ -52,16 +67,15 @@ class ColumnWindowSpec(OperatorSpec):
     @property
     def state_form(self) -> str:
         """Which windows by which time, and what is kept of their records."""
-        grid, time = self.grid, "event time" if self.event_time else "processing time"
-        windows = (
-            f"slices of windows of {grid.size_ms} ms every {grid.slide_ms} ms, offset {grid.offset_ms} ms"
-        )
-        return f"{windows}, {time}, {describe(self.aggregates)}"
+        time = "event time" if self.event_time else "processing time"
+        return f"{self.windows}, {time}, {describe(self.aggregates)}"
 
     @property
     def waits_ms(self) -> int | None:
-        """The length of its windows by event time."""
-        return self.grid.size_ms if self.event_time else None
+        """The length of its windows by event time; of sessions the gap."""
+        if not self.event_time:
+            return None
+        return self.windows.gap_ms if isinstance(self.windows, SessionGap) else self.windows.size_ms
 
     def build(self) -> ColumnWindowOperator:
         """Make the running half."""
@@ -73,12 +87,17 @@ class ColumnWindowSpec(OperatorSpec):
             "late_tag_id": self.late_tag_id,
             "names": self.names,
         }
-        return SlicedWindowOperator(self.grid, **shared)
+        if isinstance(self.windows, SessionGap):
+            return SessionWindowOperator(self.windows.gap_ms, **shared)
+        return SlicedWindowOperator(self.windows, **shared)
 
     def build_combiner(self) -> Combiner | None:
         """Make what begins the aggregates where records come from, if each late record need not be there itself."""
-        aggregates = [aggregate for _, aggregate in self.aggregates]
+        aggregates, grid = [aggregate for _, aggregate in self.aggregates], self.windows
         late_matter = self.allowed_lateness_ms or self.late_tag_id is not None
-        if late_matter or not self.event_time or self.grid.has_gaps or not can_combine(self.keys, aggregates):
+        if late_matter or not self.event_time or not can_combine(self.keys, aggregates):
             return None
-        return ColumnCombiner(self.keys, aggregates, self.grid)
+        # Whether rows are of one session is not known before all of them are there.
+        if isinstance(grid, SessionGap) or grid.has_gaps:
+            return None
+        return ColumnCombiner(self.keys, aggregates, grid)
