@@ -33,6 +33,7 @@ from millstream.datastream.functions import (
 )
 from millstream.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from millstream.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+from millstream.spi.batch import Rows
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
 
 RESULTS = Path(__file__).parent / "results" / "loops.md"
@@ -129,7 +130,7 @@ class Records(Source):
         return IndexEnumerator([self._indices], parallelism, restored)
 
     def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
-        reader = IndexReader(_records)
+        reader = IndexReader(lambda indices: Rows(_records(indices)))
         reader.gives_away = True
         return reader
 

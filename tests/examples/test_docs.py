@@ -399,6 +399,14 @@ def json_lines(case):
 
 
 @example("sources.md", 2)
+def generated_columns(case):
+    yield {}, {"1_000_000": "210"}
+    rows = case.env.from_source(case.names["source"], WatermarkStrategy.no_watermarks(), "readings")
+    seen = collect(rows.map(lambda row: (row.sensor, row.celsius)))
+    assert sorted(seen) == sorted((n % 100, 20 + n % 7 * 0.5) for n in range(210))
+
+
+@example("sources.md", 3)
 def from_queue(case):
     class Queue:
         sent = 0
@@ -413,7 +421,7 @@ def from_queue(case):
     assert collect(case.names["stream"]) == ["m1", "m2", "m3"]
 
 
-@example("sources.md", 3)
+@example("sources.md", 4)
 def replaying(case):
     yield {}, {}
 

@@ -88,7 +88,7 @@ class Combined(Subtasks):
             own = [each for each in records if is_of(index, count, each[0])]
             if own:
                 batch = batch_of(own, kind)
-                made = self.combiner.combine(batch) if combined else batch
+                made = self.combiner.combine(batch, None) if combined else batch
                 assert len(made) <= len(batch)
                 operator.process(made)
         return self.outcome()
@@ -170,17 +170,17 @@ def test_nothing_is_combined_where_each_record_has_to_come(spec):
 
 def test_sums_of_floats_which_depend_on_their_order_are_not_begun_before():
     records = [(1, 0.1, 0), (1, 0.2, 1)]
-    assert ColumnCombiner(["k"], [SUM], SliceGrid(10, 10)).combine(batch_of(records, "float")) is None
+    assert ColumnCombiner(["k"], [SUM], SliceGrid(10, 10)).combine(batch_of(records, "float"), None) is None
     most = ColumnCombiner(["k"], [Aggregate(AggregateKind.MAX, "v")], SliceGrid(10, 10))
-    assert len(most.combine(batch_of(records, "float"))) == 1
+    assert len(most.combine(batch_of(records, "float"), None)) == 1
 
 
 def test_what_does_not_fit_is_sent_as_it_is_and_the_receiver_says_so():
     texts = batch_of([(1, "a", 0), (1, "b", 1)], "text")
-    assert ColumnCombiner(["k"], [SUM], SliceGrid(10, 10)).combine(texts) is None
+    assert ColumnCombiner(["k"], [SUM], SliceGrid(10, 10)).combine(texts, None) is None
     large = batch_of([(1, Decimal("99"), 0)] * 2, "decimal")
     without = Columns(large.data.rename_columns(["k", "w"]), large.timestamps)
-    assert ColumnCombiner(["k"], [SUM], SliceGrid(10, 10)).combine(without) is None
+    assert ColumnCombiner(["k"], [SUM], SliceGrid(10, 10)).combine(without, None) is None
 
 
 def test_late_records_that_came_combined_are_dropped_one_by_one():
@@ -188,7 +188,7 @@ def test_late_records_that_came_combined_are_dropped_one_by_one():
     operator = Combined(spec).operators[0]
     operator.process_watermark(50)
     late = batch_of([(1, 1, 3), (1, 2, 4), (2, 3, 55), (1, 4, 44)], "int64")
-    operator.process(spec.build_combiner().combine(late))
+    operator.process(spec.build_combiner().combine(late, None))
     report = OperatorReport()
     operator.end_epoch(report, checkpoint=False)
     assert report.counters == {"numLateRecordsDropped": 3, RECORDS_COMBINED: 4}

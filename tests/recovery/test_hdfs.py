@@ -143,7 +143,7 @@ def test_a_name_node_that_cannot_be_asked_is_named_at_once(location, said, hint)
             ask("b")
         assert said in raised.value.message
         assert hint in (raised.value.hint or "")
-    assert time.monotonic() - begin < 15
+    assert time.monotonic() - begin < 30
 
 
 def test_a_name_node_that_is_silent_is_given_up(server, root):
@@ -156,7 +156,7 @@ def test_a_name_node_that_is_silent_is_given_up(server, root):
             store.write("a", b"y")
     finally:
         server.go_on()
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 30
     assert store_at(root, {}).read_if_there("a") == b"x"
 
 

@@ -10,7 +10,7 @@ from recovery_support import SAME, Tap, difference, resume, run, run_to_savepoin
 from millstream.base.time import Time
 from millstream.common import Types, WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner
-from millstream.connectors.index_splits import IndexReader
+from millstream.connectors.number_sequence import NumberReader
 from millstream.datastream import AsyncDataStream, AsyncFunction, KeyedProcessFunction, ProcessWindowFunction
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ValueStateDescriptor
@@ -87,7 +87,7 @@ class ColumnNumbers(NumberSequenceSource):
         return _ColumnReader()
 
 
-class _ColumnReader(IndexReader):
+class _ColumnReader(NumberReader):
     def read(self, split_range, emit):
         def emit_columns(batch):
             return emit(

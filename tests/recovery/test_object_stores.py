@@ -176,7 +176,7 @@ def test_what_is_wrong_is_told_at_once_and_no_secret_with_it(server, root, wrong
         text = f"{raised.value!s}{raised.value!r}{raised.value.__cause__!s}"
         assert options["s3.secret-key"] not in text
         assert options["s3.access-key"] not in text
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 30
 
 
 def test_a_server_that_takes_connections_and_is_silent_is_given_up(server, root):
@@ -189,7 +189,7 @@ def test_a_server_that_takes_connections_and_is_silent_is_given_up(server, root)
             store.write("a", b"y")
     finally:
         server.go_on()
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 30
     assert store.read_if_there("a") in (b"x", b"y")
 
 

@@ -56,7 +56,7 @@ def test_a_driver_that_is_ended_leaves_neither_slots_nor_state(tmp_path, process
     processes.wait_until_no_slot()
     if number == signal.SIGTERM:
         assert driver.returncode == 143
-        assert took_s < 10  # on a quiet machine two: one of them Spark's own
+        assert took_s < 30  # on a quiet machine two: one of them Spark's own
         assert len(complaints.strip().splitlines()) == 1, complaints
         assert files(directory) == []
     else:

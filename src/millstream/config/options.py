@@ -124,8 +124,9 @@ EXCHANGE_COMBINE: Final = ConfigOption(
     "millstream.exchange.combine",
     OptionType.STRING,
     "AUTO",
-    "Whether aggregates by expression begin where records come from, before these are sent by key: AUTO (where that "
-    "makes a quarter of them or less), ALWAYS or NEVER. Results do not depend on it.",
+    "Whether aggregates by expression, and sums, least and largest of windows, begin where records come from, before "
+    "these are sent by key: AUTO (where that makes a quarter of them or less), ALWAYS or NEVER. Results do not depend "
+    "on it.",
 )
 EPOCH_CARRIER_HOLD: Final = ConfigOption(
     "millstream.epoch.carrier-hold",

@@ -9,6 +9,7 @@ import cloudpickle
 
 from millstream.base.errors import NotSerializableError
 from millstream.connectors.index_splits import IndexEnumerator, IndexReader
+from millstream.spi.batch import Rows
 from millstream.spi.source import (
     Boundedness,
     EmitBatch,
@@ -71,5 +72,5 @@ class _CollectionReader(SourceReader):
         """Emit the values of a range."""
         if self._indices is None:
             values: list[Any] = cloudpickle.loads(self._pickled)
-            self._indices = IndexReader(lambda indices: values[indices.start : indices.stop])
+            self._indices = IndexReader(lambda indices: Rows(values[indices.start : indices.stop]))
         return self._indices.read(split_range, emit)

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from millstream.base.errors import ConfigurationError
-from millstream.connectors.index_splits import IndexEnumerator, IndexReader, cut, strides
-from millstream.operators.user_code import apply_to_each
+from millstream.base.errors import ConfigurationError, TypeMismatchError
+from millstream.connectors.index_splits import (
+    BATCH_ROWS,
+    IndexEnumerator,
+    IndexReader,
+    cut,
+    number_array,
+    strides,
+)
+from millstream.operators.columnar.forms import BatchForm, annotated_form, as_record_batch, in_form
+from millstream.operators.user_code import apply_to_each, attach_element
+from millstream.spi.batch import Batch, Columns, Rows
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
 
 __all__ = ["DataGeneratorSource", "RateLimiterStrategy"]
@@ -41,6 +51,13 @@ class DataGeneratorSource(Source):
     """`generator_function(index)` for every index from 0 to `count - 1`, or for ever.
 
     The function must give the same value for the same index: after a failure it is called again.
+
+    One whose parameter is annotated with a form of a batch gets up to 50,000 indices at once, as column "index" of a
+    batch in that form, and returns a batch in any form with a row for each::
+
+        def reading(batch: dict[str, numpy.ndarray]):
+            index = batch["index"]
+            return {"sensor": index % 100, "celsius": 20 + index % 7 * 0.5}
     """
 
     def __init__(
@@ -53,7 +70,9 @@ class DataGeneratorSource(Source):
         """Declare the source.
 
         Args:
-            generator_function: A callable of the index, or an object with a method `map`.
+            generator_function: A callable of the index, or an object with a method `map`; of a batch of indices, if
+                its parameter is annotated with pyarrow.RecordBatch, pyarrow.Table, pandas.DataFrame, polars.DataFrame
+                or dict[str, numpy.ndarray].
             count: Number of records; None for no end.
             rate_limiter_strategy: How fast; as fast as possible if None.
             type_info: Type of the records; nothing depends on it here.
@@ -68,6 +87,7 @@ class DataGeneratorSource(Source):
         if count is not None and count < 0:
             raise ConfigurationError(f"count of a data generator is {count}, must not be negative")
         self._function = generator_function
+        self._form = annotated_form(_function_of(generator_function))
         self._count = count
         self._rate = rate_limiter_strategy or RateLimiterStrategy.no_op()
         self.type_info = type_info
@@ -83,6 +103,44 @@ class DataGeneratorSource(Source):
 
     def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
         """Make the reader of one subtask."""
-        method = getattr(self._function, "map", None)
-        function: Callable[[int], Any] = method if callable(method) else self._function
-        return IndexReader(lambda indices: apply_to_each(function, list(indices)))
+        function = _function_of(self._function)
+        if self._form is not None:
+            return IndexReader(_BatchGenerator(function, self._form), BATCH_ROWS)
+        return IndexReader(lambda indices: Rows(apply_to_each(function, list(indices))))
+
+
+def _function_of(generator: Any) -> Callable[[Any], Any]:
+    method = getattr(generator, "map", None)
+    function: Callable[[Any], Any] = method if callable(method) else generator
+    return function
+
+
+@dataclass(frozen=True)
+class _BatchGenerator:
+    """Makes the records of indices by a function that takes a batch of them.
+
+    Attributes:
+        function: The function.
+        form: The form in which it wants them.
+    """
+
+    function: Callable[[Any], Any]
+    form: BatchForm
+
+    def __call__(self, indices: range) -> Batch:
+        import pyarrow as pa  # only functions that name a form of a batch need it
+
+        batch = pa.RecordBatch.from_arrays([number_array(indices)], ["index"])
+        name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        try:
+            made = as_record_batch(name, self.function(in_form(batch, self.form)))
+        except Exception as error:
+            attach_element(error, indices)
+            raise
+        if made.num_rows != len(indices):
+            raise TypeMismatchError(
+                f"{name} returned {made.num_rows} rows for the {len(indices)} indices from {indices[0]} on",
+                detail="It returns one row for each index: after a failure it is asked for some of them again.",
+                hint="To leave some out or to add some, put filter_batches or map_batches behind the source.",
+            )
+        return Columns(made)

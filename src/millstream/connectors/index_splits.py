@@ -6,12 +6,11 @@ What is read in an epoch is known exactly beforehand, so the plan can tell at on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any
 
 from millstream.base.time import MAX_TIMESTAMP
-from millstream.spi.batch import Batch, Columns, Rows
+from millstream.spi.batch import Batch
 from millstream.spi.source import (
     EmitBatch,
     PlanRequest,
@@ -21,15 +20,23 @@ from millstream.spi.source import (
     SplitEnumerator,
     SplitRange,
 )
-from millstream.types.arrow_values import bare_schema
 
-__all__ = ["BATCH_NUMBERS", "BATCH_RECORDS", "IndexEnumerator", "IndexReader", "cut", "length", "strides"]
+__all__ = [
+    "BATCH_RECORDS",
+    "BATCH_ROWS",
+    "IndexEnumerator",
+    "IndexReader",
+    "cut",
+    "length",
+    "number_array",
+    "strides",
+]
 
 BATCH_RECORDS = 4_096
 """Records in one batch that a reader emits: few enough to be in the processor's cache when they are used."""
 
-BATCH_NUMBERS = 50_000
-"""Numbers in one batch of columns."""
+BATCH_ROWS = 50_000
+"""Rows in one batch of columns."""
 
 Remaining = tuple[str, range, int]
 """A split's id, its indices, and how many of them were read."""
@@ -215,46 +222,36 @@ class _Credit:
         return now_ms + (missing_ms if missing_ms > 0 else _STEP_MS)
 
 
+def number_array(numbers: range) -> Any:
+    """Return numbers of 64 bits as an Arrow array."""
+    import pyarrow as pa  # optional: the extra `parquet`
+
+    try:
+        import numpy as np  # optional: pyarrow's only optional dependency
+    except ImportError:
+        return pa.array(numbers, pa.int64())
+    return pa.array(np.arange(numbers.start, numbers.stop, numbers.step, dtype=np.int64))
+
+
 class IndexReader(SourceReader):
-    """Reads ranges of indices; `values` turns indices into records, by default themselves."""
+    """Reads ranges of indices.
 
-    def __init__(self, values: Callable[[range], list[Any]] = list) -> None:
-        self._values = values
-        self._is_plain = self.gives_away = values is list
-        self._gives_columns = False
+    Args:
+        batch_of: Makes the batch of some indices, with one record for each.
+        batch_records: How many indices it is given at most.
+    """
 
-    def open(self) -> None:
-        """Find out in which form records are wanted; indices themselves can be a column."""
-        self._gives_columns = self.wants_columns and self._is_plain and find_spec("pyarrow") is not None
+    def __init__(self, batch_of: Callable[[range], Batch], batch_records: int = BATCH_RECORDS) -> None:
+        self._batch_of = batch_of
+        self._batch_records = batch_records
 
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         """Emit the records of a range, or as many as are wanted."""
         indices: range = split_range.split
         start, stop = split_range.start, split_range.stop
         position = start
-        size = BATCH_NUMBERS if self._gives_columns else BATCH_RECORDS
         while position < stop:
-            first, position = position, min(position + size, stop)
-            if not emit(self._batch(indices[first:position])):
+            first, position = position, min(position + self._batch_records, stop)
+            if not emit(self._batch_of(indices[first:position])):
                 break
         return RangeEnd(split_range.split_id, position, position >= length(indices), position - start)
-
-    def _batch(self, indices: range) -> Batch:
-        if self._gives_columns and min(indices) >= -_LIMIT and max(indices) < _LIMIT:
-            return _number_column(indices)
-        return Rows(self._values(indices))
-
-
-_LIMIT = 1 << 63
-
-
-def _number_column(numbers: range) -> Columns:
-    import pyarrow as pa  # optional: the extra `parquet`
-
-    try:
-        import numpy as np  # optional: pyarrow's only optional dependency
-
-        array = pa.array(np.arange(numbers.start, numbers.stop, numbers.step, dtype=np.int64))
-    except ImportError:
-        array = pa.array(numbers, pa.int64())
-    return Columns(pa.record_batch([array], schema=bare_schema("value", pa.int64())))

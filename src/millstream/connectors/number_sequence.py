@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 from millstream.base.errors import ConfigurationError
-from millstream.connectors.index_splits import IndexEnumerator, IndexReader, cut
+from millstream.connectors.index_splits import BATCH_ROWS, IndexEnumerator, IndexReader, cut, number_array
+from millstream.spi.batch import Batch, Columns, Rows
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
+from millstream.types.arrow_values import bare_schema
 
 __all__ = ["NumberSequenceSource"]
 
@@ -35,4 +38,29 @@ class NumberSequenceSource(Source):
 
     def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
         """Make the reader of one subtask."""
-        return IndexReader()
+        return NumberReader()
+
+
+class NumberReader(IndexReader):
+    """Reads indices themselves: as a column where one is wanted."""
+
+    gives_away = True
+
+    def __init__(self) -> None:
+        super().__init__(lambda indices: Rows(list(indices)))
+
+    def open(self) -> None:
+        """Find out in which form records are wanted."""
+        if self.wants_columns and find_spec("pyarrow") is not None:
+            self._batch_of, self._batch_records = _number_column, BATCH_ROWS
+
+
+_LIMIT = 1 << 63
+
+
+def _number_column(numbers: range) -> Batch:
+    if min(numbers) < -_LIMIT or max(numbers) >= _LIMIT:
+        return Rows(list(numbers))
+    import pyarrow as pa  # optional: the extra `parquet`
+
+    return Columns(pa.record_batch([number_array(numbers)], schema=bare_schema("value", pa.int64())))

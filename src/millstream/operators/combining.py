@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import Enum
+from typing import Any
 
 from millstream.base.errors import ConfigurationError, shorten
-from millstream.spi.batch import Columns
+from millstream.spi.batch import Batch
 
 __all__ = ["CombineMode", "Combiner", "CombiningGate"]
 
@@ -23,17 +24,25 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 32, 1_024
 
 
 class Combiner(ABC):
-    """Puts the records of a batch together; one sending subtask calls it."""
+    """Puts the records of a batch together; one sending subtask calls it.
+
+    Attributes:
+        form: The form of batches that it takes; others are sent as they are.
+    """
+
+    form: type[Batch]
 
     @abstractmethod
-    def combine(self, batch: Columns) -> Columns | None:
+    def combine(self, batch: Any, sent_ms: int | None) -> Batch | None:
         """Return fewer records, of which the receiver makes the same as of those of the batch.
 
         Args:
-            batch: Not empty, without watermarks between its records.
+            batch: Of its form, not empty, without watermarks between its records.
+            sent_ms: A watermark that the receiver's is not ahead of; None if none is known.
 
         Returns:
-            None if records of these types cannot be put together: no batch is given any more.
+            The batch itself if nothing can be said yet. None if records of these types cannot be put together: no
+            batch is given any more.
         """
 
 
@@ -73,10 +82,15 @@ class CombiningGate:
         self._pause = _FIRST_PAUSE
         self._passing = 0
 
-    def pass_through(self, batch: Columns) -> Columns:
-        """Return what to send in the place of a batch that has no watermarks between its records."""
+    def pass_through(self, batch: Batch, sent_ms: int | None) -> Batch:
+        """Return what to send in the place of a batch that has no watermarks between its records.
+
+        Args:
+            batch: The batch.
+            sent_ms: A watermark that the receiver's is not ahead of; None if none is known.
+        """
         count = len(batch)
-        if self._combiner is None or not count:
+        if self._combiner is None or not count or type(batch) is not self._combiner.form:
             return batch
         if not self._always:
             if count < _LEAST_RECORDS:
@@ -84,11 +98,11 @@ class CombiningGate:
             if self._passing:
                 self._passing -= 1
                 return batch
-        combined = self._combiner.combine(batch)
+        combined = self._combiner.combine(batch, sent_ms)
         if combined is None:
             self._combiner = None
             return batch
-        if self._always:
+        if self._always or combined is batch:
             return combined
         if len(combined) * _PAYS > count:
             self._passing, self._pause = self._pause, min(2 * self._pause, _LONGEST_PAUSE)

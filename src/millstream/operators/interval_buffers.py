@@ -18,15 +18,16 @@ looks for most records of a side that is behind the other, and their batches cos
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort_right
-from collections.abc import Callable, Sequence
-from functools import partial
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial, reduce
+from itertools import repeat
+from operator import add, itemgetter
 from typing import Any, NamedTuple
 
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.operators.windowing.in_order import is_ascending
 
-__all__ = ["Bucket", "Buffer", "Cell", "LookUp", "Run", "bucket_width", "runs_of", "within"]
+__all__ = ["Bucket", "Buffer", "Cell", "Near", "Run", "bucket_width", "candidates", "runs_of", "within"]
 
 SHORTEST_MS = 100
 """No bucket is shorter: each has a price, and records of many buckets would be looked for one by one."""
@@ -40,8 +41,14 @@ Cells = dict[Any, Cell]
 Columns = tuple[list[Any], list[int], list[Any]]
 """Keys, times and records."""
 
-LookUp = Callable[[Any, "Sequence[tuple[int, Any]]"], "Sequence[tuple[int, Any]]"]
+LookUp = Callable[[Any, Cell], Cell]
 """Gives the cell of a key, or what it is given for one that is not there."""
+
+_NOTHING: Cell = []
+"""What a key has that is not there; never added to."""
+
+_SHORT = 16
+"""Records of a cell that are looked at one by one."""
 
 
 class Run(NamedTuple):
@@ -58,6 +65,44 @@ class Run(NamedTuple):
     start: int
     stop: int
     lowest_ms: int
+
+
+class Near(NamedTuple):
+    """What there is at some distance of records of one bucket.
+
+    Attributes:
+        look_ups: Give what a key has there, in order of time.
+        is_short: Whether all that they give is short.
+    """
+
+    look_ups: list[LookUp]
+    is_short: bool
+
+    def of_run(self, keys: list[Any], stamps: list[int], from_ms: int, to_ms: int) -> Iterable[Cell]:
+        """Return for each record what may match it: all its matches in order of time, and perhaps others.
+
+        Args:
+            keys: Of the records.
+            stamps: Their times.
+            from_ms: Least difference to a record's time.
+            to_ms: Greatest difference.
+        """
+        if not self.is_short:
+            return candidates(repeat(self), keys, stamps, from_ms, to_ms)
+        cells = (map(look_up, keys, repeat(_NOTHING)) for look_up in self.look_ups)
+        return reduce(partial(map, add), cells)
+
+
+def candidates(
+    near: Iterable[Near], keys: list[Any], stamps: list[int], from_ms: int, to_ms: int
+) -> Iterator[Cell]:
+    """Yield what may match each record, as `Near.of_run` gives it, each with what is near that record."""
+    for key, stamp, (look_ups, _) in zip(keys, stamps, near, strict=False):
+        found: Cell = []
+        for look_up in look_ups:
+            cell = look_up(key, _NOTHING)
+            found += cell if len(cell) <= _SHORT else within(cell, stamp + from_ms, stamp + to_ms)
+        yield found
 
 
 def bucket_width(span_ms: int) -> int:
@@ -107,10 +152,11 @@ _time_of = itemgetter(0)
 class Bucket:
     """Records of one span of time: by key, and those that came since somebody looked."""
 
-    __slots__ = ("_cells", "_keys", "_stamps", "_values")
+    __slots__ = ("_cells", "_keys", "_longest", "_stamps", "_values")
 
     def __init__(self) -> None:
         self._cells: Cells = {}
+        self._longest = 1
         self._keys: list[Any] = []
         self._stamps: list[int] = []
         self._values: list[Any] = []
@@ -129,17 +175,25 @@ class Bucket:
         """Return the records by key."""
         cells = self._cells
         if self._keys:
-            cell_of = cells.get
+            cell_of, longest = cells.get, self._longest
             for key, record in zip(self._keys, zip(self._stamps, self._values, strict=True), strict=True):
                 cell = cell_of(key)
                 if cell is None:
                     cells[key] = [record]
-                elif cell[-1][0] <= record[0]:
+                    continue
+                if cell[-1][0] <= record[0]:
                     cell.append(record)
                 else:
                     insort_right(cell, record, key=_time_of)
+                if len(cell) > longest:
+                    longest = len(cell)
+            self._longest = longest
             self._keys, self._stamps, self._values = [], [], []
         return cells
+
+    def is_short(self) -> bool:
+        """Return whether no key has many records that have been put in order."""
+        return self._longest <= _SHORT
 
 
 class Buffer:
@@ -199,8 +253,8 @@ class Buffer:
             bucket = self._buckets[step] = Bucket()
         return bucket
 
-    def near(self, step: int, lowest_ms: int, from_ms: int, to_ms: int) -> list[LookUp]:
-        """Return what looks up by key what there is at some distance of records, in order of time.
+    def near(self, step: int, lowest_ms: int, from_ms: int, to_ms: int) -> Near:
+        """Return what there is at some distance of records of a bucket.
 
         Args:
             step: Number of the records' bucket.
@@ -209,14 +263,20 @@ class Buffer:
             to_ms: Greatest difference.
         """
         width_ms, buckets, gone_ms = self._width_ms, self._buckets, self.gone_ms
-        found: list[LookUp] = [self._edge.cells().get] if len(self._edge) else []
+        found: list[LookUp] = []
+        is_short = True
+        if len(self._edge):
+            found.append(self._edge.cells().get)
+            is_short = self._edge.is_short()
         last = (step * width_ms + width_ms - 1 + to_ms) // width_ms
         for each in range((lowest_ms + from_ms) // width_ms, last + 1):
             if each in buckets:
-                cells = buckets[each].cells()
+                bucket = buckets[each]
+                cells = bucket.cells()
                 whole = lowest_ms + from_ms > gone_ms or each * width_ms > gone_ms
                 found.append(cells.get if whole else partial(_look_up, cells, gone_ms))
-        return found
+                is_short = is_short and bucket.is_short()
+        return Near(found, is_short)
 
     def pass_over(self, time_ms: int) -> list[int]:
         """Let time go on, and drop what matches nothing behind it; return the starts of the buckets that are gone."""
@@ -257,9 +317,7 @@ class Buffer:
         return self._edge
 
 
-def _look_up(
-    cells: Cells, gone_ms: int, key: Any, otherwise: Sequence[tuple[int, Any]]
-) -> Sequence[tuple[int, Any]]:
+def _look_up(cells: Cells, gone_ms: int, key: Any, otherwise: Cell) -> Cell:
     """Return what a key has behind a time."""
     cell = cells.get(key)
     return otherwise if cell is None else within(cell, gone_ms + 1, cell[-1][0])

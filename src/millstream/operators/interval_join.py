@@ -18,9 +18,8 @@ watermark drops whole buckets, and what waits in one for longer than it has to i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import repeat
 from operator import length_hint
 from typing import Any
 
@@ -39,7 +38,8 @@ from millstream.operators.base import (
 )
 from millstream.operators.calls import Produced, emit_produced
 from millstream.operators.functions_adapter import open_function
-from millstream.operators.interval_buffers import Buffer, bucket_width, runs_of, within
+from millstream.operators.inlined.pair_loops import pair_loop
+from millstream.operators.interval_buffers import Buffer, Cell, Near, bucket_width, candidates, runs_of
 from millstream.operators.keys import key_list
 from millstream.operators.own_entries import TouchedPanes, touched_panes
 from millstream.operators.plain_functions import only_reads
@@ -64,14 +64,8 @@ RIGHT_EDGE = "right-edge"
 LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 """Counter of late records that went nowhere."""
 
-_SHORT = 16
-"""Records of a cell that are looked at one by one."""
-
-Matches = Sequence[tuple[int, Any]]
-"""Records in which matches may be, with their times."""
-
-Found = tuple[Any, int, Any, Iterable[Matches]]
-"""Key, time and value of a record, and what there is of its key near its time."""
+Found = tuple[Any, int, Any, Cell]
+"""Key, time and value of a record, and what may match it."""
 
 
 @dataclass(frozen=True)
@@ -243,6 +237,7 @@ class IntervalJoinOperator(Operator):
         state = self.context.keyed_state
         assert state is not None, "a keyed operator without keyed state"
         self._state = state
+        self._loop = pair_loop(self._process, state, self._context)
         open_function(self._function, OperatorRuntimeContext(self.context))
 
     def close(self) -> None:
@@ -335,29 +330,26 @@ class IntervalJoinOperator(Operator):
         starts = side.buffer.add(keys, stamps, values, runs)
         if side.touched is not None:
             side.touched.note(keys, starts, side.buffer.buckets())
+        other, bounds = side.other.buffer, (side.from_ms, side.to_ms)
         if runs is None:
-            found = self._look_up_each(side, keys, stamps)
-            if found is not None:
-                self._pair(side, keys, stamps, values, found, made)
+            found = candidates(self._near_each(side, stamps), keys, stamps, *bounds)
+            self._pair(side, keys, stamps, values, found, made)
             return
         for step, start, stop, lowest_ms in runs:
-            near = side.other.buffer.near(step, lowest_ms, side.from_ms, side.to_ms)
-            if near:
-                part = keys[start:stop]
-                cells = zip(*(map(look_up, part, repeat(())) for look_up in near), strict=True)
-                self._pair(side, part, stamps[start:stop], values[start:stop], cells, made)
+            near = other.near(step, lowest_ms, *bounds)
+            if near.look_ups:
+                part, times = keys[start:stop], stamps[start:stop]
+                self._pair(side, part, times, values[start:stop], near.of_run(part, times, *bounds), made)
 
-    def _look_up_each(self, side: _Side, keys: list[Any], stamps: list[int]) -> list[list[Matches]] | None:
-        """Return what there is near each record of a batch out of order; None if there is nothing near any of them."""
+    def _near_each(self, side: _Side, stamps: list[int]) -> list[Near]:
+        """Return what is near each record of a batch out of order."""
         width_ms, lowest_ms = self._width_ms, min(stamps)
         steps = [stamp // width_ms for stamp in stamps]
         near = {
             step: side.other.buffer.near(step, max(lowest_ms, step * width_ms), side.from_ms, side.to_ms)
             for step in set(steps)
         }
-        if not any(near.values()):
-            return None
-        return [[look_up(key, ()) for look_up in near[step]] for key, step in zip(keys, steps, strict=True)]
+        return [near[step] for step in steps]
 
     def _pair(
         self,
@@ -365,7 +357,7 @@ class IntervalJoinOperator(Operator):
         keys: list[Any],
         stamps: list[int],
         values: list[Any],
-        found: Iterable[Iterable[Matches]],
+        found: Iterable[Cell],
         made: Produced,
     ) -> None:
         """Give the function the pairs of some records.
@@ -375,14 +367,20 @@ class IntervalJoinOperator(Operator):
             keys: Their keys.
             stamps: Their times.
             values: The records.
-            found: Cells of the other side, for each record those in which its matches are, in order of time.
+            found: What may match each of them, in order of time.
             made: Gets the results.
         """
         if self._state.touched is not None:
             self._state.touched.update(keys)
         remaining = iter(values)
+        records = zip(keys, stamps, remaining, found, strict=True)
+        loop, process = self._loop, self._process
+        self._context.is_left = is_left = side is self._left
         try:
-            self._pair_each(side, zip(keys, stamps, remaining, found, strict=True), made)
+            if loop is not None and loop.stands_for(process):
+                loop.run(records, (side.from_ms, side.to_ms), made, is_left=is_left)
+            else:
+                self._pair_each(side, records, made)
         except BaseException as error:
             attach_element(error, values[len(values) - length_hint(remaining) - 1])
             raise
@@ -392,34 +390,33 @@ class IntervalJoinOperator(Operator):
         results, stamps, tagged = made
         assert stamps is not None
         append, append_stamp = results.append, stamps.append
-        context.is_left = is_left = side is self._left
+        is_left = context.is_left
         from_ms, to_ms = side.from_ms, side.to_ms
-        for key, stamp, value, cells in found:
+        for key, stamp, value, matches in found:
             lowest, highest = stamp + from_ms, stamp + to_ms
-            for cell in cells:
-                for other_ms, match in cell if len(cell) <= _SHORT else within(cell, lowest, highest):
-                    if not lowest <= other_ms <= highest:
-                        continue
-                    state.current_key = key
-                    context.own_ms, context.other_ms = stamp, other_ms
-                    produced = process(value, match, context) if is_left else process(match, value, context)
-                    for result in () if produced is None else produced:
-                        if type(result) is tuple:
-                            for item in result:
-                                if type(item) not in atomic:
-                                    break
-                            else:
-                                append(result)
-                                continue
-                            item = None  # it counts as a reference
-                        elif type(result) in atomic:
+            for other_ms, match in matches:
+                if not lowest <= other_ms <= highest:
+                    continue
+                state.current_key = key
+                context.own_ms, context.other_ms = stamp, other_ms
+                produced = process(value, match, context) if is_left else process(match, value, context)
+                for result in () if produced is None else produced:
+                    if type(result) is tuple:
+                        for item in result:
+                            if type(item) not in atomic:
+                                break
+                        else:
                             append(result)
                             continue
-                        append(protect_produced(result, produced, tagged))
-                    if len(results) - len(stamps) == 1:
-                        append_stamp(stamp if stamp > other_ms else other_ms)
-                    else:
-                        stamps.extend([max(stamp, other_ms)] * (len(results) - len(stamps)))
+                        item = None  # it counts as a reference
+                    elif type(result) in atomic:
+                        append(result)
+                        continue
+                    append(protect_produced(result, produced, tagged))
+                if len(results) - len(stamps) == 1:
+                    append_stamp(stamp if stamp > other_ms else other_ms)
+                else:
+                    stamps.extend([max(stamp, other_ms)] * (len(results) - len(stamps)))
 
     def _process_copies(self, left: Any, right: Any, context: _Context) -> Any:
         """Call the function with copies: it may change its arguments, which have other pairs."""

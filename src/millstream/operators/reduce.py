@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from itertools import islice
-from operator import length_hint
+from operator import itemgetter, length_hint
 from typing import Any
 
 from millstream.base.errors import TypeMismatchError, shorten
@@ -235,6 +235,33 @@ class RollingAggregate(ReduceFunction):
             return value1 if combined is first else value2
         return self._replace(value1, combined)
 
+    def of_many(self, values: list[Any]) -> Any:
+        """Return what records come to, one after the other, if any order of adding them gives the same.
+
+        Args:
+            values: At least one.
+
+        Returns:
+            None if they are not all of one type, with whole numbers (or texts, of which there is no sum) in the field.
+        """
+        kind = type(values[0])
+        if set(map(type, values)) != {kind}:
+            return None
+        has_fields = issubclass(kind, (tuple, Row, list))
+        if not has_fields and self._position != 0:
+            return None
+        try:
+            fields = list(map(itemgetter(self._index(values[0])), values)) if has_fields else values
+        except (IndexError, KeyError, ValueError):
+            return None  # `reduce` says what is wrong
+        types = set(map(type, fields))
+        if types != {int} and (types != {str} or self._aggregation is Aggregation.SUM):
+            return None
+        result = _OF_MANY[self._aggregation](fields)
+        if self._whole:
+            return values[fields.index(result)]
+        return self._replace(values[0], result) if has_fields else result
+
     def _field(self, value: Any) -> Any:
         try:
             return value[self._index(value)]
@@ -279,6 +306,14 @@ def _least(first: Any, second: Any) -> Any:
 def _greatest(first: Any, second: Any) -> Any:
     return second if second > first else first
 
+
+_OF_MANY: dict[Aggregation, Callable[[list[Any]], Any]] = {
+    Aggregation.SUM: sum,
+    Aggregation.MIN: min,
+    Aggregation.MAX: max,
+    Aggregation.MIN_BY: min,
+    Aggregation.MAX_BY: max,
+}
 
 _COMBINE: dict[Aggregation, Callable[[Any, Any], Any]] = {
     Aggregation.SUM: _sum,

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 
+import numpy
+import pandas
+import pyarrow
 import pytest
 
-from millstream.base.errors import ConfigurationError, NotSerializableError
+from millstream.base.errors import ConfigurationError, NotSerializableError, TypeMismatchError
 from millstream.connectors.collection import CollectionSource
 from millstream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from millstream.connectors.number_sequence import NumberSequenceSource
@@ -85,6 +89,50 @@ def test_generator_is_given_every_index_once(function):
     assert source.get_boundedness() is Boundedness.BOUNDED
     run = SourceRun(source, 3, budget=2)
     assert run.run() == [2 * index for index in range(10)]
+
+
+def rows_of(batch: dict[str, numpy.ndarray]):
+    index = batch["index"]
+    return {"index": index, "twice": 2 * index}
+
+
+def frame_of(frame: pandas.DataFrame):
+    frame["twice"] = 2 * frame["index"]
+    return frame
+
+
+@pytest.mark.parametrize("function", [rows_of, frame_of])
+@pytest.mark.parametrize("budget", [1, 7, 1_000])
+def test_generator_of_batches_gives_a_row_for_every_index(function, budget):
+    run = SourceRun(DataGeneratorSource(function, 100), 3, budget=budget, rereads=True)
+    assert [tuple(row) for row in run.run()] == [(index, 2 * index) for index in range(100)]
+
+
+def test_generator_of_batches_is_asked_for_large_ones_and_keeps_to_its_rate():
+    def sized(batch: pyarrow.RecordBatch):
+        return {"index": batch["index"], "together": numpy.full(batch.num_rows, batch.num_rows)}
+
+    rows = SourceRun(DataGeneratorSource(sized, 120_000), 1, budget=1_000_000).run()
+    assert Counter(row.together for row in rows) == {50_000: 100_000, 20_000: 20_000}
+    run = SourceRun(DataGeneratorSource(sized, None, RateLimiterStrategy.per_second(100)), 2, budget=1_000)
+    run.epoch(0)
+    run.epoch(1_000)
+    assert sorted(row.index for row in [*run.read[0], *run.read[1]]) == list(range(101))
+
+
+def test_generator_of_batches_must_give_a_row_for_each_index():
+    def fewer(batch: pyarrow.RecordBatch):
+        return batch.slice(1)
+
+    with pytest.raises(TypeMismatchError, match="fewer returned 9 rows for the 10 indices from 0 on"):
+        SourceRun(DataGeneratorSource(fewer, 10), 1, budget=100).run()
+
+
+def test_generator_annotated_with_anything_else_gets_an_index():
+    def typed(index: NotImported) -> int:  # noqa: F821 - that is what is tested
+        return 2 * index
+
+    assert SourceRun(DataGeneratorSource(typed, 3), 1, budget=10).run() == [0, 2, 4]
 
 
 def generator(per_second, parallelism, budget=1_000, count=None):

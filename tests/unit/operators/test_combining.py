@@ -19,16 +19,18 @@ def batch(count):
 class ToSome(Combiner):
     """Leaves so many records of each batch; None for types that cannot be put together."""
 
+    form = Columns
+
     def __init__(self, left):
         self.left, self.calls = left, 0
 
-    def combine(self, batch):
+    def combine(self, batch, sent_ms):
         self.calls += 1
         return None if self.left is None else batch.slice(0, min(self.left, len(batch)))
 
 
 def sent(gate, count, times=1):
-    return [len(gate.pass_through(batch(count))) for _ in range(times)]
+    return [len(gate.pass_through(batch(count), None)) for _ in range(times)]
 
 
 def test_what_becomes_a_quarter_or_less_is_combined_each_time():

@@ -97,13 +97,15 @@ class ColumnCombiner(Combiner):
         grid: The windows that the records go to; None if they go to none.
     """
 
+    form = Columns
+
     def __init__(self, keys: Sequence[str], aggregates: Sequence[Aggregate], grid: SliceGrid | None) -> None:
         self._keys = list(keys)
         self._aggregates = list(aggregates)
         self._grid = grid
         self._reader = ColumnReader([*keys, *(each.field for each in aggregates)], None)
 
-    def combine(self, batch: Columns) -> Columns | None:
+    def combine(self, batch: Columns, sent_ms: int | None) -> Columns | None:
         """Return a row for each key and slice, in the order of their first records; without windows of their last."""
         stamps = stamps_of(batch)
         if batch.kinds is not None or (self._grid is not None and stamps is None):

@@ -21,7 +21,7 @@ from typing import Any
 
 from millstream.base.errors import ConfigurationError, TypeMismatchError, shorten
 
-__all__ = ["BatchForm", "as_mask", "as_record_batch", "form_of", "in_form"]
+__all__ = ["BatchForm", "annotated_form", "as_mask", "as_record_batch", "form_of", "in_form"]
 
 
 class BatchForm(Enum):
@@ -51,20 +51,21 @@ def form_of(function: Callable[..., Any]) -> BatchForm:
     Raises:
         TypeMismatchError: If it takes nothing, or the annotation stands for no form of a batch.
     """
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # functions of extension modules have no signature
+    parameter = _first_parameter(function)
+    if parameter is None:
         return BatchForm.RECORD_BATCH
-    if not parameters:
-        raise TypeMismatchError(f"{shorten(function)} takes no batch", detail="It has no parameter.")
-    annotation = parameters[0].annotation
+    annotation = parameter.annotation
     if isinstance(annotation, str):
-        annotation = _resolved(function, parameters[0].name, annotation)
+        try:
+            annotation = _resolved(function, parameter.name)
+        except (KeyError, NameError) as error:
+            raise TypeMismatchError(
+                f"the annotation {annotation!r} of {shorten(function)} cannot be resolved: {error}",
+                hint="Import the library in the module of the function, not only while types are checked.",
+            ) from error
     if annotation in _ANY:
         return BatchForm.RECORD_BATCH
-    kind = typing.get_origin(annotation) or annotation
-    place = (getattr(kind, "__module__", "").partition(".")[0], getattr(kind, "__name__", ""))
-    form = _BY_CLASS.get(place)
+    form = _form_named(annotation)
     if form is None:
         raise TypeMismatchError(
             f"{shorten(function)} wants a {shorten(annotation)}, which is no form of a batch",
@@ -73,15 +74,36 @@ def form_of(function: Callable[..., Any]) -> BatchForm:
     return form
 
 
-def _resolved(function: Callable[..., Any], name: str, annotation: str) -> Any:
-    target = function if inspect.isroutine(function) else type(function).__call__
+def annotated_form(function: Callable[..., Any]) -> BatchForm | None:
+    """Return the form that the parameter of a function is annotated with; None if it is not, or with something else."""
     try:
-        return typing.get_type_hints(target)[name]
-    except (KeyError, NameError) as error:
-        raise TypeMismatchError(
-            f"the annotation {annotation!r} of {shorten(function)} cannot be resolved: {error}",
-            hint="Import the library in the module of the function, not only while types are checked.",
-        ) from error
+        parameter = _first_parameter(function)
+        if parameter is None:
+            return None
+        annotation = parameter.annotation
+        return _form_named(_resolved(function, parameter.name) if isinstance(annotation, str) else annotation)
+    except (TypeMismatchError, KeyError, NameError):
+        return None
+
+
+def _first_parameter(function: Callable[..., Any]) -> inspect.Parameter | None:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # functions of extension modules have no signature
+        return None
+    if not parameters:
+        raise TypeMismatchError(f"{shorten(function)} takes no batch", detail="It has no parameter.")
+    return parameters[0]
+
+
+def _resolved(function: Callable[..., Any], name: str) -> Any:
+    target = function if inspect.isroutine(function) else type(function).__call__
+    return typing.get_type_hints(target)[name]
+
+
+def _form_named(annotation: Any) -> BatchForm | None:
+    kind = typing.get_origin(annotation) or annotation
+    return _BY_CLASS.get((getattr(kind, "__module__", "").partition(".")[0], getattr(kind, "__name__", "")))
 
 
 def in_form(data: Any, form: BatchForm) -> Any:

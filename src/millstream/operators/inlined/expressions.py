@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from millstream.operators.field_functions import getter_of
 from millstream.operators.inlined.bodies import PREFIX, is_simple
+from millstream.operators.inlined.body_writer import length_if_tuple, parameters
 from millstream.operators.inlined.definitions import Definition, compiled, definition_of
-from millstream.operators.inlined.process_writer import length_if_tuple, parameters
 from millstream.operators.inlined.templates import statements
 from millstream.operators.plain_functions import is_plain
 from millstream.operators.user_code import apply_to_each

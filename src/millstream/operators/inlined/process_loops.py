@@ -22,27 +22,23 @@ Functions that may reach anything else find the current key and the timestamp as
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Callable, Iterable
 from operator import length_hint
-from types import FunctionType, MethodType
+from types import MethodType
 from typing import Any
 
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.operators.calls import Emission, Process, Produced, taking
-from millstream.operators.inlined.bodies import fits_into_loop
-from millstream.operators.inlined.definitions import compiled, definition_of
-from millstream.operators.inlined.process_writer import parameters, used_state, write_loop
+from millstream.operators.inlined.body_writer import BodyWriter
+from millstream.operators.inlined.written_loops import WrittenLoop, method_definition
 from millstream.operators.timer_service import KeyedContext
 from millstream.operators.user_code import attach_element
-from millstream.operators.values import ATOMIC, protect_produced
-from millstream.state.heap import entries_of_value_state
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 
 __all__ = ["ProcessLoop", "process_loop"]
 
 
-class ProcessLoop:
+class ProcessLoop(WrittenLoop):
     """Does what calls of a process function for each record do.
 
     Args:
@@ -59,24 +55,9 @@ class ProcessLoop:
         backend: KeyedStateBackend,
         context: KeyedContext,
     ) -> None:
-        function = process.__func__
-        assert isinstance(function, FunctionType)
-        self._function = function
-        self._code = function.__code__
-        self._object = process.__self__
-        self._definition = definition
-        self._backend = backend
+        super().__init__(process, definition, backend)
         self._context = context
         self._loops: dict[bool, Callable[..., None]] = {}
-
-    def stands_for(self, process: Process) -> bool:
-        """Return whether a function is still the one that this was made of."""
-        function = getattr(process, "__func__", None)
-        return (
-            function is self._function
-            and function.__code__ is self._code
-            and getattr(process, "__self__", None) is self._object
-        )
 
     def run(
         self,
@@ -115,43 +96,33 @@ class ProcessLoop:
         self._backend.current_key = NO_KEY
         return made
 
-    def _stopped(self, error: BaseException) -> BaseException:
-        """Return what a generator would have raised."""
-        if isinstance(error, StopIteration) and self._code.co_flags & inspect.CO_GENERATOR:
-            return RuntimeError("generator raised StopIteration")
-        return error
-
     def _loop(self, *, stamped: bool) -> Callable[..., None]:
         """Return the loop for records with timestamps, or for records without."""
         loop = self._loops.get(stamped)
         if loop is None:
-            loop = self._loops[stamped] = self._build(stamped=stamped)
+            write = _write_stamped if stamped else _write_unstamped
+            loop = self._loops[stamped] = self._build(write, {})
         return loop
 
-    def _build(self, *, stamped: bool) -> Callable[..., None]:
-        function, backend = self._function, self._backend
-        constants: dict[str, Any] = {
-            "atomic": ATOMIC,
-            "backend": backend,
-            "protect": protect_produced,
-            "select": _select,
-            "tuple": tuple,
-            "type": type,
-        }
-        states: dict[str, int] = {}
-        for name, state, entries in _states_of(self._definition, self._object, backend):
-            number = states[name] = len(states)
-            for what, each in (
-                ("state", state),
-                ("entries", entries),
-                ("get", entries.get),
-                ("pop", entries.pop),
-            ):
-                constants[f"{what}{number}"] = each
-        written = write_loop(function, self._definition, states, stamped=stamped)
-        loop = FunctionType(compiled(written, self._code), function.__globals__)
-        loop.__kwdefaults__ = {f"_ms_{name}": value for name, value in constants.items()}
-        return loop
+
+_GIVEN = ("append", "records", "stamp_append", "tagged", "take")
+
+
+def _write_unstamped(writer: BodyWriter) -> ast.FunctionDef:
+    (value,) = writer.arguments
+    text = f"for {writer.variable(value)}, _ms_key in _ms_records:\n"
+    return writer.loop(text + _round(writer), _GIVEN, None)
+
+
+def _write_stamped(writer: BodyWriter) -> ast.FunctionDef:
+    (value,) = writer.arguments
+    stamp = f"{writer.context}.stamp" if writer.looks_around else "_ms_stamp"
+    text = f"for {writer.variable(value)}, _ms_key, {stamp} in _ms_records:\n"
+    return writer.loop(text + _round(writer), _GIVEN, stamp)
+
+
+def _round(writer: BodyWriter) -> str:
+    return " _ms_backend.current_key = _ms_key\n pass" if writer.looks_around else " pass"
 
 
 def process_loop(process: Process, backend: KeyedStateBackend, context: KeyedContext) -> ProcessLoop | None:
@@ -162,32 +133,8 @@ def process_loop(process: Process, backend: KeyedStateBackend, context: KeyedCon
         backend: State of the operator.
         context: What the function gets beside a record.
     """
-    if not isinstance(process, MethodType) or not isinstance(process.__func__, FunctionType):
+    definition = method_definition(process, 3)
+    if definition is None:
         return None
-    definition = definition_of(process.__func__)
-    if not isinstance(definition, ast.FunctionDef) or definition.decorator_list:
-        return None
-    names = parameters(definition)
-    if len(names) != 3 or not fits_into_loop(definition, kept=(names[0], names[2])):
-        return None
+    assert isinstance(process, MethodType)
     return ProcessLoop(process, definition, backend, context)
-
-
-def _states_of(
-    definition: ast.FunctionDef, owner: Any, backend: KeyedStateBackend
-) -> Iterable[tuple[str, Any, dict[Any, Any]]]:
-    """Yield the value states in memory that an object has as attributes, and its function uses: name, state, dict."""
-    me = parameters(definition)[0]
-    held: dict[str, Any] = getattr(owner, "__dict__", {})
-    used = {name for node in ast.walk(definition) if (name := used_state(node, me)) is not None}
-    for name in sorted(used):
-        state = held.get(name)
-        entries = entries_of_value_state(state, backend)
-        if entries is not None and not hasattr(type(owner), name):
-            yield name, state, entries
-
-
-def _select(backend: KeyedStateBackend, key: Any, state: Any) -> Any:
-    """Return what a function uses as a state, which may look at the current key."""
-    backend.current_key = key
-    return state

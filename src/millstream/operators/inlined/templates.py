@@ -6,7 +6,7 @@ import ast
 from copy import deepcopy
 from functools import lru_cache
 
-__all__ = ["expression", "statements"]
+__all__ = ["around", "expression", "statements"]
 
 
 def statements(text: str, at: ast.AST, **parts: ast.expr) -> list[ast.stmt]:
@@ -29,6 +29,19 @@ def expression(text: str, at: ast.AST, **parts: ast.expr) -> ast.expr:
     (statement,) = statements(text, at, **parts)
     assert isinstance(statement, ast.Expr)
     return statement.value
+
+
+def around(text: str, at: ast.AST, body: list[ast.stmt]) -> list[ast.stmt]:
+    """Return statements, made as `statements` does, with a body in the place of `pass`."""
+    return [_Nesting(body).visit(statement) for statement in statements(text, at)]
+
+
+class _Nesting(ast.NodeTransformer):
+    def __init__(self, body: list[ast.stmt]) -> None:
+        self._body = body
+
+    def visit_Pass(self, node: ast.Pass) -> list[ast.stmt]:
+        return self._body
 
 
 class _Filling(ast.NodeTransformer):

@@ -18,6 +18,7 @@ from millstream.common.functions import (
     WindowFunction,
 )
 from millstream.operators.base import OperatorSpec
+from millstream.operators.combining import Combiner
 from millstream.operators.reduce import RollingAggregate
 from millstream.operators.windowing.assigner import MergingWindowAssigner, WindowAssigner, check_assigner
 from millstream.operators.windowing.assigners import (
@@ -32,6 +33,7 @@ from millstream.operators.windowing.assigners import (
     WindowStagger,
 )
 from millstream.operators.windowing.base import WindowOperator
+from millstream.operators.windowing.combining import RollingCombiner
 from millstream.operators.windowing.count_assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
@@ -351,6 +353,21 @@ class WindowSpec(OperatorSpec):
         time = "event time" if self.assigner.is_event_time() else "processing time"
         contents = self.function.contents if self.evictor is None else "records with timestamps"
         return f"{_form(self.build(), self)}, {time}, {contents}"
+
+    def build_combiner(self) -> Combiner | None:
+        """Make what begins sums, least and largest where records come from, if each late record need not be there."""
+        assigner: Any = self.assigner
+        function = self.function.fold_function
+        late_matter = self.allowed_lateness_ms or self.late_tag_id is not None
+        if type(assigner) not in (TumblingEventTimeWindows, SlidingEventTimeWindows) or late_matter:
+            return None
+        if self.evictor is not None or self.general or type(self._trigger()) is not EventTimeTrigger:
+            return None
+        slide_ms = getattr(assigner, "slide", assigner.size)
+        aligned = getattr(assigner, "stagger", WindowStagger.ALIGNED) is WindowStagger.ALIGNED
+        if not isinstance(function, RollingAggregate) or not aligned or slide_ms > assigner.size:
+            return None
+        return RollingCombiner(self.key_selector, function, assigner.size, slide_ms, assigner.offset)
 
     def build(self) -> WindowOperator:
         """Make the running half: the fastest operator that there is for the combination."""

@@ -41,7 +41,7 @@ class ExchangeWriter:
         edge: The exchange.
         sender: The sending subtask.
         budget: Told how many bytes are gathered, and asked now and then whether it is enough; None if nobody cares.
-        combining: Puts columns together before they are dealt; None leaves them as they are.
+        combining: Puts records together before they are dealt; None leaves them as they are.
     """
 
     def __init__(
@@ -53,6 +53,10 @@ class ExchangeWriter:
     ) -> None:
         self._budget = budget
         self._combining = combining
+        self._sent_ms: int | None = (
+            None  # the last watermark; None as well behind a pause, when receivers may be ahead
+        )
+        self._has_paused = False
         self._gathered_bytes = 0
         self._unweighed = self._unseen = 0
         self._newest: list[Any] = []
@@ -76,6 +80,8 @@ class ExchangeWriter:
         if rows.marks is not None:
             self._deal_marked_rows(rows, rows.marks)
             return
+        if self._combining is not None:
+            rows = self._combining.pass_through(rows, self._sent_ms).to_rows()
         newest = rows.values
         for target, part in self._selector.split(rows):
             self._gather(target, part)
@@ -89,7 +95,9 @@ class ExchangeWriter:
     def _deal_columns(self, selector: ColumnSelector, batch: Columns) -> None:
         if batch.marks is None:
             if self._combining is not None:
-                batch = self._combining.pass_through(batch)
+                combined = self._combining.pass_through(batch, self._sent_ms)
+                assert isinstance(combined, Columns)
+                batch = combined
             for target, part in selector.split_columns(batch):
                 self._elements[target].append(part)
         else:
@@ -131,6 +139,7 @@ class ExchangeWriter:
 
     def _mark_all(self, without: set[int], marks: Marks) -> None:
         """Tell targets that got no records of the batch its last watermark."""
+        self._note_watermark(marks.watermarks[-1])
         for target in without:
             self._mark(target, marks.watermarks[-1])
 
@@ -177,8 +186,12 @@ class ExchangeWriter:
 
     def watermark(self, timestamp_ms: int) -> None:
         """Send a watermark to every target; it replaces one that nothing followed."""
+        self._note_watermark(timestamp_ms)
         for target in self._elements:
             self._mark(target, timestamp_ms)
+
+    def _note_watermark(self, timestamp_ms: int) -> None:
+        self._sent_ms = None if self._has_paused else timestamp_ms
 
     def _mark(self, target: int, timestamp_ms: int) -> None:
         elements = self._elements[target]
@@ -189,6 +202,7 @@ class ExchangeWriter:
 
     def status(self, status: StreamStatus) -> None:
         """Send a change of status to every target."""
+        self._has_paused, self._sent_ms = True, None
         for elements in self._elements.values():
             elements.append(status)
 

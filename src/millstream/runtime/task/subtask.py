@@ -40,6 +40,7 @@ from millstream.runtime.task.origin import ORIGIN
 from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
 from millstream.runtime.task.routes import Route
 from millstream.runtime.task.stack import WorkStack
+from millstream.spi.batch import Columns
 from millstream.state.keyed import KeyedStateBackend
 from millstream.state.operator_state import OperatorStateBackend
 
@@ -133,11 +134,13 @@ class Subtask:
         # In batch mode the receiver sorts its input by time, record by record.
         if mode is CombineMode.NEVER or self._deployment.batch:
             return None
-        alone = exchange.senders == exchange.receivers == 1
-        if not isinstance(exchange.edge.partitioning, KeyGroups) or (alone and mode is CombineMode.AUTO):
+        combiner = target.build_combiner() if isinstance(exchange.edge.partitioning, KeyGroups) else None
+        if combiner is None:
             return None
-        combiner = target.build_combiner()
-        return None if combiner is None else CombiningGate(combiner, always=mode is CombineMode.ALWAYS)
+        alone = exchange.senders == exchange.receivers == 1
+        if alone and mode is CombineMode.AUTO and combiner.form is Columns:
+            return None  # the receiver is as quick at it; at rows combiners are quicker
+        return CombiningGate(combiner, always=mode is CombineMode.ALWAYS)
 
     def _context(self, node: StreamNode, side_outputs: frozenset[str]) -> OperatorContext:
         deployment = self._deployment

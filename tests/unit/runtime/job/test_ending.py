@@ -116,7 +116,7 @@ def test_a_busy_job_ends_soon_and_leaves_nothing(tmp_path, how, command, number,
     program = Program(tmp_path, EXECUTE, how, command=command)
     program.wait_until_busy()
     assert program.end(number) == code, program.stderr
-    assert program.took_s < 3
+    assert program.took_s < 10
     assert "closed" in program.stdout
     assert program.left() == []
 
@@ -127,14 +127,14 @@ def test_a_second_signal_ends_a_job_at_once_that_the_first_does_not(tmp_path, co
     program.wait_until_busy()
     program.end(TERM, TERM, pause_s=0.3)
     assert program.process.returncode == -TERM
-    assert program.took_s < 0.5
+    assert program.took_s < 5
 
 
 def test_a_function_that_catches_everything_does_not_keep_the_process(tmp_path):
     program = Program(tmp_path, EXECUTE, "catches", NEVER="1")
     program.wait_until_busy()
     assert program.end(TERM) == 143
-    assert program.took_s < 5
+    assert program.took_s < 15
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems' libraries have no sysv_signal")
@@ -143,7 +143,7 @@ def test_a_second_signal_ends_a_function_that_holds_the_interpreters_lock(tmp_pa
     program.wait_until_busy()
     program.end(TERM, TERM, pause_s=0.3)
     assert program.process.returncode in (-TERM, 143)
-    assert program.took_s < 2
+    assert program.took_s < 10
 
 
 @pytest.mark.parametrize("how", ["loop", "sleep"])

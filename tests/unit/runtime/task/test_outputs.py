@@ -16,14 +16,14 @@ from millstream.operators.budget import EpochLimits, WorkBudget
 from millstream.operators.columnar.aggregate import ColumnAggregateSpec
 from millstream.operators.columnar.aggregates import Aggregate, AggregateKind
 from millstream.operators.columnar.combining import is_combined, records_of_each
-from millstream.operators.combining import CombiningGate
+from millstream.operators.combining import Combiner, CombiningGate
 from millstream.operators.fields import FieldSelector
 from millstream.operators.partitioners import Forward, KeyGroups, Rebalance
 from millstream.runtime.protocol.blocks import decode_elements, encode_elements
 from millstream.runtime.task import outputs
 from millstream.runtime.task.held_input import _part
 from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
-from millstream.spi.batch import Columns, Marks, Rows, Watermark
+from millstream.spi.batch import ACTIVE, IDLE, Columns, Marks, Rows, Watermark
 from millstream.state.key_groups import key_group, subtask_of
 from millstream.types.row import Row
 
@@ -250,11 +250,36 @@ def test_columns_are_combined_before_they_are_dealt_but_not_across_watermarks():
     assert sum(sum(records_of_each(batch).tolist()) for batch in combined) == 100
 
 
+def test_rows_are_combined_behind_a_watermark_and_no_more_behind_a_pause():
+    class Fewest(Combiner):
+        form = Rows
+
+        def combine(self, batch, sent_ms):
+            known.append(sent_ms)
+            return Rows(batch.values[:1])
+
+    known = []
+    edge = StreamEdge(1, 2, Rebalance(), None, 0)
+    writer = ExchangeWriter(JobEdge(0, 1, 2, edge, 1, 1, 128), 0, None, CombiningGate(Fewest(), always=True))
+    writer.batch(Rows([1, 2]))
+    writer.watermark(7)
+    writer.batch(Rows([3, 4]))
+    writer.batch(Rows([5, 6], None, Marks([1], [9])))
+    writer.batch(Rows([7, 8]))
+    writer.status(IDLE)
+    writer.status(ACTIVE)
+    writer.watermark(11)
+    writer.batch(Rows([9]))
+    assert known == [None, 7, 9, None]
+    sent = [element for block in writer.flush() for element in block.elements()]
+    assert [value for each in sent if isinstance(each, Rows) for value in each.values] == [1, 3, 5, 6, 7, 9]
+
+
 def test_what_is_combined_and_waits_is_dealt_anew_by_key_when_the_parallelism_changes():
     aggregates = (("n", Aggregate(AggregateKind.COUNT)),)
     spec = ColumnAggregateSpec(("k",), aggregates)
     batch = Columns.from_rows(Rows([Row(k=number % 9, n=number) for number in range(99)], list(range(99))))
-    combined = spec.build_combiner().combine(batch)
+    combined = spec.build_combiner().combine(batch, None)
     edge = StreamEdge(0, 1, KeyGroups(FieldSelector(("k",))), None, 0)
     node = StreamNode(1, "id", "it", spec, 2, 128, ChainingStrategy.ALWAYS, "default", None, None)
     parts = [_part(combined, edge, node, 0, index) for index in range(2)]

@@ -1,29 +1,18 @@
-"""Writes the loop of one process function, as a syntax tree; see `process_loops`."""
+"""Writes what a function does with one record, or one pair, as statements of a loop."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from types import FunctionType
 
 from millstream.operators.inlined.bodies import goes_its_own_way
 from millstream.operators.inlined.definitions import Definition
-from millstream.operators.inlined.templates import expression, statements
+from millstream.operators.inlined.templates import around, expression, statements
 
-__all__ = [
-    "CONSTANTS",
-    "GIVEN",
-    "STATE_CONSTANTS",
-    "length_if_tuple",
-    "parameters",
-    "used_state",
-    "write_loop",
-]
-
-GIVEN = ("append", "records", "stamp_append", "tagged", "take")
-"""What a loop is given with each batch, each name behind `_ms_`."""
+__all__ = ["CONSTANTS", "STATE_CONSTANTS", "BodyWriter", "length_if_tuple", "parameters", "used_state"]
 
 CONSTANTS = ("atomic", "backend", "protect", "select", "tuple", "type")
 """What every loop refers to, each name behind `_ms_`."""
@@ -33,20 +22,6 @@ STATE_CONSTANTS = ("state", "entries", "get", "pop")
 
 _LONGEST = 8
 _METHODS = {"value": 0, "update": 1, "clear": 0}
-
-
-def write_loop(
-    function: FunctionType, definition: ast.FunctionDef, states: Mapping[str, int], *, stamped: bool
-) -> ast.FunctionDef:
-    """Return the loop: a function of the object, its context and, by their names, of what is `GIVEN` and constant.
-
-    Args:
-        function: A process function.
-        definition: Its definition, which fits into a loop.
-        states: Attributes that hold value states in memory, with the numbers that they have in the loop.
-        stamped: Whether the records have timestamps.
-    """
-    return _Writer(function, deepcopy(definition), states, stamped=stamped).write()
 
 
 def parameters(definition: Definition) -> list[str]:
@@ -73,14 +48,27 @@ def used_state(node: ast.AST, owner: str) -> str | None:
     return None
 
 
-class _Writer:
+class BodyWriter:
+    """Writes the body of one function.
+
+    Args:
+        function: A function of its object, what differs in each round of the loop, and a context.
+        definition: Its definition, which fits into a loop.
+        states: Attributes that hold value states in memory, with the numbers that they have in the loop.
+
+    Attributes:
+        arguments: Names of what differs in each round.
+        context: Name of the context.
+        looks_around: Whether the function may ask for the current key, or look at the context.
+    """
+
     def __init__(
-        self, function: FunctionType, definition: ast.FunctionDef, states: Mapping[str, int], *, stamped: bool
+        self, function: FunctionType, definition: ast.FunctionDef, states: Mapping[str, int]
     ) -> None:
-        self._definition = definition
+        self._definition = definition = deepcopy(definition)
         self._states = states
-        self._stamped = stamped
-        self._self, self._value, self._context = parameters(definition)
+        self._stamp: str | None = None
+        self._self, *self.arguments, self.context = parameters(definition)
         self._is_generator = bool(function.__code__.co_flags & inspect.CO_GENERATOR)
         self._expressions = _Expressions(self._number_of, self._use_state)
         body = ast.Module(definition.body, [])
@@ -89,28 +77,40 @@ class _Writer:
             for node in ast.walk(body)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         }
-        self._sets_value = self._value in set_here
+        self._variables = {
+            name: f"_ms_given{number}" if name in set_here else name
+            for number, name in enumerate(self.arguments)
+        }
         without_states = _Expressions(self._number_of, _leave_argument).visit(deepcopy(body))
-        self._looks_around = self._returns_results() or goes_its_own_way(
-            without_states, function, set_here | {self._value}
+        self.looks_around = self._returns_results() or goes_its_own_way(
+            without_states, function, set_here.union(self.arguments)
         )
 
-    def write(self) -> ast.FunctionDef:
-        at = self._definition
-        record = "_ms_value" if self._sets_value else self._value
-        stamp = f", {self._stamp}" if self._stamped else ""
-        (loop,) = statements(f"for {record}, _ms_key{stamp} in _ms_records: pass", at)
-        assert isinstance(loop, ast.For)
-        loop.body = self._body(at.body)
-        if self._looks_around:
-            loop.body[:0] = statements("_ms_backend.current_key = _ms_key", at)
-        if self._sets_value:
-            loop.body[:0] = statements(f"{self._value} = _ms_value", at)
+    def variable(self, argument: str) -> str:
+        """Return the loop's variable for an argument: one of its own, if the function sets the argument."""
+        return self._variables[argument]
+
+    def loop(self, text: str, given: Iterable[str], stamp: str | None) -> ast.FunctionDef:
+        """Return a loop: a function of the object, its context and, by their names, all that it refers to.
+
+        Args:
+            text: The loop; where it has `pass`, the function's body comes.
+            given: What it is given with each batch, each name behind `_ms_`.
+            stamp: What gives the timestamp of a result; None if there are none.
+        """
+        at, self._stamp = self._definition, stamp
+        body = [
+            statement
+            for name, variable in self._variables.items()
+            if name != variable
+            for statement in statements(f"{name} = {variable}", at)
+        ]
+        body += self._body(at.body)
         own = [f"{name}{number}" for number in self._states.values() for name in STATE_CONSTANTS]
-        names = ", ".join(f"_ms_{name}" for name in (*GIVEN, *CONSTANTS, *own))
-        (made,) = statements(f"def loop({self._self}, {self._context}, *, {names}): pass", at)
+        names = ", ".join(f"_ms_{name}" for name in (*given, *CONSTANTS, *own))
+        (made,) = statements(f"def loop({self._self}, {self.context}, *, {names}): pass", at)
         assert isinstance(made, ast.FunctionDef)
-        made.body = [loop]
+        made.body = around(text, at, body)
         return made
 
     def _returns_results(self) -> bool:
@@ -143,13 +143,13 @@ class _Writer:
         result: ast.expr = self._expressions.visit(statement.value)
         if self._is_generator:
             return [ast.copy_location(ast.Expr(result), statement)]
-        record = "_ms_value" if self._sets_value else self._value
+        record = self.variable(self.arguments[0])
         return statements(f"_ms_take(_ms_RESULT, {record})", statement, RESULT=result)
 
     def _emit(self, given: ast.Yield) -> list[ast.stmt]:
         """Write what is done with a result, as the loops of `operators.calls` do it."""
         result = given.value
-        stamp = f"; _ms_stamp_append({self._stamp})" if self._stamped else ""
+        stamp = "" if self._stamp is None else f"; _ms_stamp_append({self._stamp})"
         if result is None:
             return statements(f"_ms_append(None){stamp}", given)
         protect = "_ms_append(_ms_protect(_ms_result, None, _ms_tagged))"
@@ -180,11 +180,6 @@ else:
     {protect}
 """
         return statements(text + stamp.lstrip("; "), given, RESULT=self._expressions.visit(result))
-
-    @property
-    def _stamp(self) -> str:
-        """Where the loop has a record's timestamp."""
-        return f"{self._context}.stamp" if self._looks_around else "_ms_stamp"
 
     def _number_of(self, node: ast.AST) -> int | None:
         """Return the number of the state whose method a call calls; None if that is not used directly."""

@@ -1,0 +1,86 @@
+"""Sums, least and largest of windows, begun before the exchange: one record for each key and slice of a batch.
+
+Such a record is one like those that it stands for, so the windows that get it need not know::
+
+    records      (a, 1) @3   (b, 5) @4   (a, 2) @5   (a, 4) @12        sum(1) over 10 ms
+    combined     (a, 3) @5   (b, 5) @4               (a, 4) @12
+
+Records of one slice are in the same windows. What may be late is left alone, so that each late record counts: records
+of slices that the last watermark that was sent has passed. The receiver's is not ahead of that one, unless the sender
+has paused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from millstream.operators.combining import Combiner
+from millstream.operators.keys import keys_of
+from millstream.operators.reduce import RollingAggregate
+from millstream.spi.batch import Rows
+
+__all__ = ["RollingCombiner"]
+
+
+class RollingCombiner(Combiner):
+    """Puts together the records of a batch that have the same key and are in the same windows.
+
+    Args:
+        key_selector: Gives a record's key.
+        aggregate: What is computed.
+        size_ms: Length of a window.
+        slide_ms: From start to start, not longer than a window.
+        offset_ms: Moves all starts.
+    """
+
+    form = Rows
+
+    def __init__(
+        self,
+        key_selector: Callable[[Any], Any],
+        aggregate: RollingAggregate,
+        size_ms: int,
+        slide_ms: int,
+        offset_ms: int,
+    ) -> None:
+        self._key_selector = key_selector
+        self._aggregate = aggregate
+        self._cut = size_ms % slide_ms  # where windows end within a slide
+        self._slide_ms, self._offset_ms = slide_ms, offset_ms
+
+    def combine(self, batch: Rows, sent_ms: int | None) -> Rows | None:
+        """Return a record for each key and slice, in the order of their first ones."""
+        if batch.timestamps is None:
+            return None
+        if sent_ms is None:
+            return batch
+        groups = self._group(batch.values, batch.timestamps)
+        values: list[Any] = []
+        stamps: list[int] = []
+        for (end, _), (members, times) in groups.items():
+            whole = None if end <= sent_ms + 1 or len(members) == 1 else self._aggregate.of_many(members)
+            if whole is None:
+                values += members
+                stamps += times
+            else:
+                values.append(whole)
+                stamps.append(times[-1])
+        return Rows(values, stamps)
+
+    def _group(
+        self, values: list[Any], timestamps: list[int]
+    ) -> dict[tuple[int, Any], tuple[list[Any], list[int]]]:
+        """Return the records, with their timestamps, by the end of their slice and key."""
+        slide, offset, cut = self._slide_ms, self._offset_ms, self._cut
+        groups: dict[tuple[int, Any], tuple[list[Any], list[int]]] = {}
+        for key, value, stamp in zip(keys_of(self._key_selector, values), values, timestamps, strict=True):
+            into = (stamp - offset) % slide
+            place = (stamp - into + (cut if into < cut else slide), key)
+            group = groups.get(place)
+            if group is None:
+                groups[place] = [value], [stamp]
+            else:
+                group[0].append(value)
+                group[1].append(stamp)
+        return groups
