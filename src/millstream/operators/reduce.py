@@ -6,6 +6,7 @@ record (Flink gives it the largest there is, which no window holds).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -64,7 +65,8 @@ class ReduceOperator(Operator):
 
     def __init__(self, spec: ReduceSpec) -> None:
         self._function = spec.function
-        self._reduce = as_reduce(spec.function)
+        function = spec.function
+        self._reduce = function.reducer() if isinstance(function, RollingAggregate) else as_reduce(function)
         self._key_selector = spec.key_selector
         self._output_type = spec.output_type
 
@@ -235,6 +237,27 @@ class RollingAggregate(ReduceFunction):
             return value1 if combined is first else value2
         return self._replace(value1, combined)
 
+    def reducer(self) -> Callable[[Any, Any], Any]:
+        """Return what does the same as `reduce`, and what is mostly reduced, tuples, at once."""
+        at, combine, whole, reduce = self._position, self._combine, self._whole, self.reduce
+        if isinstance(at, str) or at < 0:
+            return reduce
+        behind = at + 1
+
+        def reduce_tuples(value1: Any, value2: Any) -> Any:
+            if not (type(value1) is type(value2) is tuple):
+                return reduce(value1, value2)
+            try:
+                first, second = value1[at], value2[at]
+            except IndexError:
+                return reduce(value1, value2)  # it says what is wrong
+            combined = combine(first, second)
+            if whole:
+                return value1 if combined is first else value2
+            return value1[:at] + (combined,) + value1[behind:]  # noqa: RUF005 - faster than unpacking
+
+        return reduce_tuples
+
     def of_many(self, values: list[Any]) -> Any:
         """Return what records come to, one after the other, if any order of adding them gives the same.
 
@@ -295,10 +318,6 @@ class RollingAggregate(ReduceFunction):
             )
 
 
-def _sum(first: Any, second: Any) -> Any:
-    return first + second
-
-
 def _least(first: Any, second: Any) -> Any:
     return second if second < first else first
 
@@ -316,7 +335,7 @@ _OF_MANY: dict[Aggregation, Callable[[list[Any]], Any]] = {
 }
 
 _COMBINE: dict[Aggregation, Callable[[Any, Any], Any]] = {
-    Aggregation.SUM: _sum,
+    Aggregation.SUM: operator.add,
     Aggregation.MIN: _least,
     Aggregation.MAX: _greatest,
     Aggregation.MIN_BY: _least,

@@ -134,10 +134,9 @@ class ReduceWindow(WindowFunctionSpec):
     def fold(self) -> Fold:
         """Make a fold by the function."""
         function = self.function
-        return ReduceFold(
-            function.reduce if isinstance(function, ReduceFunction) else function,
-            associative=isinstance(function, RollingAggregate),
-        )
+        if isinstance(function, RollingAggregate):
+            return ReduceFold(function.reducer(), associative=True)
+        return ReduceFold(function.reduce if isinstance(function, ReduceFunction) else function)
 
     def firing(self) -> Firing:
         """Make a firing of one record."""
