@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import traceback
@@ -134,6 +135,7 @@ class _Worker:
 
 def serve() -> None:
     """Run the seeds that come on the standard input until it ends; results go to the standard output."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; who asks ends this one
     requests = open(sys.stdin.fileno(), "rb")  # noqa: SIM115 - open to the end of the process
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what modules print as they are imported is no result
