@@ -5,8 +5,9 @@
 Each measurement is a process of its own (`workloads.py`), the systems take turns, and the median of three
 rounds counts (`--quick`: one round, shorter jobs, PyFlink's defaults only). Both systems run the same program at
 parallelism 2, and each job's result is checked against an oracle. The suite `core` has a chain, a keyed process, the
-tumbling window, the loop and latency; `datastream` has the other windows, joins, connected and broadcast streams, and
-asynchronous calls. Without `--pyflink-env` an environment with PyFlink is made in the user's cache directory, once.
+tumbling window, the flights job, the loop and latency; `datastream` has the other windows, joins, connected and
+broadcast streams, and asynchronous calls. Without `--pyflink-env` an environment with PyFlink is made in the user's
+cache directory, once.
 Exit code 1: a floor is missed, a result is wrong, or a measurement failed.
 """
 
@@ -112,9 +113,11 @@ def child_environments(pyflink_python: Path) -> dict[str, dict[str, str]]:
 
 
 def job_sizes(suite: Suite, system: str, variant: str, workload: str, *, quick: bool) -> str:
-    """Return the argument `--sizes`: the common size first, then the two that give the rate."""
+    """Return the argument `--sizes`: the common size first, then the two, or the one, that give the rate."""
     pair = suite.sizes[system][variant][workload]
     step = WORKLOADS[workload].step
+    if WORKLOADS[workload].worked_s is not None:
+        pair = pair[1:]
     if quick:
         pair = tuple(size // QUICK_DIVISOR[system] // step * step for size in pair)
     common = suite.common.get(workload, QUICK_COMMON_SIZE if quick else COMMON_SIZE)
@@ -462,8 +465,9 @@ def main() -> int:
         [
             f"# {suite.heading}\n",
             machine(" ".join(["python benchmarks/compare.py", *shown]), rounds, load),
-            "Two subtasks, 1,000 keys, the same program on both systems, start-up excluded on both: the rate is "
-            "the difference between two jobs of different size (`benchmarks/workloads.py`).\n",
+            "Two subtasks, 1,000 keys (the flights job: 16), the same program on both systems, start-up excluded on "
+            "both: the rate is the difference between two jobs of different size, or told by the job "
+            "(`benchmarks/workloads.py`).\n",
             *suite.notes,
             main_part,
             *([ideal_part] if ideal_part else []),

@@ -48,7 +48,8 @@ class Suite:
         heading: Of the page.
         result_file: In `benchmarks/results`.
         ratios: By workload.
-        sizes: By system, PyFlink's variant, and workload: the two sizes whose difference gives the rate.
+        sizes: By system, PyFlink's variant, and workload: the two sizes whose difference gives the rate;
+            programs that tell how long they worked run the second only.
         ideals: By workload.
         common: The size of every system's first job, whose results are compared; by workload.
         with_core: Whether the loop and the latency test belong to it.
@@ -89,10 +90,16 @@ CORE = Suite(
         "chain": Ratio("map, filter, map over numbers", 20, 50),
         "keyed": Ratio("keyed process with ValueState", 40, 100),
         "window": Ratio("event-time tumbling window, aggregate", 100, 300),
+        "flights": Ratio("the flights job, functions", 30),
     },
     sizes={
         "pyflink": {
-            "default": {"chain": (200_000, 1_600_000), "keyed": (20_000, 80_000), "window": (20_000, 60_000)},
+            "default": {
+                "chain": (200_000, 1_600_000),
+                "keyed": (20_000, 80_000),
+                "window": (20_000, 60_000),
+                "flights": (2_000, 40_000),
+            },
             "thread": {
                 "chain": (200_000, 1_400_000),
                 "keyed": (20_000, 120_000),
@@ -105,6 +112,7 @@ CORE = Suite(
                 "chain": (4_000_000, 24_000_000),
                 "keyed": (2_000_000, 14_000_000),
                 "window": (1_000_000, 5_000_000),
+                "flights": (2_000, 1_200_000),
             },
         },
         "loop": {"default": {"keyed": (500_000, 3_000_000)}},

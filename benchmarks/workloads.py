@@ -11,8 +11,8 @@ measures one workload in this process and prints one JSON line, the last one of 
 **What is timed.** A size is one job, timed from `execute_and_collect` to its last result. The first job,
 small, warms up, and its results are compared between the systems. Of the last two the rate is
 `(n2 - n1) / (t2 - t1)`: whatever a job pays once (session, JVM, worker processes, imports, tear-down) is in
-both times and cancels out, for both systems alike. Only the asynchronous calls tell themselves when the
-first began and the last ended.
+both times and cancels out, for both systems alike. Only the asynchronous calls and the flights job tell themselves
+when they began to work and when they ended.
 
 **What leaves the job.** A few records that depend on all the work: collecting every record would measure the
 client. Each program ends in a filter or in a function that seldom yields; every result is checked against a
@@ -32,12 +32,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from programs import async_calls, core, two_inputs, windows
+from programs import async_calls, core, flights, two_inputs, windows
 from programs.api import KEYS, Api, Workload
 from programs.core import count_per_key, keyed_oracle
 
 HERE = Path(__file__).resolve().parent
-WORKLOADS = {**core.WORKLOADS, **windows.WORKLOADS, **two_inputs.WORKLOADS, **async_calls.WORKLOADS}
+WORKLOADS = {
+    **core.WORKLOADS,
+    **windows.WORKLOADS,
+    **two_inputs.WORKLOADS,
+    **async_calls.WORKLOADS,
+    **flights.WORKLOADS,
+}
 
 LONG_ENOUGH_S = 3  # for any program to yield something, start-up excluded
 LATENCY_RATE = 100

@@ -32,6 +32,9 @@ class Api:
     window: ModuleType
     watermark_strategy: ModuleType
     state: ModuleType
+    file_system: ModuleType
+    csv: ModuleType
+    table: ModuleType
 
     @classmethod
     def load(cls, name: str) -> Api:
@@ -46,6 +49,9 @@ class Api:
             window=module("datastream.window"),
             watermark_strategy=module("common.watermark_strategy"),
             state=module("datastream.state"),
+            file_system=module("datastream.connectors.file_system"),
+            csv=module("datastream.formats.csv"),
+            table=module("table"),
         )
 
     def environment(self, options: dict[str, str]) -> Any:
