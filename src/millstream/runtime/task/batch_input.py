@@ -26,7 +26,7 @@ from typing import IO, Any
 from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import BatchHandler
 from millstream.runtime.protocol.blocks import decode_elements, encode_elements
-from millstream.spi.batch import Batch, Rows
+from millstream.spi.batch import Batch, Element, Rows
 
 __all__ = ["SortedInput"]
 
@@ -136,7 +136,11 @@ def _read(run: IO[bytes]) -> Iterator[_Entry]:
             marks, payload = pickle.load(run)
         except EOFError:
             return
-        (element,) = decode_elements(payload)
-        assert isinstance(element, Rows)
-        for (stamp, index, stamped), value in zip(marks, element.values, strict=True):
+        values = (value for element in decode_elements(payload) for value in _rows(element).values)
+        for (stamp, index, stamped), value in zip(marks, values, strict=True):
             yield stamp, index, stamped, value
+
+
+def _rows(element: Element) -> Rows:
+    assert isinstance(element, Rows)
+    return element

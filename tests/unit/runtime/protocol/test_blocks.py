@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import io
 import itertools
+import pickle
 import threading
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 
 from millstream.base.errors import NotSerializableError
 from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.runtime.protocol import blocks
 from millstream.runtime.protocol.blocks import Block, decode_elements, encode_elements, join_columns
 from millstream.spi.batch import ACTIVE, IDLE, Columns, Marks, Rows, Watermark
 from millstream.types.row import Row, RowKind, rows_of
@@ -45,6 +49,52 @@ def test_decoding_gives_back_what_was_encoded(elements):
     decoded = decode_elements(encode_elements(elements))
     assert decoded == elements
     assert [type(element) for element in decoded] == [type(element) for element in elements]
+
+
+def record_by_record(elements):
+    """Return records, with their times, and what stands between them, in order."""
+    for element in elements:
+        for piece in element.pieces() if isinstance(element, Rows) else [element]:
+            if isinstance(piece, Rows):
+                yield from zip(piece.values, piece.timestamps or itertools.repeat(None), strict=False)
+            else:
+                yield piece
+
+
+FEW = st.lists(st.tuples(VALUES | ROWS, TIMES, st.booleans()), min_size=1)
+MARKED_WITHIN = FEW.map(
+    lambda records: Rows(
+        [value for value, _, _ in records],
+        [stamp for _, stamp, _ in records],
+        Marks(
+            [place for place, (_, _, marked) in enumerate(records) if marked],
+            [place for place, (_, _, marked) in enumerate(records) if marked],
+        )
+        if any(marked for _, _, marked in records)
+        else None,
+    )
+)
+
+
+@given(
+    st.lists(MARKED_WITHIN | STAMPED | BATCHES_OF_ROWS | TIMES.map(Watermark) | st.just(IDLE)),
+    st.integers(1, 5),
+)
+def test_large_batches_come_in_several_with_the_same_records_times_and_watermarks(elements, together):
+    with mock.patch.object(blocks, "_PICKLED_TOGETHER", together):
+        decoded = decode_elements(encode_elements(elements))
+    assert list(record_by_record(decoded)) == list(record_by_record(elements))
+    assert all(len(each) <= together for each in decoded if isinstance(each, Rows))
+
+
+def test_what_is_pickled_together_does_not_grow_with_the_block():
+    payload = encode_elements([Rows([(str(number), number) for number in range(50_000)])])
+    stream = io.BytesIO(payload)
+    count = 0
+    while stream.tell() < len(payload):
+        pickle.load(stream)
+        count += 1
+    assert count == -(-50_000 // blocks._PICKLED_TOGETHER)
 
 
 @given(ROWS, st.integers(1, 5))
