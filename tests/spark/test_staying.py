@@ -197,13 +197,27 @@ from millstream.datastream import StreamExecutionEnvironment
 
 configuration = Configuration.from_dict({{"execution.target": "local[2]", **SETTINGS}})
 environment = StreamExecutionEnvironment.get_execution_environment(configuration)
-begin(environment, Path({path!r}), per_second=500).get_job_execution_result().result()
+client = begin(environment, Path({path!r}), per_second=500)
+"""
+WAITS = "client.get_job_execution_result().result()\n"
+STOPS = """
+import time
+from pyspark import SparkContext
+while len(Path({path!r}).read_text().splitlines() if Path({path!r}).exists() else ()) < 200:
+    time.sleep(0.05)
+SparkContext._active_spark_context.stop()
+try:
+    client.get_job_execution_result().result()
+except Exception as error:
+    print(error)
+open({ended!r}, "w").close()
+open({leave!r}).close()
 """
 
 
 def test_task_ends_with_a_driver_that_is_killed(marked, tmp_path):
     path = tmp_path / "out"
-    program = PROGRAM.format(tests=str(Path(__file__).parent), path=str(path))
+    program = PROGRAM.format(tests=str(Path(__file__).parent), path=str(path)) + WAITS
     driver = subprocess.Popen(
         [sys.executable, "-c", program], env={**os.environ, "MILLSTREAM_TEST_RUN": marked.mark}
     )
@@ -213,3 +227,29 @@ def test_task_ends_with_a_driver_that_is_killed(marked, tmp_path):
         driver.kill()
         driver.wait()
     marked.wait_until(lambda: not marked.find(""), "everything ended", seconds=30)
+
+
+def test_context_that_is_stopped_in_a_stay_ends_the_job_and_its_slots_and_is_named(marked, tmp_path):
+    path, ended, leave = tmp_path / "out", tmp_path / "ended", tmp_path / "leave"
+    os.mkfifo(leave)
+    program = (PROGRAM + STOPS).format(
+        tests=str(Path(__file__).parent), path=str(path), ended=str(ended), leave=str(leave)
+    )
+    driver = subprocess.Popen(
+        [sys.executable, "-c", program],
+        env={**os.environ, "MILLSTREAM_TEST_RUN": marked.mark},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        marked.wait_until(ended.exists, "the job ended")
+        marked.wait_until_no_slot()  # while the program goes on
+        leave.write_text("")
+        told, said = driver.communicate(timeout=60)
+    finally:
+        driver.kill()
+        driver.wait()
+    assert "Spark's context was stopped while the job ran" in told
+    assert "Traceback" not in said, said
+    assert driver.returncode == 0

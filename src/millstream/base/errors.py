@@ -283,7 +283,7 @@ class SlotLostError(MillstreamError, ConnectionError):
 
 
 class SessionLostError(MillstreamError, ConnectionError):
-    """The JVM of a Spark session that the program opened is gone: only the program can open another."""
+    """A Spark session that the program opened is gone or was stopped: only the program can open another."""
 
     code = "SESSION_LOST"
     domain = "external"

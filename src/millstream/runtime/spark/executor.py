@@ -59,7 +59,6 @@ from millstream.runtime.spark.session import (
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
 from millstream.runtime.spark.slot_watch import SlotWatch
 from millstream.runtime.spark.staying_carrier import DriverDoor, StayingCarrier
-from millstream.runtime.spark.vital import session_lost
 from millstream.runtime.spark.worker_errors import describe_failed_start, first_line
 
 __all__ = ["SparkExecutor"]
@@ -306,8 +305,9 @@ class SparkExecutor(Executor):
                 self._describe_jobs(what)
             return run()
         except (OSError, EOFError, Py4JError) as error:
-            if self._handle is not None and self._handle.is_lost():
-                raise session_lost(owned=self._handle.owned) from error
+            loss = self._handle.find_loss() if self._handle is not None else None
+            if loss is not None:
+                raise loss from error
             raise SlotLostError(
                 f"Spark could not run an epoch's job: {first_line(_what_spark_said(error))}",
                 hint="An executor or a Python worker was lost; run with --verbose to see what Spark says.",
@@ -462,8 +462,8 @@ class SparkExecutor(Executor):
         assert self._handle is not None and self._tag is not None
         try:
             self._handle.context.cancelJobsWithTag(self._tag)
-        except (OSError, Py4JError) as error:
-            _log.debug("the JVM is gone, and the epoch's job with it: %s", error)
+        except (AttributeError, OSError, Py4JError) as error:  # the first of a context that was stopped
+            _log.debug("Spark's context is gone, and the epoch's job with it: %s", error)
 
     def _give_up_executor(self, executor: str) -> None:
         """Have Spark run nothing more on an executor that cannot be reached, and ask for another."""
@@ -471,7 +471,7 @@ class SparkExecutor(Executor):
         _log.warning("executor %s does not answer and is given up", executor)
         try:
             self._handle.context._jsc.sc().killAndReplaceExecutor(executor)
-        except (OSError, Py4JError) as error:
+        except (AttributeError, OSError, Py4JError) as error:
             _log.warning("executor %s could not be given up: %s", executor, error)
 
     def _tell_cancelled(self) -> None:

@@ -24,7 +24,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 
 from millstream.base.clock import SystemClock
-from millstream.base.errors import ConfigurationError, NotSupportedError
+from millstream.base.errors import ConfigurationError, MillstreamError, NotSupportedError
 from millstream.config import options
 from millstream.config.configuration import Configuration
 from millstream.config.targets import check_target
@@ -32,7 +32,7 @@ from millstream.runtime.connect.sockets import find_directory
 from millstream.runtime.spark.java import find_java
 from millstream.runtime.spark.jvm import Jvm, read_spark_defaults, start_jvm
 from millstream.runtime.spark.master import check_hadoop_is_configured, check_master_answers
-from millstream.runtime.spark.vital import is_alive, session_lost
+from millstream.runtime.spark.vital import is_alive, is_stopped, session_lost, session_stopped
 
 __all__ = [
     "SessionConfig",
@@ -157,6 +157,12 @@ class SessionHandle:
         """Return whether the JVM has ended though nobody has stopped the context."""
         return self.context._jsc is not None and not is_alive(self.context)
 
+    def find_loss(self) -> MillstreamError | None:
+        """Return what to raise if the session is not there any more; None if it is."""
+        if is_stopped(self.context):
+            return session_stopped(owned=self.owned)
+        return session_lost(owned=self.owned) if self.is_lost() else None
+
     def close(self) -> None:
         """Stop what `open_session` created: the context, and the JVM if that was started too.
 
@@ -168,7 +174,7 @@ class SessionHandle:
         if not self.owned:
             return
         was_lost = self.is_lost()
-        if self._jvm is not None and not self._verbose:
+        if self._jvm is not None and not self._verbose and self.context._jsc is not None:
             _silence(self.context)
         try:
             _stop_context(self.context)
