@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from figures import Figure, from_json
+from short_forms import BENCHMARKS
 
 __all__ = ["Entry", "figure_text", "pages", "read", "rewrite", "summary_page", "value_text", "write"]
 
@@ -119,7 +120,7 @@ def _chosen(names: Iterable[str], entries: Mapping[str, Entry]) -> list[Figure]:
     chosen = []
     for wanted in names:
         benchmark, _, name = wanted.partition("/")
-        if benchmark not in entries and (ROOT / "benchmarks" / f"{benchmark}.py").exists():
+        if benchmark not in entries and benchmark in {each.name for each in BENCHMARKS}:
             continue
         found = entries[benchmark].figures if benchmark in entries else {}
         matching = [figure for each, figure in found.items() if fnmatchcase(each, name or "*")]
