@@ -24,7 +24,6 @@ from operator import length_hint
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, JobDefinitionError, shorten
-from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.co_functions import ProcessJoinFunction
 from millstream.operators.base import (
     BatchHandler,
@@ -39,7 +38,8 @@ from millstream.operators.base import (
 from millstream.operators.calls import Produced, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.inlined.pair_loops import pair_loop
-from millstream.operators.interval_buffers import Buffer, Cell, Near, bucket_width, candidates, runs_of
+from millstream.operators.interval_buffers import Buffer, Extent, bucket_width, extent_of, runs_of
+from millstream.operators.interval_index import Cell
 from millstream.operators.keys import key_list
 from millstream.operators.own_entries import TouchedPanes, touched_panes
 from millstream.operators.plain_functions import only_reads
@@ -293,7 +293,7 @@ class IntervalJoinOperator(Operator):
             return
         if not self._event_time:
             now_ms = self.context.time.now_ms
-            timestamps, time_ms = [now_ms] * len(values), now_ms - 1
+            timestamps, extent = [now_ms] * len(values), Extent(now_ms, now_ms, True)
         elif timestamps is None:
             raise JobDefinitionError(
                 f"a record has no timestamp: {shorten(values[0])}",
@@ -301,14 +301,15 @@ class IntervalJoinOperator(Operator):
                 hint="Call assign_timestamps_and_watermarks(...), with a TimestampAssigner, before key_by.",
             )
         else:
-            time_ms = self.watermark_ms
-            if time_ms > MIN_TIMESTAMP and min(timestamps) < time_ms:
+            extent = extent_of(timestamps)
+            if extent.lowest_ms < self.watermark_ms:
                 values, timestamps = self._take_out_late(side, values, timestamps)
                 if not values:
                     return
+                extent = extent_of(timestamps)
         self._look_at(values)
         made = Produced([], [], [])
-        self._join_batch(side, values, timestamps, made)
+        self._join_batch(side, values, timestamps, extent, made)
         self._state.current_key = NO_KEY
         emit_produced(self, made if self._event_time else made._replace(timestamps=None), self._output_type)
 
@@ -323,33 +324,21 @@ class IntervalJoinOperator(Operator):
         side: _Side,
         values: list[Any],
         stamps: list[int],
+        extent: Extent,
         made: Produced,
     ) -> None:
         keys = key_list(side.key_selector, values)
-        runs = runs_of(stamps, self._width_ms)
-        starts = side.buffer.add(keys, stamps, values, runs)
+        runs = runs_of(stamps, extent, self._width_ms)
+        starts = side.buffer.add(keys, stamps, values, extent.lowest_ms, runs)
         if side.touched is not None:
             side.touched.note(keys, starts, side.buffer.buckets())
-        other, bounds = side.other.buffer, (side.from_ms, side.to_ms)
         if runs is None:
-            found = candidates(self._near_each(side, stamps), keys, stamps, *bounds)
-            self._pair(side, keys, stamps, values, found, made)
+            self._pair(side, keys, stamps, values, extent.lowest_ms, extent.highest_ms, made)
             return
         for step, start, stop, lowest_ms in runs:
-            near = other.near(step, lowest_ms, *bounds)
-            if near.look_ups:
-                part, times = keys[start:stop], stamps[start:stop]
-                self._pair(side, part, times, values[start:stop], near.of_run(part, times, *bounds), made)
-
-    def _near_each(self, side: _Side, stamps: list[int]) -> list[Near]:
-        """Return what is near each record of a batch out of order."""
-        width_ms, lowest_ms = self._width_ms, min(stamps)
-        steps = [stamp // width_ms for stamp in stamps]
-        near = {
-            step: side.other.buffer.near(step, max(lowest_ms, step * width_ms), side.from_ms, side.to_ms)
-            for step in set(steps)
-        }
-        return [near[step] for step in steps]
+            last_ms = (step + 1) * self._width_ms - 1
+            part = keys[start:stop], stamps[start:stop], values[start:stop]
+            self._pair(side, *part, lowest_ms, last_ms, made)
 
     def _pair(
         self,
@@ -357,7 +346,8 @@ class IntervalJoinOperator(Operator):
         keys: list[Any],
         stamps: list[int],
         values: list[Any],
-        found: Iterable[Cell],
+        lowest_ms: int,
+        last_ms: int,
         made: Produced,
     ) -> None:
         """Give the function the pairs of some records.
@@ -367,9 +357,14 @@ class IntervalJoinOperator(Operator):
             keys: Their keys.
             stamps: Their times.
             values: The records.
-            found: What may match each of them, in order of time.
+            lowest_ms: The lowest of the times.
+            last_ms: None of the times is behind it.
             made: Gets the results.
         """
+        bounds = side.from_ms, side.to_ms
+        found = side.other.buffer.near(keys, stamps, lowest_ms, last_ms, bounds)
+        if found is None:
+            return
         if self._state.touched is not None:
             self._state.touched.update(keys)
         remaining = iter(values)
@@ -378,7 +373,7 @@ class IntervalJoinOperator(Operator):
         self._context.is_left = is_left = side is self._left
         try:
             if loop is not None and loop.stands_for(process):
-                loop.run(records, (side.from_ms, side.to_ms), made, is_left=is_left)
+                loop.run(records, bounds, made, is_left=is_left)
             else:
                 self._pair_each(side, records, made)
         except BaseException as error:
@@ -484,7 +479,9 @@ class IntervalJoinOperator(Operator):
                 continue
             keys, stamps, values = [key] * len(cell), [each[0] for each in cell], [each[1] for each in cell]
             if name == side.name:
-                side.buffer.add(keys, stamps, values, runs_of(stamps, self._width_ms))
+                extent = extent_of(stamps)
+                runs = runs_of(stamps, extent, self._width_ms)
+                side.buffer.add(keys, stamps, values, extent.lowest_ms, runs)
             else:
                 side.buffer.edge.add(keys, stamps, values)
             self._look_at(values)

@@ -175,6 +175,18 @@ def test_a_busy_key_keeps_no_more_than_what_can_still_match():
         assert in_memory(operator) <= 10 + 100
 
 
+def test_what_is_looked_at_does_not_grow_with_keys_that_are_gone():
+    operator = start(-10, 10)
+    for number in range(0, 20_000, 50):
+        records = [(key, key) for key in range(number, number + 50)]
+        left(operator, *records)
+        right(operator, *records)
+        operator.push_watermark(number)
+        for side in operator.operators[0]._sides:
+            assert len(side.buffer._index._cells) <= 1_000
+    assert len(operator.take_records()) == 20_000
+
+
 @pytest.mark.parametrize(
     ("side", "settings", "expected"),
     [
