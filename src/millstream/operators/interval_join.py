@@ -11,9 +11,10 @@ A pair is emitted as soon as both are there, by the later one to arrive, with th
 watermark only cleans up: a left record goes when it reaches `l + max(upper, 0)`, a right one at
 `r + max(-lower, 0)`; then nothing that is still on time can match it. A record before the watermark is late.
 
-State is a buffer for each side: buckets of time, in which records are found by key (`interval_buffers`). A batch
-joins its own side's buffer, then its records look for matches in the other one. There is no timer for a record: the
-watermark drops whole buckets, and what waits in one for longer than it has to is not looked at any more.
+State is a buffer for each side: buckets of time (`interval_buffers`), read by key where the other side looks
+(`interval_index`). A batch joins its own side's buffer, then its records look for matches in the other one. There is no
+timer for a record: the watermark drops whole buckets, and what waits in one for longer than it has to is not looked at
+any more.
 """
 
 from __future__ import annotations
@@ -395,6 +396,7 @@ class IntervalJoinOperator(Operator):
                 state.current_key = key
                 context.own_ms, context.other_ms = stamp, other_ms
                 produced = process(value, match, context) if is_left else process(match, value, context)
+                # As in the loops of `operators.calls`: a call for the results of each pair would cost a tenth.
                 for result in () if produced is None else produced:
                     if type(result) is tuple:
                         for item in result:
