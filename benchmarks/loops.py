@@ -40,6 +40,8 @@ RESULTS = Path(__file__).parent / "results" / "loops.md"
 KEYS = 1_000
 GAP_MS = 2_000
 SIZE_MS = 1_000
+FEW_KEYS = 20
+LONG_MS = 10_000
 WITHIN_MS = 2_000
 FEW = 1_000
 PORTION = 10_000
@@ -239,6 +241,27 @@ def _tumbling(records: Iterable[Record]) -> Iterator[int]:
     yield from (total * total for total in sums.values())
 
 
+def _by_rest(record: Record) -> int:
+    return record[0] % FEW_KEYS
+
+
+def _windowed_sum(environment: Any, count: int) -> Any:
+    windows = TumblingEventTimeWindows.of(Time.milliseconds(LONG_MS))
+    return _stream(environment, count).key_by(_by_rest).window(windows).sum(2).map(_amount).map(_square)
+
+
+def _sums_of_few(records: Iterable[Record]) -> Iterator[int]:
+    start, sums = 0, dict[int, Record]()
+    for record in records:
+        key, timestamp, amount = record
+        if timestamp >= start + LONG_MS:
+            yield from (total * total for _, _, total in sums.values())
+            start, sums = timestamp - timestamp % LONG_MS, {}
+        before = sums.get(key % FEW_KEYS)
+        sums[key % FEW_KEYS] = record if before is None else (before[0], before[1], before[2] + amount)
+    yield from (total * total for _, _, total in sums.values())
+
+
 def _sessions(records: Iterable[Record]) -> Iterator[int]:
     sessions: dict[int, tuple[int, int]] = {}  # end, total; in order of their ends
     for key, timestamp, amount in records:
@@ -361,6 +384,7 @@ CASES = {
         _windowed(TumblingEventTimeWindows.of(Time.milliseconds(SIZE_MS))),
         _tumbling,
     ),
+    "few": Case(f"tumbling windows, sum of a field, {FEW_KEYS} keys", _windowed_sum, _sums_of_few),
     "sessions": Case(
         "session windows, aggregate",
         _windowed(EventTimeSessionWindows.with_gap(Time.milliseconds(GAP_MS))),

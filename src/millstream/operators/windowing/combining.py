@@ -12,7 +12,7 @@ has paused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from millstream.operators.combining import Combiner
@@ -68,19 +68,33 @@ class RollingCombiner(Combiner):
                 stamps.append(times[-1])
         return Rows(values, stamps)
 
-    def _group(
-        self, values: list[Any], timestamps: list[int]
-    ) -> dict[tuple[int, Any], tuple[list[Any], list[int]]]:
+    def _group(self, values: list[Any], timestamps: list[int]) -> dict[tuple[int, Any], _Group]:
         """Return the records, with their timestamps, by the end of their slice and key."""
-        slide, offset, cut = self._slide_ms, self._offset_ms, self._cut
-        groups: dict[tuple[int, Any], tuple[list[Any], list[int]]] = {}
-        for key, value, stamp in zip(keys_of(self._key_selector, values), values, timestamps, strict=True):
-            into = (stamp - offset) % slide
-            place = (stamp - into + (cut if into < cut else slide), key)
-            group = groups.get(place)
-            if group is None:
-                groups[place] = [value], [stamp]
-            else:
-                group[0].append(value)
-                group[1].append(stamp)
-        return groups
+        keys = keys_of(self._key_selector, values)
+        end = self._end_of(min(timestamps))
+        if max(timestamps) < end:
+            return {(end, key): group for key, group in _by_place(keys, values, timestamps).items()}
+        places = zip(map(self._end_of, timestamps), keys, strict=True)
+        return _by_place(places, values, timestamps)
+
+    def _end_of(self, stamp: int) -> int:
+        """Return where the slice of a timestamp ends."""
+        into = (stamp - self._offset_ms) % self._slide_ms
+        return stamp - into + (self._cut if into < self._cut else self._slide_ms)
+
+
+_Group = tuple[list[Any], list[int]]
+"""Records and their timestamps."""
+
+
+def _by_place(places: Iterable[Any], values: list[Any], timestamps: list[int]) -> dict[Any, _Group]:
+    groups: dict[Any, _Group] = {}
+    find = groups.get
+    for place, value, stamp in zip(places, values, timestamps, strict=True):
+        group = find(place)
+        if group is None:
+            groups[place] = [value], [stamp]
+        else:
+            group[0].append(value)
+            group[1].append(stamp)
+    return groups
