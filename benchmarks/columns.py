@@ -1,6 +1,6 @@
 """What columns cost: jobs of whole columns on the local executor, beside the same work written by hand on one core.
 
-    python benchmarks/columns.py [--only parquet count json combine] [--rounds 5] [--write] [--json FILE]
+    python benchmarks/columns.py [--only parquet count sessions json combine] [--rounds 5] [--write] [--json FILE]
 
 Job and peer take turns in one process, round by round, and are timed by its processor time. Each job reads files and
 writes files, or counts what comes out; what the two make is compared.
@@ -32,7 +32,7 @@ from millstream.datastream.connectors.file_system import BucketAssigner, FileSin
 from millstream.datastream.expressions import count, max_, sum_
 from millstream.datastream.formats.json import JsonLinesFormat
 from millstream.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
-from millstream.datastream.window import TumblingEventTimeWindows
+from millstream.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from millstream.table.types import DataTypes
 
 RESULTS = Path(__file__).resolve().parent / "results" / "columns.md"
@@ -46,9 +46,15 @@ TITLES = {
     "few": f"Parquet -> `key_by` -> `count()` of {FEW_KEYS:,} integer keys, beside a dict in Python",
     "texts": f"Parquet -> `key_by` -> `count()` of {KEYS:,} texts, beside a dict in Python",
     "combine": "Parquet -> `key_by` of 4 shops -> tumbling aggregates on two slots, beside the same without combining",
+    "sessions": f"Parquet -> `key_by` of {FEW_KEYS:,} keys -> session sums and counts, beside a loop in Python",
     "json": "JSON lines -> filter -> `key_by` -> tumbling sums and counts -> Parquet, beside a loop with orjson",
 }
-PEERS = {"parquet": "pyarrow alone", "combine": "not combined", "json": "loop by hand, orjson"}
+PEERS = {
+    "parquet": "pyarrow alone",
+    "combine": "not combined",
+    "sessions": "loop by hand",
+    "json": "loop by hand, orjson",
+}
 Fields = list[tuple[str, Any]]
 FLOORS = {"parquet": 0.6, "count": 3.0, "combine": 1.0, "json": 4.0}
 
@@ -211,6 +217,66 @@ def combine_peer(folder: Path) -> int:
     return visits(folder, "NEVER")
 
 
+# Sessions of keys, of rows in order of time
+
+CLICKS = [("group", DataTypes.BIGINT()), ("number", DataTypes.BIGINT()), ("ts", DataTypes.BIGINT())]
+GAP_MS = 30_000
+
+
+def write_clicks(folder: Path) -> None:
+    numbers = np.random.default_rng(3)
+    folder.mkdir()
+    table = pa.table(
+        {
+            "group": numbers.integers(0, FEW_KEYS, ROWS),
+            "number": numbers.integers(0, 100, ROWS),
+            "ts": np.arange(ROWS) * VISIT_MS,
+        }
+    )
+    pq.write_table(table, folder / "clicks.parquet", row_group_size=100_000)
+
+
+def add_sessions(batch: pa.RecordBatch) -> None:
+    lengths = pc.subtract(batch["window_end"], batch["window_start"])
+    Tally.records += pc.sum(pc.multiply(lengths, batch["n"])).as_py() + pc.sum(batch["total"]).as_py()
+
+
+def sessions_job(folder: Path) -> int:
+    Tally.records = 0
+    source = FileSource.for_bulk_file_format(
+        ParquetColumnarRowInputFormat(row_type_of(CLICKS)), str(folder / "clicks")
+    ).build()
+    env, strategy = environment(), WatermarkStrategy.for_monotonous_timestamps()
+    (
+        env.from_source(source, strategy.with_timestamp_assigner("ts"), "clicks")
+        .key_by("group")
+        .window(EventTimeSessionWindows.with_gap(Time.milliseconds(GAP_MS)))
+        .aggregate(n=count(), total=sum_("number"))
+        .map_batches(add_sessions)
+        .print()
+    )
+    env.execute("sessions")
+    return Tally.records
+
+
+def sessions_peer(folder: Path) -> int:
+    found = 0
+    sessions: dict[int, list[int]] = {}
+    for batch in pq.ParquetFile(folder / "clicks" / "clicks.parquet").iter_batches(100_000):
+        columns = (batch[name].to_pylist() for name in ("group", "number", "ts"))
+        for group, number, time_ms in zip(*columns, strict=True):
+            session = sessions.get(group)
+            if session is not None and time_ms <= session[1]:
+                session[1] = time_ms + GAP_MS
+                session[2] += 1
+                session[3] += number
+                continue
+            if session is not None:
+                found += (session[1] - session[0]) * session[2] + session[3]
+            sessions[group] = [time_ms, time_ms + GAP_MS, 1, number]
+    return found + sum((end - start) * n + total for start, end, n, total in sessions.values())
+
+
 # JSON lines -> filter -> key_by -> windows -> Parquet
 
 EVENTS = [
@@ -267,6 +333,7 @@ JOBS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
     "few": counting("group", DataTypes.BIGINT()),
     "texts": counting("name", DataTypes.STRING()),
     "combine": (combine_job, combine_peer),
+    "sessions": (sessions_job, sessions_peer),
     "json": (json_job, json_peer),
 }
 ROWS_OF = {**dict.fromkeys(JOBS, ROWS), "json": LINES}
@@ -285,6 +352,8 @@ def main() -> None:
         write_sales(folder / "sales")
         if "combine" in arguments.only:
             write_visits(folder / "visits")
+        if "sessions" in arguments.only:
+            write_clicks(folder / "clicks")
         if "json" in arguments.only:
             json_lines.prepare(folder / "events.json", LINES)
         for name in arguments.only:

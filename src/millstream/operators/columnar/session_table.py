@@ -125,20 +125,23 @@ class SessionTable:
         columns = [plain(key) for key in keys]
         return self._index_for([column.type for column in columns]).slots(columns)
 
-    def find(self, numbers: Any, firsts: Any, lasts: Any) -> Found:
+    def find(self, numbers: Any, first_ms: int, last_ms: int) -> Found:
         """Return the sessions of keys that overlap or touch a stretch of time.
 
         Args:
-            numbers: Numbers of keys, each once.
-            firsts: For each of them where its stretch begins.
-            lasts: And where it ends.
+            numbers: Numbers of keys, in any order and as often as it may be.
+            first_ms: Where the stretch begins.
+            last_ms: Where it ends.
         """
-        left = np.searchsorted(self._sorted_numbers, numbers, "left")
-        counts = np.searchsorted(self._sorted_numbers, numbers, "right") - left
-        owners = np.repeat(np.arange(len(numbers)), counts)
-        into = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-        slots, of = self._sorted_slots[left[owners] + into], self._of
-        near = of.live[slots] & (of.ends[slots] >= firsts[owners]) & (of.starts[slots] <= lasts[owners])
+        assert self._index is not None, "numbers without keys"
+        are_asked = np.zeros(len(self._index), bool)
+        are_asked[numbers] = True
+        asked = np.flatnonzero(are_asked)
+        left = np.searchsorted(self._sorted_numbers, asked, "left")
+        counts = np.searchsorted(self._sorted_numbers, asked, "right") - left
+        into = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        slots, of = self._sorted_slots[np.repeat(left, counts) + into], self._of
+        near = of.live[slots] & (of.ends[slots] >= first_ms) & (of.starts[slots] <= last_ms)
         slots = slots[near]
         return Found(slots, of.numbers[slots], of.starts[slots], of.ends[slots])
 

@@ -130,7 +130,7 @@ class SessionWindowOperator(ColumnWindowOperator):
         """Put rows into sessions; return which of them are late."""
         rows = _Rows(self._table.numbers_of(columns.keys), stamps, columns, self._next_order)
         self._next_order += len(stamps)
-        found = self._found(rows)
+        found = self._table.find(rows.numbers, int(stamps.min()), int(stamps.max()) + self._gap_ms)
         parts = cut_into_parts(rows.numbers, stamps, self._gap_ms, found)
         smooth, late = self._judge(parts, stamps, found)
         slots = self._add_smooth(parts, smooth, rows, found)[parts.of_rows]
@@ -140,14 +140,6 @@ class SessionWindowOperator(ColumnWindowOperator):
             return np.flatnonzero(late[parts.of_rows])
         steps = self._add_rough(parts, rough, rows, found, slots)
         return np.sort(np.append(np.flatnonzero(late[parts.of_rows]), np.array(steps.late, np.int64)))
-
-    def _found(self, rows: _Rows) -> Found:
-        """Return the sessions that rows may be part of."""
-        numbers, place = np.unique(rows.numbers, return_inverse=True)
-        firsts, lasts = np.full(len(numbers), MAX_TIMESTAMP), np.full(len(numbers), -MAX_TIMESTAMP)
-        np.minimum.at(firsts, place, rows.stamps)
-        np.maximum.at(lasts, place, rows.stamps)
-        return self._table.find(numbers, firsts, lasts + self._gap_ms)
 
     def _judge(self, parts: Parts, stamps: Any, found: Found) -> tuple[Any, Any]:
         """Return which parts can be added at once, and which are late as a whole."""
