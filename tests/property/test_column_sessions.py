@@ -223,3 +223,75 @@ def test_slots_and_keys_of_sessions_that_are_gone_do_not_stay():
         subtasks.watermark(number * 100 + 50)
     assert len(table._of.live) < 20_000
     assert len(table._index) < 20_000
+
+
+def test_a_session_may_be_kept_for_ever():
+    kept = 2**63 - 1
+    by_rows, by_columns = map(Subtasks, specs(10, kept, "late"))
+    for subtasks in (by_rows, by_columns):
+        assert [result[:4] for result, _ in again(subtasks)] == [(1, 0, 15, 2), (1, 0, 15, 3)]
+
+
+def again(subtasks):
+    """What comes of a session that has fired long ago, and of one more record of it."""
+    subtasks.add([(1, 1, 0), (1, 2, 5)], "tuples")
+    results = subtasks.watermark(1_000_000)[0]
+    subtasks.checkpoint()
+    return results + subtasks.add([(1, 3, 3)], "tuples")[0]
+
+
+VALUES = {
+    "text": (pa.string(), st.text("abc", max_size=2), ["count", "min", "max"]),
+    "decimal": (
+        pa.decimal128(6, 2),
+        st.decimals("-99", "99", places=2),
+        ["count", "min", "max", "sum", "quantile"],
+    ),
+    "bool": (pa.bool_(), st.booleans(), ["count", "min", "max", "sum"]),
+    "int": (pa.int16(), st.integers(-99, 99), ["count", "min", "max", "sum", "quantile"]),
+}
+
+
+@st.composite
+def typed_batches(draw):
+    kind = draw(st.sampled_from(list(VALUES)))
+    record = st.tuples(st.integers(0, 1), st.none() | VALUES[kind][1], st.integers(0, 40))
+    return kind, draw(st.lists(st.lists(record, min_size=1, max_size=20), min_size=1, max_size=5))
+
+
+@given(typed_batches(), st.sampled_from([1, 7, 1_000]))
+def test_sessions_that_are_joined_have_values_of_any_type(given_batches, waiting):
+    (kind, batches), gap = given_batches, 3
+    arrow, _, names = VALUES[kind]
+    aggregates = tuple((name, Aggregate(AggregateKind(name), "v")) for name in names)
+    subtasks = Subtasks(ColumnWindowSpec(("k",), aggregates, SessionGap(gap)))
+    with mock.patch.object(waiting_rows, "_MOST_WAITING", waiting):
+        for place, records in enumerate(batches):
+            keys, values, times = zip(*records, strict=True)
+            columns = [pa.array(keys, pa.int64()), pa.array(values, arrow)]
+            subtasks.operators[0].process(
+                Columns(pa.RecordBatch.from_arrays(columns, ["k", "v"]), pa.array(times))
+            )
+            if place == 1:
+                subtasks.restart(1)
+        results, _ = subtasks.watermark(1_000)
+    records = [record for batch in batches for record in batch]
+    expected = sessions_of([(key, 0, time) for key, _, time in records], gap)
+    found = sorted(result for result, _ in results)
+    assert [result[:3] for result in found] == [session[:3] for session in expected]
+    for key, start, end, *computed in found:
+        held = [value for k, value, time in records if k == key and start <= time <= end - gap]
+        check_values(dict(zip(names, computed, strict=True)), [value for value in held if value is not None])
+
+
+def check_values(found, values):
+    assert found["count"] == len(values)
+    if not values:
+        assert all(value is None for name, value in found.items() if name != "count")
+        return
+    assert (found["min"], found["max"]) == (min(values), max(values))
+    if "sum" in found:
+        assert found["sum"] == sum(values)
+    if "quantile" in found:
+        exact = float(sorted(values)[(len(values) - 1) // 2])
+        assert abs(found["quantile"] - exact) <= abs(exact) * 0.01 + 1e-9

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from millstream.base.time import MAX_TIMESTAMP
 from millstream.operators.columnar.accumulator_set import AccumulatorSet
 from millstream.operators.columnar.aggregates import Aggregate
 from millstream.operators.columnar.groups import Kinds
@@ -183,7 +184,9 @@ class SessionTable:
         """Set whether sessions have fired: those that have are due when they are kept no longer."""
         of = self._of
         of.fired[slots] = fired
-        of.dues[slots] = of.ends[slots] - 1 + np.where(fired, lateness_ms, 0)
+        lasts = of.ends[slots] - 1
+        kept_until = np.minimum(lasts, MAX_TIMESTAMP - lateness_ms) + lateness_ms
+        of.dues[slots] = np.where(fired, kept_until, lasts)
         self._next_due = None
         self._touch(slots)
 

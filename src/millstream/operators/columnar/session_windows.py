@@ -145,7 +145,7 @@ class SessionWindowOperator(ColumnWindowOperator):
         """Return which parts can be added at once, and which are late as a whole."""
         has_sessions = np.zeros(len(parts.starts), bool)
         has_sessions[parts.of_found] = True
-        late = ~has_sessions & (parts.ends - 1 + self._lateness_ms <= self._passed_ms)
+        late = ~has_sessions & (parts.ends - 1 <= self._passed_ms - self._lateness_ms)
         # Where the first row leaves a session that goes on, so do the others, and none fires.
         reached = stamps[parts.first_rows] + self._gap_ms
         single = np.flatnonzero(parts.sessions >= 0)

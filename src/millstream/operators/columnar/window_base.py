@@ -70,7 +70,7 @@ class ColumnWindowOperator(PassingTime):
     ) -> None:
         self._event_time = event_time
         # Windows by the clock are cleaned up as they end, as in Flink.
-        self._lateness_ms = allowed_lateness_ms if event_time else 0
+        self._lateness_ms = min(allowed_lateness_ms, MAX_TIMESTAMP) if event_time else 0
         self._late_tag_id = late_tag_id
         self._has_keys = bool(keys)
         self._key_names = list(keys) or [_ALL]
