@@ -8,6 +8,7 @@ A metric that nobody makes costs nothing.
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -74,12 +75,12 @@ class MetricValue(NamedTuple):
     value: Any
 
 
-class Metric:
+class Metric(ABC):
     """Base of all metrics."""
 
+    @abstractmethod
     def sample(self) -> MetricValue:
         """Return the present value; called at the end of each epoch."""
-        raise NotImplementedError
 
 
 class Counter(Metric):

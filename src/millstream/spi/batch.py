@@ -15,6 +15,7 @@ rows, whatever was emitted. Jobs without columns never import pyarrow.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,22 +75,23 @@ class Marks(NamedTuple):
         return Marks(positions, self.watermarks[index + 1 :]) if positions else None
 
 
-class _Marked:
+class _Marked(ABC):
     """What both forms of a batch do with the watermarks between their records."""
 
     __slots__ = ("marks",)
     marks: Marks | None
 
+    @abstractmethod
     def __len__(self) -> int:
-        raise NotImplementedError
+        """Return how many records there are."""
 
+    @abstractmethod
     def unmarked(self) -> Self:
         """Return the same records without the watermarks between them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cut(self, start: int, stop: int) -> Self:
         """Take records out, with the watermarks between them; the whole is the batch itself."""
-        raise NotImplementedError
 
     @property
     def last_mark_ms(self) -> int:

@@ -6,6 +6,7 @@ full never fires.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import Any
@@ -75,8 +76,9 @@ class _CountingOperator(WindowOperator):
     def _stamp_of(self, window: Any) -> Any:
         return self._stamp
 
+    @abstractmethod
     def _add_all(self, values: list[Any], stamps: Iterable[Any]) -> None:
-        raise NotImplementedError
+        """Count records, with their timestamps or None, into windows."""
 
     def _touch(self, values: list[Any]) -> list[Any]:
         """Return the records' keys, known to be touched."""
