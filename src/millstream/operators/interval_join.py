@@ -238,8 +238,8 @@ class IntervalJoinOperator(Operator):
         state = self.context.keyed_state
         assert state is not None, "a keyed operator without keyed state"
         self._state = state
-        self._loop = pair_loop(self._process, state, self._context)
         open_function(self._function, OperatorRuntimeContext(self.context))
+        self._loop = pair_loop(self._process, state, self._context)
 
     def close(self) -> None:
         """Close the function."""

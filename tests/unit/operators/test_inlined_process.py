@@ -281,3 +281,25 @@ def test_what_asks_for_the_key_and_the_time_of_the_record_gets_them():
         ("a", 4, [1, 0, 3]),
         ("b", MIN_TIMESTAMP, [5, 6]),
     ]
+
+
+class Second(Base):
+    def open(self, runtime_context):
+        self.largest = runtime_context.get_state(LARGEST)
+        self.second = runtime_context.get_state(ValueStateDescriptor("second", Types.INT()))
+
+    def process_element(self, value, ctx):
+        yield self.largest.value()
+        self.largest.update(value[1])
+
+
+def test_a_state_that_was_put_into_its_attribute_between_batches_is_used():
+    function = Second()
+    harness = keyed(function)
+    harness.push_batch([("a", 1), ("a", 2)])
+    function.largest, function.second = function.second, function.largest
+    harness.push_batch([("a", 3), ("a", 4)])
+    function.largest, function.second = function.second, function.largest
+    harness.push_batch([("a", 5)])
+    assert is_inlined(harness) == [True]
+    assert harness.take() == [None, 1, None, 3, 2]

@@ -6,6 +6,7 @@ import ast
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
+from textwrap import indent
 from types import FunctionType
 
 from millstream.operators.inlined.bodies import goes_its_own_way
@@ -55,6 +56,7 @@ class BodyWriter:
         function: A function of its object, what differs in each round of the loop, and a context.
         definition: Its definition, which fits into a loop.
         states: Attributes that hold value states in memory, with the numbers that they have in the loop.
+        states_stay: Whether they are known to hold those as long as the loop runs; else it looks each time.
 
     Attributes:
         arguments: Names of what differs in each round.
@@ -63,10 +65,16 @@ class BodyWriter:
     """
 
     def __init__(
-        self, function: FunctionType, definition: ast.FunctionDef, states: Mapping[str, int]
+        self,
+        function: FunctionType,
+        definition: ast.FunctionDef,
+        states: Mapping[str, int],
+        *,
+        states_stay: bool,
     ) -> None:
         self._definition = definition = deepcopy(definition)
         self._states = states
+        self._states_stay = states_stay
         self._stamp: str | None = None
         self._self, *self.arguments, self.context = parameters(definition)
         self._is_generator = bool(function.__code__.co_flags & inspect.CO_GENERATOR)
@@ -193,6 +201,8 @@ else:
         if held.attr != "value":
             held.value = expression("_ms_select(_ms_backend, _ms_key, _ms_HELD)", call, HELD=held.value)
             return call
+        if self._states_stay:
+            return expression(f"_ms_get{number}(_ms_key)", call)
         here, other = f"_ms_get{number}(_ms_key)", "_ms_select(_ms_backend, _ms_key, _ms_HELD).value()"
         return expression(f"{here} if _ms_HELD is _ms_state{number} else {other}", call, HELD=held.value)
 
@@ -202,21 +212,28 @@ else:
         assert isinstance(held, ast.Attribute)
         if held.attr == "value":
             return [ast.copy_location(ast.Expr(self._expressions.visit(call)), call)]
-        here = f"if _ms_HELD is _ms_state{number}:"
-        other = "else: _ms_select(_ms_backend, _ms_key, _ms_HELD)"
         if held.attr == "clear":
-            text = f"{here} _ms_pop{number}(_ms_key, None)\n{other}.clear()"
-            return statements(text, call, HELD=held.value)
-        text = f"""
-{here}
-    _ms_new = _ms_NEW
-    if _ms_new is None:
-        _ms_pop{number}(_ms_key, None)
-    else:
-        _ms_entries{number}[_ms_key] = _ms_new
-{other}.update(_ms_NEW)
+            here, other = f"_ms_pop{number}(_ms_key, None)", "clear()"
+            parts = {}
+        else:
+            here = f"""
+_ms_new = _ms_NEW
+if _ms_new is None:
+    _ms_pop{number}(_ms_key, None)
+else:
+    _ms_entries{number}[_ms_key] = _ms_new
 """
-        return statements(text, call, HELD=held.value, NEW=self._expressions.visit(call.args[0]))
+            other = "update(_ms_NEW)"
+            parts = {"NEW": self._expressions.visit(call.args[0])}
+        if self._states_stay:
+            return statements(here, call, **parts)
+        text = f"""
+if _ms_HELD is _ms_state{number}:
+{indent(here, "    ")}
+else:
+    _ms_select(_ms_backend, _ms_key, _ms_HELD).{other}
+"""
+        return statements(text, call, HELD=held.value, **parts)
 
 
 class _Expressions(ast.NodeTransformer):

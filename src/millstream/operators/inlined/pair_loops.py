@@ -46,7 +46,6 @@ class PairLoop(WrittenLoop):
     ) -> None:
         super().__init__(process, definition, backend)
         self._context = context
-        self._loops: dict[bool, Callable[..., None]] = {}
 
     def run(
         self, records: Iterable[tuple[Any, ...]], bounds: tuple[int, int], made: Produced, *, is_left: bool
@@ -59,9 +58,7 @@ class PairLoop(WrittenLoop):
             made: Gets the results.
             is_left: Whether the records are left ones.
         """
-        loop = self._loops.get(is_left)
-        if loop is None:
-            loop = self._loops[is_left] = self._build(partial(_write, is_left=is_left), {})
+        loop = self._loop(_WRITE_LEFT if is_left else _WRITE_RIGHT)
         results, stamps, tagged = made
         assert stamps is not None
         from_ms, to_ms = bounds
@@ -98,6 +95,10 @@ for _ms_key, _ms_stamp, {own}, _ms_matches in _ms_records:
 """
     text += "            pass"
     return writer.loop(text, _GIVEN, "_ms_stamp if _ms_stamp > _ms_other else _ms_other")
+
+
+_WRITE_LEFT = partial(_write, is_left=True)
+_WRITE_RIGHT = partial(_write, is_left=False)
 
 
 def pair_loop(process: Callable[..., Any], backend: KeyedStateBackend, context: Any) -> PairLoop | None:

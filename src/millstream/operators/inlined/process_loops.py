@@ -13,8 +13,11 @@ loops of `operators.calls` do it. Value state in memory is used as the dict that
 attribute is still that state::
 
     for value, _ms_key in _ms_records:
-        largest = _ms_get0(_ms_key) if self.largest is _ms_state0 else _ms_select(_ms_key, self.largest).value()
+        largest = _ms_get0(_ms_key)
         ...
+
+A function that may change its attributes on the way looks each time: `_ms_get0(_ms_key) if self.largest is _ms_state0
+else _ms_select(_ms_key, self.largest).value()`.
 
 Functions that may reach anything else find the current key and the timestamp as always.
 """
@@ -22,7 +25,8 @@ Functions that may reach anything else find the current key and the timestamp as
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
 from operator import length_hint
 from types import MethodType
 from typing import Any
@@ -57,7 +61,6 @@ class ProcessLoop(WrittenLoop):
     ) -> None:
         super().__init__(process, definition, backend)
         self._context = context
-        self._loops: dict[bool, Callable[..., None]] = {}
 
     def run(
         self,
@@ -72,7 +75,6 @@ class ProcessLoop(WrittenLoop):
             timestamps: Of all records; None if they have none.
             emission: Hands on what comes in large numbers of one record.
         """
-        loop = self._loop(stamped=timestamps is not None)
         context = self._context
         context.stamp = MIN_TIMESTAMP
         made = Produced([], None if timestamps is None else [], [])
@@ -85,6 +87,7 @@ class ProcessLoop(WrittenLoop):
         stamps = () if timestamps is None else (iter(timestamps),)
         for portion, keys in portions:
             remaining = iter(portion)
+            loop = self._loop(_WRITE_UNSTAMPED if timestamps is None else _WRITE_STAMPED)
             try:
                 loop(self._object, context, _ms_records=zip(remaining, keys, *stamps, strict=False), **given)
             except BaseException as error:
@@ -96,33 +99,22 @@ class ProcessLoop(WrittenLoop):
         self._backend.current_key = NO_KEY
         return made
 
-    def _loop(self, *, stamped: bool) -> Callable[..., None]:
-        """Return the loop for records with timestamps, or for records without."""
-        loop = self._loops.get(stamped)
-        if loop is None:
-            write = _write_stamped if stamped else _write_unstamped
-            loop = self._loops[stamped] = self._build(write, {})
-        return loop
-
 
 _GIVEN = ("append", "records", "stamp_append", "tagged", "take")
 
 
-def _write_unstamped(writer: BodyWriter) -> ast.FunctionDef:
+def _write(writer: BodyWriter, *, stamped: bool) -> ast.FunctionDef:
     (value,) = writer.arguments
-    text = f"for {writer.variable(value)}, _ms_key in _ms_records:\n"
-    return writer.loop(text + _round(writer), _GIVEN, None)
+    stamp = None
+    if stamped:
+        stamp = f"{writer.context}.stamp" if writer.looks_around else "_ms_stamp"
+    targets = ", ".join(filter(None, (writer.variable(value), "_ms_key", stamp)))
+    setting = "_ms_backend.current_key = _ms_key;" if writer.looks_around else ""
+    return writer.loop(f"for {targets} in _ms_records: {setting} pass", _GIVEN, stamp)
 
 
-def _write_stamped(writer: BodyWriter) -> ast.FunctionDef:
-    (value,) = writer.arguments
-    stamp = f"{writer.context}.stamp" if writer.looks_around else "_ms_stamp"
-    text = f"for {writer.variable(value)}, _ms_key, {stamp} in _ms_records:\n"
-    return writer.loop(text + _round(writer), _GIVEN, stamp)
-
-
-def _round(writer: BodyWriter) -> str:
-    return " _ms_backend.current_key = _ms_key\n pass" if writer.looks_around else " pass"
+_WRITE_STAMPED = partial(_write, stamped=True)
+_WRITE_UNSTAMPED = partial(_write, stamped=False)
 
 
 def process_loop(process: Process, backend: KeyedStateBackend, context: KeyedContext) -> ProcessLoop | None:

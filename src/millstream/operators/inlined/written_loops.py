@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -21,7 +21,7 @@ __all__ = ["WrittenLoop", "method_definition"]
 
 
 class WrittenLoop:
-    """A function and what its loops refer to.
+    """A function and what its loops refer to; made when the function has been opened.
 
     Args:
         process: The function, a bound method.
@@ -37,6 +37,10 @@ class WrittenLoop:
         self._object = process.__self__
         self._definition = definition
         self._backend = backend
+        self._states = list(_states_of(definition, self._object, backend))
+        self._numbers = {name: number for number, (name, _, _) in enumerate(self._states)}
+        self._loops: dict[tuple[Any, bool], Callable[..., None]] = {}
+        self._looks_around = self._writer(states_stay=False).looks_around
 
     def stands_for(self, process: Callable[..., Any]) -> bool:
         """Return whether a function is still the one that this was made of."""
@@ -47,28 +51,39 @@ class WrittenLoop:
             and getattr(process, "__self__", None) is self._object
         )
 
-    def _build(
-        self, write: Callable[[BodyWriter], ast.FunctionDef], constants: Mapping[str, Any]
-    ) -> Callable[..., None]:
+    def _loop(self, write: Callable[[BodyWriter], ast.FunctionDef]) -> Callable[..., None]:
         """Return a loop, compiled in the function's file.
+
+        The function's own code cannot put another state into an attribute if it calls nothing, and looks at nothing
+        else: then it is enough to look before the loop.
 
         Args:
             write: Writes it around the body.
-            constants: What it refers to beside the body, by name.
         """
-        function, backend = self._function, self._backend
+        held: dict[str, Any] = getattr(self._object, "__dict__", {})
+        states_stay = not self._looks_around and all(held.get(name) is each for name, each, _ in self._states)
+        loop = self._loops.get((write, states_stay))
+        if loop is None:
+            written = write(self._writer(states_stay=states_stay))
+            loop = FunctionType(compiled(written, self._code), self._function.__globals__)
+            loop.__kwdefaults__ = {f"_ms_{name}": value for name, value in self._constants().items()}
+            self._loops[write, states_stay] = loop
+        return loop
+
+    def _writer(self, *, states_stay: bool) -> BodyWriter:
+        return BodyWriter(self._function, self._definition, self._numbers, states_stay=states_stay)
+
+    def _constants(self) -> dict[str, Any]:
+        """Return what loops refer to."""
         values: dict[str, Any] = {
             "atomic": ATOMIC,
-            "backend": backend,
+            "backend": self._backend,
             "protect": protect_produced,
             "select": _select,
             "tuple": tuple,
             "type": type,
-            **constants,
         }
-        states: dict[str, int] = {}
-        for name, state, entries in _states_of(self._definition, self._object, backend):
-            number = states[name] = len(states)
+        for number, (_, state, entries) in enumerate(self._states):
             for what, each in (
                 ("state", state),
                 ("entries", entries),
@@ -76,10 +91,7 @@ class WrittenLoop:
                 ("pop", entries.pop),
             ):
                 values[f"{what}{number}"] = each
-        written = write(BodyWriter(function, self._definition, states))
-        loop = FunctionType(compiled(written, self._code), function.__globals__)
-        loop.__kwdefaults__ = {f"_ms_{name}": value for name, value in values.items()}
-        return loop
+        return values
 
     def _stopped(self, error: BaseException) -> BaseException:
         """Return what a generator would have raised."""
