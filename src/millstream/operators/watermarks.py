@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import repeat
+from operator import countOf
 from typing import Any
 
 from millstream.base.errors import TypeMismatchError, shorten
@@ -303,7 +304,7 @@ class SplitWatermarks(WatermarkOutput):
         if numbers is not None:
             return numbers
         stamps = apply_to_each(self._assigner.extract_timestamp, values, timestamps or repeat(MIN_TIMESTAMP))
-        if set(map(type, stamps)) != {int}:
+        if countOf(map(type, stamps), int) != len(stamps):
             stamps = [_as_timestamp(stamp, value) for stamp, value in zip(stamps, values, strict=True)]
         return stamps
 
