@@ -20,6 +20,8 @@ from millstream.files.remote import arrow_fs, open_remote, without_parameters
 __all__ = ["FoundFile", "is_compressed", "list_files", "local_path", "open_file"]
 
 _BUFFER_BYTES = 1 << 20
+_LOCAL_BUFFER_BYTES = 128 << 10
+"""Blocks, which are larger, are read past the buffer: without a copy."""
 _LOOK = "Check the path; every machine that runs the job must see it under this name."
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/")
 
@@ -73,7 +75,7 @@ def open_file(path: str, *, decompress: bool) -> BinaryIO:
     """
     try:
         local = local_path(path)
-        file = _open_remote(path) if local is None else open(local, "rb", buffering=_BUFFER_BYTES)  # noqa: SIM115
+        file = _open_remote(path) if local is None else open(local, "rb", _LOCAL_BUFFER_BYTES)  # noqa: SIM115
     except OSError as error:
         raise _missing(path, error) from error
     wrap = _DECOMPRESSORS.get(_suffix(path)) if decompress else None

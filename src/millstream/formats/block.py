@@ -73,7 +73,7 @@ class ColumnBlock:
 
     def __init__(self, layout: BlockLayout, columns: Sequence[Any], lines: int | None = None) -> None:
         self._layout = layout
-        self._columns = columns
+        self._columns: Sequence[Any] = columns
         self.lines = lines
 
     def __len__(self) -> int:
@@ -97,6 +97,7 @@ class ColumnBlock:
         ]
         import pyarrow as pa  # optional: whoever has a schema has it
 
+        self._columns = arrays  # the values, many objects, go
         return pa.record_batch(arrays, schema=made.schema)
 
     def rows(self, first: int, last: int) -> list[Any]:

@@ -8,6 +8,7 @@ record by record.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
@@ -60,13 +61,15 @@ class BlockRecords(FileRecords):
 
     def read(self, max_records: int) -> list[Any]:
         """Return the next records as rows, those of some blocks at most."""
-        parts = self._some(max_records, _MOST_ROW_BYTES)
+        parts = self._parts(max_records, _MOST_ROW_BYTES)
         return list(chain.from_iterable(block.rows(first, last) for block, first, last in parts))
 
     def read_columns(self, max_records: int) -> Any:
         """Return the next records as a record batch, those of some blocks at most."""
-        parts = self._some(max_records, _MOST_BYTES)
+        # Each block becomes arrays before the next is decoded: its values are in the processor's cache then.
+        parts = self._parts(max_records, _MOST_BYTES)
         batches = [block.batch(first, last) for block, first, last in parts]
+        batches = [batch for batch in batches if len(batch)] or batches[:1]
         return batches[0] if len(batches) == 1 else concat_batches(batches, [])[0]
 
     @property
@@ -83,15 +86,16 @@ class BlockRecords(FileRecords):
         """Close the file."""
         self._records.close()
 
-    def _some(self, max_records: int, most_bytes: int) -> list[tuple[Block, int, int]]:
-        """Take the next records, of at least one block: parts that are not empty, or one that is."""
-        parts = [self._next(max_records)]
-        room, end = max_records - parts[0][2] + parts[0][1], self._records.position[0] + most_bytes
+    def _parts(self, max_records: int, most_bytes: int) -> Iterator[tuple[Block, int, int]]:
+        """Take the next records, of at least one block: parts of blocks, some of them empty."""
+        part = self._next(max_records)
+        yield part
+        room, end = max_records - part[2] + part[1], self._records.position[0] + most_bytes
         # What is read one by one may be wrong: the records before it are returned first.
         while room and self._block is None and self._records.position[0] < end and self._next_block():
-            parts.append(self._next(room))
-            room -= parts[-1][2] - parts[-1][1]
-        return [part for part in parts if part[1] < part[2]] or parts[:1]
+            part = self._next(room)
+            yield part
+            room -= part[2] - part[1]
 
     def _next(self, max_records: int) -> tuple[Block, int, int]:
         """Take the next records: of a block, from one number to another."""

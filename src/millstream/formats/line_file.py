@@ -44,9 +44,8 @@ class FilePrefix(io.RawIOBase):
 
     def readinto(self, target: Any) -> int:
         """Read at most what is left before the end."""
-        data = self._file.read(max(0, min(len(target), self._end - self._file.tell())))
-        target[: len(data)] = data
-        return len(data)
+        left = max(0, self._end - self._file.tell())
+        return self._file.readinto(memoryview(target)[:left])  # type: ignore[attr-defined,no-any-return]
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Go to a byte."""
