@@ -26,7 +26,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import uuid
 from dataclasses import dataclass
@@ -36,22 +35,19 @@ from statistics import median
 from typing import Any
 
 import figures
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+from processors import MARK, Processors, once_it_ran
 
 HERE = Path(__file__).resolve().parents[1]
 RESULTS = HERE / "benchmarks" / "results" / "flights.md"
-MARK = "MILLSTREAM_BENCHMARK"
-WARM_UP = 0.25
 FUNCTIONS = ", functions"
 LOOP = "loop by hand"
 EPOCH = datetime(1970, 1, 1)
 HOUR_MS = 3_600_000
 BOUND_MS = 2 * HOUR_MS
-SAMPLE_S = 0.05
 FLIGHTS = 336_776
 
 
@@ -162,7 +158,7 @@ def _run(directory: Path, source: Path, target: str, code: Path) -> Run:
     mark = uuid.uuid4().hex
     environment = {**os.environ, "PYTHONPATH": str(code), MARK: mark}
     command = [sys.executable, __file__, "--worker", target, str(source), str(output)]
-    with _Processors(mark) as processors:
+    with Processors(mark) as processors:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed\n{done.stdout}\n{done.stderr}")
@@ -176,57 +172,6 @@ def _run(directory: Path, source: Path, target: str, code: Path) -> Run:
         steady=told["flights"] / (told["end"] - told["warm"]),
         steady_cost=1e6 * processors.between(told["warm"], told["end"]) / told["flights"],
     )
-
-
-class _Processors:
-    """Adds up the processor time of all processes that have a mark in their environment."""
-
-    def __init__(self, mark: str) -> None:
-        self._mark = f"{MARK}={mark}".encode()
-        self._marked: dict[str, bool] = {}
-        self._ticks: dict[str, int] = {}
-        self._seen: list[tuple[float, float]] = []
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._look_on)
-
-    @property
-    def seconds(self) -> float:
-        return sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK")
-
-    def between(self, begin: float, end: float) -> float:
-        """Return the seconds between two instants of the machine's monotonic clock."""
-        times, seconds = zip(*self._seen, strict=True)
-        return float(np.interp(end, times, seconds) - np.interp(begin, times, seconds))
-
-    def __enter__(self) -> _Processors:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _look_on(self) -> None:
-        while not self._end.wait(SAMPLE_S):
-            for pid in filter(str.isdigit, os.listdir("/proc")):
-                if self._is_marked(pid):
-                    self._look(pid)
-            self._seen.append((time.monotonic(), self.seconds))
-
-    def _is_marked(self, pid: str) -> bool:
-        if pid not in self._marked:
-            try:
-                self._marked[pid] = self._mark in Path("/proc", pid, "environ").read_bytes()
-            except OSError:  # another user's, or gone
-                return False
-        return self._marked[pid]
-
-    def _look(self, pid: str) -> None:
-        try:
-            fields = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # gone
-            return
-        self._ticks[pid] = int(fields[11]) + int(fields[12])
 
 
 def _totals(output: Path) -> tuple[int, ...]:
@@ -278,9 +223,8 @@ def _job(target: str, source: Path, output: Path) -> dict[str, float]:
     began = time.monotonic()
     env.execute("flights")
     wall = time.monotonic() - began
-    end, flights_read = reached[-1]
-    warm, before = next(each for each in reached if each[1] >= flights_read * WARM_UP)
-    return {"wall": wall, "warm": warm, "end": end, "flights": flights_read - before}
+    warm, end, flights_read = once_it_ran(reached)
+    return {"wall": wall, "warm": warm, "end": end, "flights": flights_read}
 
 
 def by_hand(source: Path, output: Path) -> None:

@@ -1,15 +1,19 @@
 """JSON lines -> filter -> key_by -> tumbling aggregate -> Parquet, beside a loop by hand with orjson that does it all.
 
-    python benchmarks/json_lines.py [--records 150000] [--rounds 5] [--write] [--json FILE]
+    python benchmarks/json_lines.py [--only one-core two-cores] [--rounds 5] [--write] [--json FILE]
 
 Lines of 1 KB with nested objects and lists; half of them pass the filter, 1,000 keys, windows of a minute, event time
-up to five seconds out of order, a Python function (`AggregateFunction`). The job reads the four fields that it needs,
-or, in the second row, all of them. The loop reads the file line by line with `orjson.loads`, keeps the same windows in
-a dict, has them fire as the watermark advances, and writes the same rows with pyarrow; it knows no failures and no
-other core.
+up to five seconds out of order. The job is there twice: with Python functions (a filter, a key, an
+`AggregateFunction`), and with whole columns and aggregates by expression (on one core in `columns.py`). It reads the
+four fields that it needs; a row of its own is for all of them. The loop reads the file line by line with
+`orjson.loads`, keeps the same windows in a dict, has them fire as the watermark advances, and writes the same rows with
+pyarrow; it knows no failures and no other core.
 
-Each has a process of its own, and they take turns. Time is that of the whole process for the work itself: it has done
-the same with a hundred lines before, which imports what it needs. The garbage collector has the settings of a slot.
+Each has a process of its own, and they take turns. On one core time is that of the whole process for the work itself:
+it has done the same with a hundred lines before, which imports what it needs. The garbage collector has the settings of
+a slot. On two cores (`local[2]`, whose slots read parts of one file) it is wall time once the job ran: from when it had
+read the first quarter to the end of its last epoch, for what was read between; processor time, of all processes, stands
+beside it. The loop's is the wall time of the whole loop on the same file.
 """
 
 from __future__ import annotations
@@ -17,89 +21,142 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import random
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import figures
+import pyarrow as pa
+import pyarrow.compute as pc
+from processors import MARK, Processors, once_it_ran
 
 RESULTS = Path(__file__).parent / "results" / "json_lines.md"
 WINDOW_MS = 60_000
 BOUND_MS = 5_000
+SPLIT_BYTES = 256 << 20
 LOOP = "loop by hand, orjson"
-NEEDED = "millstream, the fields that it needs"
-WHOLE = "millstream, all fields"
+NEEDED = "functions, the fields that it needs"
+WHOLE = "functions, all fields"
+TWO_FUNCTIONS = "local[2], functions"
+TWO_EXPRESSIONS = "local[2], expressions"
+TWO_CORES = (TWO_FUNCTIONS, TWO_EXPRESSIONS)
+RUNS = {"one-core": (LOOP, NEEDED, WHOLE), "two-cores": (LOOP, *TWO_CORES)}
+FLOORS = {TWO_FUNCTIONS: 1.0, TWO_EXPRESSIONS: 4.0}
+NAMES = {
+    NEEDED: "needed",
+    WHOLE: "whole",
+    TWO_FUNCTIONS: "two-cores-functions",
+    TWO_EXPRESSIONS: "two-cores-expressions",
+}
+
+
+class Run(NamedTuple):
+    """Microseconds a line: of all processors, and of the wall's clock."""
+
+    processor: float
+    wall: float
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--records", type=int, default=150_000)
+    parser.add_argument("--only", nargs="*", default=list(RUNS), choices=list(RUNS))
+    parser.add_argument("--records", type=int, default=150_000, help="for one core")
+    parser.add_argument("--more-records", type=int, default=2_000_000, help="for two cores: a KB each")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS}")
     figures.add_option(parser)
-    parser.add_argument(
-        "--profile", action="store_true", help="profile the job, once, and print where time goes"
-    )
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         work(*arguments.worker)
         return
-    with tempfile.TemporaryDirectory(prefix="json-lines") as folder:
-        path = Path(folder) / "events.json"
-        prepare(path, arguments.records)
-        seen: dict[str, list[tuple[float, float]]] = {LOOP: [], NEEDED: [], WHOLE: []}
-        totals = set()
-        for turn in range(arguments.rounds):
-            for name in list(seen)[:: (-1) ** turn]:
-                answer = subprocess.run(
-                    [sys.executable, __file__, "--worker", name, str(path)],
-                    check=True,
-                    capture_output=True,
-                    text=True,
-                )
-                *times, total = json.loads(answer.stdout.splitlines()[-1])
-                seen[name].append((times[0], times[1]))
-                totals.add(tuple(total))
-        if len(totals) != 1:
-            raise SystemExit(f"the runs gave different results: {totals}")
-    text = page(seen, arguments.records, arguments.rounds)
+    pages, found = [], []
+    for part in arguments.only:
+        records = arguments.records if part == "one-core" else arguments.more_records
+        seen = measure(RUNS[part], records, arguments.rounds)
+        pages.append(page(part, seen, records, arguments.rounds))
+        found += [figure(name, seen) for name in seen if name != LOOP]
+    text = "\n".join(["# JSON lines to Parquet\n", *pages])
     print(text)
     if arguments.write:
         RESULTS.write_text(text)
-    times = {name: [run[0] / arguments.records * 1e6 for run in runs] for name, runs in seen.items()}
-    figures.write(
-        arguments.json,
-        [
-            figures.of_times(name, title, times[who], times[LOOP], unit="us a line", peer=LOOP)
-            for name, title, who in (
-                ("needed", "JSON lines to Parquet, functions, the fields that it needs", NEEDED),
-                ("whole", "JSON lines to Parquet, functions, all fields", WHOLE),
-            )
-        ],
+    figures.write(arguments.json, found)
+
+
+def measure(names: tuple[str, ...], records: int, rounds: int) -> dict[str, list[Run]]:
+    seen: dict[str, list[Run]] = {name: [] for name in names}
+    totals = set()
+    with tempfile.TemporaryDirectory(prefix="json-lines") as folder:
+        path = Path(folder) / "events.json"
+        prepare(path, records)
+        for turn in range(rounds):
+            for name in names[:: (-1) ** turn]:
+                run, total = measured(name, path)
+                seen[name].append(run)
+                totals.add(total)
+                print(f"{name}: {run}", file=sys.stderr)
+    if len(totals) != 1:
+        raise SystemExit(f"the runs gave different results: {totals}")
+    return seen
+
+
+def measured(name: str, path: Path) -> tuple[Run, tuple[float, ...]]:
+    """Run once, in processes of its own."""
+    mark = uuid.uuid4().hex
+    with Processors(mark) as processors:
+        answer = subprocess.run(
+            [sys.executable, __file__, "--worker", name, str(path)],
+            env={**os.environ, MARK: mark},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if answer.returncode:
+        raise SystemExit(f"{name} failed\n{answer.stdout}\n{answer.stderr}")
+    told = json.loads(answer.stdout.splitlines()[-1])
+    if name in TWO_CORES:
+        told["processor"] = processors.between(told["warm"], told["end"])
+    to_us = 1e6 / told["records"]
+    return Run(told["processor"] * to_us, told["wall"] * to_us), tuple(told["totals"])
+
+
+def figure(name: str, seen: dict[str, list[Run]]) -> figures.Figure:
+    """Return how much faster a job is than the loop: by wall time on two cores, else by processor time."""
+    place = Run._fields.index("wall" if name in TWO_CORES else "processor")
+    ours, loops = ([run[place] for run in seen[who]] for who in (name, LOOP))
+    how = ", once it ran" if name in TWO_CORES else ""
+    title = f"JSON lines to Parquet, {name}{how}"
+    return figures.of_times(
+        NAMES[name], title, ours, loops, unit="us a line", peer=LOOP, floor=FLOORS.get(name)
     )
 
 
-def page(seen: dict[str, list[tuple[float, float]]], records: int, rounds: int) -> str:
+def page(part: str, seen: dict[str, list[Run]], records: int, rounds: int) -> str:
+    how = (
+        "the local executor, processor time"
+        if part == "one-core"
+        else "`local[2]` once it ran, wall time, and processor time of all processes"
+    )
     lines = [
-        "# JSON lines to Parquet",
+        f"`benchmarks/json_lines.py --only {part}`: {records:,} lines of 1 KB, {rounds} rounds in turns, one job at a",
+        f"time; {how}. Microseconds a line, medians; ratios are medians of the rounds' ratios.",
         "",
-        f"`benchmarks/json_lines.py`: {records:,} lines of 1 KB, {rounds} rounds in turns, one process each, the local",
-        "executor. Microseconds of processor time a line, medians; ratios are medians of the rounds' ratios.",
-        "",
-        "| who | processor us | wall us | loop / this |",
-        "|---|---|---|---|",
+        "| who | processor us | wall us | loop / this | wanted |",
+        "|---|---|---|---|---|",
     ]
     for name, runs in seen.items():
-        cpu, wall = (median(run[place] for run in runs) / records * 1e6 for place in (0, 1))
-        ratio = median(loop[0] / run[0] for loop, run in zip(seen[LOOP], runs, strict=True))
-        lines.append(f"| {name} | {cpu:.2f} | {wall:.2f} | {ratio:.2f} x |")
+        processor, wall = (median(run[place] for run in runs) for place in (0, 1))
+        ratio = 1.0 if name == LOOP else figure(name, seen).value
+        wanted = f"{FLOORS[name]} x" if name in FLOORS else ""
+        lines.append(f"| {name} | {processor:.2f} | {wall:.2f} | {ratio:.2f} x | {wanted} |")
     return "\n".join([*lines, ""])
 
 
@@ -128,6 +185,11 @@ def prepare(path: Path, records: int) -> None:
 
 
 def work(name: str, path: str) -> None:
+    told = work_on_two_cores(name, path) if name in TWO_CORES else work_on_one_core(name, path)
+    print(json.dumps({**told, "totals": totals(Path(path).with_suffix(".out"))}))
+
+
+def work_on_one_core(name: str, path: str) -> dict[str, float]:
     few = Path(path).with_name("few.json")
     prepare(few, 100)
     prepared(name, str(few))()  # imports what it needs
@@ -136,8 +198,19 @@ def work(name: str, path: str) -> None:
     gc.set_threshold(100_000, 50, 50)
     began, began_wall = time.process_time(), time.perf_counter()
     run()
-    times = time.process_time() - began, time.perf_counter() - began_wall
-    print(json.dumps([*times, totals(Path(path).with_suffix(".out"))]))
+    processor, wall = time.process_time() - began, time.perf_counter() - began_wall
+    with open(path, "rb") as lines:
+        return {"processor": processor, "wall": wall, "records": sum(1 for _ in lines)}
+
+
+def work_on_two_cores(name: str, path: str) -> dict[str, float]:
+    from millstream.graph.launcher import set_progress_listener
+
+    reached: list[tuple[float, int]] = []
+    set_progress_listener(lambda progress: reached.append((time.monotonic(), progress.records_in)))
+    prepared(name, path)()
+    warm, end, records = once_it_ran(reached)
+    return {"wall": end - warm, "warm": warm, "end": end, "records": records}
 
 
 def prepared(name: str, path: str) -> Callable[[], None]:
@@ -146,12 +219,16 @@ def prepared(name: str, path: str) -> Callable[[], None]:
         import shutil
 
         shutil.rmtree(output)
-    return loop(path, output) if name == LOOP else job(path, str(output), whole=name == WHOLE)
+    if name == LOOP:
+        return loop(path, output)
+    cores = 2 if name in TWO_CORES else 1
+    if name == TWO_EXPRESSIONS:
+        return lambda: expressions(path, str(output), cores)
+    return job(path, str(output), cores, whole=name == WHOLE)
 
 
 def totals(output: Path) -> list[float]:
     """Return rows, records and cents of what was written."""
-    import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
     table = ds.dataset([str(path) for path in output.rglob("part-*")], format="parquet").to_table()
@@ -161,7 +238,6 @@ def totals(output: Path) -> list[float]:
 
 def loop(path: str, output: Path) -> Callable[[], None]:
     import orjson
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     def run() -> None:
@@ -203,12 +279,9 @@ def loop(path: str, output: Path) -> Callable[[], None]:
     return run
 
 
-def job(path: str, output: str, *, whole: bool) -> Callable[[], None]:
-    from millstream.common import Configuration, Duration, Row, Time, WatermarkStrategy
-    from millstream.datastream import AggregateFunction, ProcessWindowFunction, StreamExecutionEnvironment
-    from millstream.datastream.connectors.file_system import BucketAssigner, FileSink, FileSource
-    from millstream.datastream.formats.json import JsonLinesFormat
-    from millstream.datastream.formats.parquet import ParquetBulkWriters
+def job(path: str, output: str, cores: int, *, whole: bool) -> Callable[[], None]:
+    from millstream.common import Row, Time
+    from millstream.datastream import AggregateFunction, ProcessWindowFunction
     from millstream.datastream.window import TumblingEventTimeWindows
     from millstream.table import DataTypes
 
@@ -236,12 +309,6 @@ def job(path: str, output: str, *, whole: bool) -> Callable[[], None]:
         return DataTypes.FIELD(name, kind)
 
     text, number = DataTypes.STRING(), DataTypes.BIGINT()
-    needed = [
-        field("user", text),
-        field("kind", text),
-        field("amount", DataTypes.DOUBLE()),
-        field("ts", number),
-    ]
     geo = [field(name, text) for name in ("country", "city")]
     geo += [field(name, DataTypes.DOUBLE()) for name in ("lat", "lon")]
     item = DataTypes.ROW([field("sku", text), field("count", number)])
@@ -252,31 +319,80 @@ def job(path: str, output: str, *, whole: bool) -> Callable[[], None]:
         field("geo", DataTypes.ROW(geo)),
         field("items", DataTypes.ARRAY(item)),
     ]
-    schema = DataTypes.ROW(needed + more * whole)
-    written = [field("user", text), field("start", number), field("records", number)]
-    row_type = DataTypes.ROW([*written, field("amount", DataTypes.DOUBLE())])
 
     def run() -> None:
-        environment = StreamExecutionEnvironment.get_execution_environment(
-            Configuration.from_dict({"execution.target": "local", "parallelism.default": 1})
-        )
-        source = FileSource.for_record_stream_format(JsonLinesFormat.for_schema(schema), path).build()
-        strategy = WatermarkStrategy.for_bounded_out_of_orderness(
-            Duration.of_millis(BOUND_MS)
-        ).with_timestamp_assigner("ts")
-        sink = FileSink.for_bulk_format(output, ParquetBulkWriters.for_row_type(row_type))
-        sink = sink.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        environment, events = source(path, cores, more * whole)
         (
-            environment.from_source(source, strategy, "events")
-            .filter(lambda event: event.kind == "buy")
+            events.filter(lambda event: event.kind == "buy")
             .key_by(lambda event: event.user)
             .window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS)))
             .aggregate(Totals(), Named())
-            .sink_to(sink.build())
+            .sink_to(sink(output))
         )
         environment.execute("json lines")
 
     return run
+
+
+def expressions(path: str, output: str, cores: int) -> None:
+    """Run the job with whole columns."""
+    from millstream.common import Time
+    from millstream.datastream.expressions import count, sum_
+    from millstream.datastream.window import TumblingEventTimeWindows
+
+    def is_purchase(batch: pa.RecordBatch) -> pa.Array:
+        return pc.equal(batch["kind"], "buy")
+
+    def without_end(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.select(["user", "window_start", "records", "amount"]).rename_columns(
+            ["user", "start", "records", "amount"]
+        )
+
+    environment, events = source(path, cores)
+    (
+        events.filter_batches(is_purchase)
+        .key_by("user")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS)))
+        .aggregate(records=count(), amount=sum_("amount"))
+        .map_batches(without_end)
+        .sink_to(sink(output))
+    )
+    environment.execute("json lines")
+
+
+def source(path: str, cores: int, more: Sequence[Any] = ()) -> tuple[Any, Any]:
+    """Return an environment and the stream of events, with the needed fields and more."""
+    from millstream.common import Configuration, Duration, WatermarkStrategy
+    from millstream.datastream import StreamExecutionEnvironment
+    from millstream.datastream.connectors.file_system import FileSource
+    from millstream.datastream.formats.json import JsonLinesFormat
+    from millstream.table import DataTypes
+
+    needed = {"user": DataTypes.STRING(), "kind": DataTypes.STRING(), "amount": DataTypes.DOUBLE()}
+    fields = [DataTypes.FIELD(name, kind) for name, kind in {**needed, "ts": DataTypes.BIGINT()}.items()]
+    lines = JsonLinesFormat.for_schema(DataTypes.ROW([*fields, *more]))
+    files = FileSource.for_record_stream_format(lines, path)
+    if cores > 1:
+        files.set_split_size(SPLIT_BYTES)
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(BOUND_MS))
+    target = "local" if cores == 1 else f"local[{cores}]"
+    environment = StreamExecutionEnvironment.get_execution_environment(
+        Configuration.from_dict({"execution.target": target, "parallelism.default": cores})
+    )
+    timed = strategy.with_timestamp_assigner("ts")
+    return environment, environment.from_source(files.build(), timed, "events")
+
+
+def sink(output: str) -> Any:
+    from millstream.datastream.connectors.file_system import BucketAssigner, FileSink
+    from millstream.datastream.formats.parquet import ParquetBulkWriters
+    from millstream.table import DataTypes
+
+    text, number, amount = DataTypes.STRING(), DataTypes.BIGINT(), DataTypes.DOUBLE()
+    fields = {"user": text, "start": number, "records": number, "amount": amount}
+    row_type = DataTypes.ROW([DataTypes.FIELD(name, kind) for name, kind in fields.items()])
+    made = FileSink.for_bulk_format(output, ParquetBulkWriters.for_row_type(row_type))
+    return made.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from millstream.types.datatypes import RowType
 
 __all__ = ["JsonLinesFormat"]
 
-_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 256 << 10
 
 
 class JsonLinesFormat(StreamFormat):
