@@ -168,6 +168,8 @@ class _Deflate(io.RawIOBase):
         while not data and not self._zlib.eof:
             chunk = self._zlib.unconsumed_tail or self._file.read(_BUFFER_BYTES)
             if not chunk:
+                if self._file.tell():  # an empty file holds nothing, and lacks nothing
+                    raise EOFError("Compressed file ended before the end-of-stream marker was reached")
                 break
             data = self._zlib.decompress(chunk, len(target))
         target[: len(data)] = data

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import lzma
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-from millstream.base.errors import ConfigurationError, MalformedRecordError
+from millstream.base.errors import ConfigurationError, MalformedRecordError, SourceError
 from millstream.base.time import Duration, to_milliseconds
 from millstream.connectors.files.enumerator import FileEnumerator, FileSplit
 from millstream.connectors.files.providers import (
@@ -196,17 +200,19 @@ class _FileReader(SourceReader):
             self._turn, self._budget = split.turn, split_range.max_records
         if self._budget <= 0:  # an earlier file of this turn took it all
             return RangeEnd(split_range.split_id, split_range.start, False, 0)
-        records = self._open(split, split_range.start)
+        with _reading(split.path):
+            records = self._open(split, split_range.start)
         count = 0
-        while self._budget > 0 and not records.exhausted:
-            batch = self._read_some(records, split)
+        while not (ends := _ends(records, split.path)) and self._budget > 0:
+            with _reading(split.path):
+                batch = self._read_some(records, split)
             count += len(batch)
             self._budget -= len(batch)
             if len(batch):
                 self._size_batches(batch)
                 if not emit(batch):
                     self._budget = 0
-        end = RangeEnd(split_range.split_id, records.position, records.exhausted, count)
+        end = RangeEnd(split_range.split_id, records.position, ends, count)
         if end.finished:
             self.close()
         return end
@@ -250,6 +256,26 @@ class _FileReader(SourceReader):
             raise
         self._opened = wanted
         return self._records
+
+
+def _ends(records: FileRecords, path: str) -> bool:
+    with _reading(path):
+        return records.exhausted
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Name the file that cannot be read on, or is not compressed as its name says."""
+    try:
+        yield
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        shown = path if local_path(path) is not None else without_parameters(path)
+        hint = "Check that the file is whole and was not changed while it was read."
+        if is_compressed(path):
+            hint = "Check that the file is whole, and compressed as the end of its name says."
+        raise SourceError(
+            f"file {shown!r} cannot be read", detail=f"{type(error).__name__}: {error}", hint=hint
+        ) from error
 
 
 def _check_format(file_format: Any, kind: type, name: str) -> Any:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
 import zlib
 
@@ -100,6 +102,31 @@ def test_missing_path_is_named_before_the_job_starts(tmp_path):
 def test_file_uri_is_a_local_path(tmp_path):
     file = write(tmp_path / "with space", "x")
     assert SourceRun(lines_of(file.as_uri()), 1, budget=9).run() == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [(".gz", gzip.compress), (".deflate", zlib.compress), (".bz2", bz2.compress), (".xz", lzma.compress)],
+    ids=["gz", "deflate", "bz2", "xz"],
+)
+def test_a_compressed_file_that_is_cut_off_or_of_another_kind_is_named(tmp_path, suffix, compress):
+    whole = compress(b"".join(b"%d\n" % number for number in range(100_000)))
+    for name, data in {"cut": whole[: len(whole) // 2], "plain": b"no compressed file\n" * 10}.items():
+        path = tmp_path / f"{name}{suffix}"
+        path.write_bytes(data)
+        with pytest.raises(SourceError) as raised:
+            SourceRun(lines_of(path), 1, budget=1_000_000).run()
+        assert raised.value.message == f"file {str(path)!r} cannot be read"
+        assert (
+            raised.value.hint == "Check that the file is whole, and compressed as the end of its name says."
+        )
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".deflate"])
+def test_an_empty_file_with_a_compressed_files_name_has_no_lines(tmp_path, suffix):
+    path = tmp_path / f"empty{suffix}"
+    path.write_bytes(b"")
+    assert SourceRun(lines_of(path), 1, budget=10).run() == []
 
 
 @pytest.mark.parametrize(
