@@ -38,6 +38,7 @@ JOIN_RIGHT = "join-right"
 OWN_NAMES = {
     "WindowSpec": (WINDOW_CONTENTS,),
     "ColumnWindowSpec": (WINDOW_CONTENTS,),
+    "ColumnCountWindowSpec": (WINDOW_CONTENTS,),
     "ColumnAggregateSpec": ("aggregates",),
     "IntervalJoinSpec": (JOIN_LEFT, JOIN_RIGHT),
 }

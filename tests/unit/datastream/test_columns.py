@@ -183,6 +183,23 @@ def test_windows_of_all_records_give_one_row_each(mode):
     assert collected(by_session) == sessions(SALES, 12)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_windows_of_so_many_records_give_one_row_each(form):
+    keyed = sales(environment(), form).key_by("user").count_window(9)
+    rows = collected(keyed.aggregate(total=sum("price"), first=first("price")))
+    expected = []
+    for user in range(7):
+        prices = [sale.price for sale in SALES if sale.user == user]
+        for number in range(len(prices) // 9):
+            held = prices[number * 9 : (number + 1) * 9]
+            expected.append((user, number, builtin_sum(held), held[0]))
+    assert sorted(map(tuple, rows)) == expected
+    of_all = collected(
+        sales(environment(), form).count_window_all(150).aggregate(n=count(), last=last("price"))
+    )
+    assert of_all == [(0, 150, SALES[149].price), (1, 150, SALES[299].price)]
+
+
 def test_windows_of_all_records_are_of_one_subtask():
     windows = sales(environment(3)).window_all(TumblingEventTimeWindows.of(500))
     with pytest.raises(ConfigurationError, match="parallelism"):
@@ -300,6 +317,17 @@ def test_what_cannot_be_is_refused_where_it_is_declared():
             NotSupportedError,
             "trigger or an evictor",
         ),
+        (
+            lambda: keyed.count_window(4, 2).aggregate(n=count()),
+            NotSupportedError,
+            "CountSlidingWindowAssigner",
+        ),
+        (
+            lambda: keyed.count_window(4).trigger(CountTrigger.of(3)).aggregate(n=count()),
+            NotSupportedError,
+            "trigger or an evictor",
+        ),
+        (lambda: keyed.count_window(4).aggregate(window_id=count()), ConfigurationError, "name of another"),
         (
             lambda: stream.window_all(tumbling).aggregate(window_start=count()),
             ConfigurationError,

@@ -289,6 +289,25 @@ def test_sessions_by_expression_are_found_by_their_bounds(savepoint_of):
     }
 
 
+def test_count_windows_by_expression_are_found_by_their_number(savepoint_of):
+    path = savepoint_of(
+        lambda stream: (
+            by_name(stream).count_window(12).aggregate(total=sum_("n"), records=count()).uid("windows")
+        ),
+        RECORDS,
+        parallelism=1,  # of several senders it is not known whose record comes first
+    )
+    numbers: dict = {}
+    for key, number, _ in RECORDS:
+        numbers.setdefault(key, []).append(number)
+    found = SavepointReader.read(path).keyed_state("windows", "window-contents")
+    assert {key: (window, entry) for key, window, entry in found} == {
+        key: (CountWindow(len(held) // 12), (sum(held[len(held) // 12 * 12 :]), len(held) % 12))
+        for key, held in numbers.items()
+        if len(held) % 12
+    }
+
+
 def test_running_aggregates_by_expression_are_found_by_key(savepoint_of):
     path = savepoint_of(
         lambda stream: by_name(stream).aggregate(total=sum_("n"), records=count()).uid("sums"),

@@ -22,6 +22,7 @@ from millstream.operators.windowing.assigners import (
     TumblingProcessingTimeWindows,
     WindowStagger,
 )
+from millstream.operators.windowing.count_assigners import CountTumblingWindowAssigner
 from millstream.types.arrow_types import load_arrow
 from millstream.types.composite import RowTypeInfo, TupleTypeInfo
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from millstream.datastream.streams.data_stream import DataStream
     from millstream.datastream.streams.keyed_stream import KeyedStream
     from millstream.datastream.streams.windowed_stream import BaseWindowedStream
+    from millstream.operators.base import OperatorSpec
     from millstream.operators.columnar.slices import SliceGrid
     from millstream.operators.columnar.windows import SessionGap
     from millstream.operators.windowing.assigner import WindowAssigner
@@ -42,7 +44,8 @@ __all__ = [
     "process_batches",
 ]
 
-_BOUNDS = ("window_start", "window_end")
+_BOUNDS, _COUNTED = ("window_start", "window_end"), ("window_id",)
+"""Columns of the results of windows by time, and by count, beside keys and aggregates."""
 _HINT = "Give aggregate() an AggregateFunction."
 
 
@@ -103,29 +106,38 @@ def aggregate_windows(
     windowed: BaseWindowedStream, aggregates: Mapping[str, Aggregate], *, of_each_key: bool
 ) -> DataStream:
     """Add aggregates over windows, of the records of each key or of all."""
-    stream = windowed._keyed_stream
+    stream, assigner = windowed._keyed_stream, windowed._window_assigner
     keys = _key_fields(stream, "aggregate") if of_each_key else ()
-    declared = _declared(aggregates, (*keys, *_BOUNDS))
+    bounds = _COUNTED if type(assigner) is CountTumblingWindowAssigner else _BOUNDS
+    declared = _declared(aggregates, (*keys, *bounds))
     if windowed._trigger is not None or windowed._evictor is not None:
         raise NotSupportedError(
             "aggregates by expression were asked of windows with a trigger or an evictor",
             hint=_HINT,
         )
     load_arrow("columns")
+    result = stream._transform(type(assigner).__name__, _window_spec(windowed, keys, declared))
+    return result.set_description(f"{windowed._kind}({assigner!r}, {_described(declared)})")
+
+
+def _window_spec(
+    windowed: BaseWindowedStream, keys: tuple[str, ...], declared: tuple[tuple[str, Aggregate], ...]
+) -> OperatorSpec:
+    from millstream.operators.columnar.count_windows import ColumnCountWindowSpec
     from millstream.operators.columnar.windows import ColumnWindowSpec
 
-    assigner = windowed._window_assigner
-    spec = ColumnWindowSpec(
+    assigner, names = windowed._window_assigner, field_names(windowed._keyed_stream)
+    if type(assigner) is CountTumblingWindowAssigner:
+        return ColumnCountWindowSpec(keys, declared, assigner.window_size, names)
+    return ColumnWindowSpec(
         keys,
         declared,
         _windows_of(assigner),
         event_time=assigner.is_event_time(),
         allowed_lateness_ms=windowed._allowed_lateness_ms,
         late_tag_id=None if windowed._late_tag is None else windowed._late_tag.tag_id,
-        names=field_names(stream),
+        names=names,
     )
-    result = stream._transform(type(assigner).__name__, spec)
-    return result.set_description(f"{windowed._kind}({assigner!r}, {_described(declared)})")
 
 
 def _check_function(method: str, function: object) -> None:
@@ -179,6 +191,7 @@ def _windows_of(assigner: WindowAssigner) -> SliceGrid | SessionGap:
         return SessionGap(windows.session_gap)
     raise NotSupportedError(
         f"aggregates by expression were asked of {assigner!r}",
-        detail="They are there for tumbling windows that are aligned, sliding windows, and sessions with a fixed gap.",
+        detail="They are there for tumbling windows that are aligned, sliding windows, sessions with a fixed gap, and "
+        "count windows side by side.",
         hint=_HINT,
     )

@@ -51,6 +51,11 @@ class AccumulatorSet:
             for accumulator in self._accumulators:
                 accumulator.grow(self._capacity)
 
+    def clear(self, slots: Any) -> None:
+        """Have slots begin anew, with nothing."""
+        for accumulator in self._accumulators:
+            accumulator.clear(slots)
+
     def add(self, slots: Any, columns: Sequence[pa.Array | None], *, combined: bool = False) -> None:
         """Add rows, in order.
 

@@ -46,6 +46,10 @@ class Accumulator(ABC):
         """Make room for slots."""
 
     @abstractmethod
+    def clear(self, slots: Any) -> None:
+        """Have slots begin anew, with nothing."""
+
+    @abstractmethod
     def add(self, slots: Any, column: pa.Array | None) -> None:
         """Add rows, in order.
 
@@ -126,6 +130,9 @@ class _Count(Accumulator):
     def grow(self, capacity: int) -> None:
         self._counts = np.concatenate([self._counts, np.zeros(capacity - len(self._counts), np.int64)])
 
+    def clear(self, slots: Any) -> None:
+        self._counts[slots] = 0
+
     def add(self, slots: Any, column: pa.Array | None) -> None:
         _tally(self._counts, slots if column is None else _valid(slots, column)[0])
 
@@ -156,6 +163,9 @@ class _Sum(Accumulator):
 
     def grow(self, capacity: int) -> None:
         self._sums.grow(capacity)
+
+    def clear(self, slots: Any) -> None:
+        self._sums.clear(slots)
 
     def add(self, slots: Any, column: pa.Array | None) -> None:
         slots, column = _valid(slots, column)
@@ -248,6 +258,10 @@ class _Mean(Accumulator):
         self._sum.grow(capacity)
         self._count.grow(capacity)
 
+    def clear(self, slots: Any) -> None:
+        self._sum.clear(slots)
+        self._count.clear(slots)
+
     def add(self, slots: Any, column: pa.Array | None) -> None:
         slots, column = _valid(slots, column)
         self._sum.add(slots, column)
@@ -297,6 +311,9 @@ class _Extreme(Accumulator):
 
     def grow(self, capacity: int) -> None:
         self._best.grow(capacity)
+
+    def clear(self, slots: Any) -> None:
+        self._best.clear(slots)
 
     def add(self, slots: Any, column: pa.Array | None) -> None:
         slots, column = _valid(slots, column)
@@ -371,6 +388,10 @@ class _Edge(Accumulator):
         self._values.grow(capacity)
         self._seen = np.concatenate([self._seen, np.zeros(capacity - len(self._seen), bool)])
 
+    def clear(self, slots: Any) -> None:
+        self._values.clear(slots)
+        self._seen[slots] = False
+
     def add(self, slots: Any, column: pa.Array | None) -> None:
         assert column is not None, "an aggregate of a field without its column"
         column = plain(column)
@@ -432,6 +453,9 @@ class _Quantile(Accumulator):
 
     def grow(self, capacity: int) -> None:
         self._sketches.grow(capacity)
+
+    def clear(self, slots: Any) -> None:
+        self._sketches.clear(slots.tolist())
 
     def add(self, slots: Any, column: pa.Array | None) -> None:
         slots, column = _valid(slots, column)

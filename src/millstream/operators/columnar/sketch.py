@@ -45,6 +45,11 @@ class QuantileSketches:
         """Make room for slots."""
         self._counts += [{} for _ in range(capacity - len(self._counts))]
 
+    def clear(self, slots: list[int]) -> None:
+        """Have slots begin anew."""
+        for slot in slots:
+            self._counts[slot] = {}
+
     def add(self, slots: Any, numbers: Any) -> None:
         """Add numbers, none of them NaN."""
         if not len(numbers):

@@ -118,6 +118,11 @@ class SlotValues:
         self.present = grown(self.present, capacity)
         self.numbers = grown(self.numbers, capacity)
 
+    def clear(self, slots: Any) -> None:
+        """Have slots without a value."""
+        self.present[slots] = False
+        self.numbers[slots] = 0
+
     def learn(self, kind: pa.DataType) -> None:
         """Take note of the type of values to come.
 

@@ -17,19 +17,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from millstream.base.time import MAX_TIMESTAMP
 from millstream.operators.base import OperatorContext, OperatorReport, Output, RestoreScope
 from millstream.operators.columnar.aggregates import Aggregate
 from millstream.operators.columnar.combining import (
     is_combined,
-    read_rows,
     records_of_each,
     report_combined,
 )
 from millstream.operators.columnar.groups import Groups, KeyedRows, Kinds
-from millstream.operators.columnar.reading import ColumnReader, stamps_of, taken
+from millstream.operators.columnar.keyed_reader import KeyedReader
+from millstream.operators.columnar.reading import stamps_of, taken
 from millstream.operators.columnar.waiting_rows import WaitingRows
 from millstream.operators.columnar.window_results import WindowResults
 from millstream.operators.portions import Pace
@@ -41,9 +40,6 @@ from millstream.spi.batch import Batch, Columns
 __all__ = ["NEVER", "ColumnWindowOperator"]
 
 NEVER = MAX_TIMESTAMP + 1
-
-_ALL = "\0all"
-"""Name of the key column of windows without keys: all records have the key 0."""
 
 
 class ColumnWindowOperator(PassingTime):
@@ -72,10 +68,9 @@ class ColumnWindowOperator(PassingTime):
         # Windows by the clock are cleaned up as they end, as in Flink.
         self._lateness_ms = min(allowed_lateness_ms, MAX_TIMESTAMP) if event_time else 0
         self._late_tag_id = late_tag_id
-        self._has_keys = bool(keys)
-        self._key_names = list(keys) or [_ALL]
         self._aggregates = [aggregate for _, aggregate in aggregates]
-        self._reader = ColumnReader([*keys, *(each.field for each in self._aggregates)], names)
+        self._reader = KeyedReader(keys, self._aggregates, names)
+        self._key_names = self._reader.key_names
         self._results = WindowResults(keys, [name for name, _ in aggregates])
         self._waiting = WaitingRows()
         self._waiting_due_ms = NEVER  # the last millisecond of the first window that rows wait for
@@ -94,10 +89,10 @@ class ColumnWindowOperator(PassingTime):
 
     def _read(self, batch: Batch) -> KeyedRows:
         """Return the columns that are aggregated."""
-        rows = read_rows(self._reader, batch, len(self._key_names) if self._has_keys else 0)
+        rows = self._reader.read(batch)
         if rows.combined:
             self._combined += int(records_of_each(batch).sum())
-        return rows if self._has_keys else rows._replace(keys=[pa.array(np.zeros(len(batch), np.int8))])
+        return rows
 
     def _stamps(self, batch: Batch) -> Any:
         """Return the time of each record."""
