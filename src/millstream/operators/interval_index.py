@@ -36,6 +36,9 @@ _SHORT = 16
 _ROUNDS = 8
 """So often an index goes on by its own length before it is swept, unless its keys become twice as many."""
 
+_FEW = 1_000
+"""So many keys more are not worth a sweep."""
+
 _NOTHING: Cell = []
 """What a key has that is not there; never added to."""
 
@@ -126,7 +129,7 @@ class Index:
             self._stop = self._swept = first
         elif first - self._swept >= self._stop - first:
             rounds = (first - self._swept) // (self._stop - first)
-            if rounds >= _ROUNDS or len(self._cells) > 2 * self._live:
+            if rounds >= _ROUNDS or len(self._cells) > 2 * self._live + _FEW:
                 self._sweep()
 
     def _sweep(self) -> None:

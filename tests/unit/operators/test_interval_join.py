@@ -183,7 +183,7 @@ def test_what_is_looked_at_does_not_grow_with_keys_that_are_gone():
         right(operator, *records)
         operator.push_watermark(number)
         for side in operator.operators[0]._sides:
-            assert len(side.buffer._index._cells) <= 1_000
+            assert len(side.buffer._index._cells) <= 2_000
     assert len(operator.take_records()) == 20_000
 
 
