@@ -225,6 +225,48 @@ def test_slots_and_keys_of_sessions_that_are_gone_do_not_stay():
     assert len(table._index) < 20_000
 
 
+@given(st.lists(EVENT, max_size=15), GAPS, st.sampled_from([0, 0, 4, 15]), st.sampled_from([1, 7, 1_000]))
+def test_sessions_are_the_same_where_the_order_of_records_does_not_matter(events, gap, lateness, waiting):
+    """Without `first` and `last` rows are added all at once."""
+    windows = SessionGap(gap)
+    some, all_of_them = (
+        Subtasks(ColumnWindowSpec(("k",), aggregates, windows, True, lateness, "late"))
+        for aggregates in (AGGREGATES[:5], AGGREGATES)
+    )
+    with mock.patch.object(waiting_rows, "_MOST_WAITING", waiting):
+        for kind, what in [*events, ("watermark", 1_000)]:
+            outcomes = []
+            for subtasks in (some, all_of_them):
+                if kind == "batch":
+                    outcomes.append(subtasks.add(what))
+                elif kind == "watermark":
+                    outcomes.append(subtasks.watermark(what))
+                elif kind == "restart":
+                    subtasks.restart(what)
+                else:
+                    subtasks.checkpoint()
+            if outcomes:
+                (found, late), (expected, expected_late) = outcomes
+                shortened = [(result[:8], stamp) for result, stamp in expected]
+                assert sorted(found, key=repr) == sorted(shortened, key=repr)
+                assert late == expected_late
+        assert some.dropped() == all_of_them.dropped()
+
+
+def test_records_that_join_thousands_of_sessions_are_added_all_at_once():
+    """One source gives every second record, then another the ones between."""
+    aggregates = (("n", Aggregate(AggregateKind.COUNT)), ("total", Aggregate(AggregateKind.SUM, "v")))
+    subtasks = Subtasks(ColumnWindowSpec(("k",), aggregates, SessionGap(5)))
+    accumulators = subtasks.operators[0]._table.accumulators
+    with mock.patch.object(accumulators, "add", wraps=accumulators.add) as add:
+        for first, settles in ((0, True), (3, False)):
+            subtasks.add([(1, 1, number * 6 + first) for number in range(3_000)])
+            if settles:
+                subtasks.checkpoint()
+        assert [result for result, _ in subtasks.watermark(100_000)[0]] == [(1, 0, 18_002, 6_000, 6_000)]
+    assert add.call_count == 2
+
+
 def test_a_session_may_be_kept_for_ever():
     kept = 2**63 - 1
     by_rows, by_columns = map(Subtasks, specs(10, kept, "late"))

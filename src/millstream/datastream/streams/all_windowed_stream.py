@@ -112,7 +112,8 @@ class AllWindowedStream(BaseWindowedStream[T, int], Generic[T]):
         """Fold the records of each window into an accumulator, as they arrive.
 
         Aggregates by expression, `aggregate(total=sum_("price"), n=count())`, are computed on whole columns: one row
-        for each window with `window_start` and `window_end`, epoch milliseconds, and the results. PyFlink has none.
+        for each window with `window_start` and `window_end`, epoch milliseconds (of count windows `window_id`), and the
+        results. PyFlink has none.
 
         Args:
             aggregate_function: Folds.

@@ -310,8 +310,8 @@ class WindowedStream(BaseWindowedStream[T, KEY], Generic[T, KEY]):
         Sliding windows fold by slices if the function's `merge` is written.
 
         Aggregates by expression, `aggregate(total=sum_("price"), n=count())`, are computed on whole columns: one row
-        for each key and window with the key fields, `window_start` and `window_end`, epoch milliseconds, and the
-        results. PyFlink has none.
+        for each key and window with the key fields, `window_start` and `window_end`, epoch milliseconds (of count
+        windows `window_id`), and the results. PyFlink has none.
 
         Args:
             aggregate_function: Folds.

@@ -8,11 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.operators.columnar.accumulators import Accumulator, build_accumulator
-from millstream.operators.columnar.aggregates import Aggregate
+from millstream.operators.columnar.aggregates import Aggregate, AggregateKind
 
 __all__ = ["AccumulatorSet", "KeptKinds"]
 
 _LEAST_SLOTS = 64
+_EDGES = (AggregateKind.FIRST, AggregateKind.LAST)
+_SUMS = (AggregateKind.SUM, AggregateKind.MEAN)
 
 KeptKinds = list[tuple[pa.DataType, ...]]
 """Types of what each accumulator keeps."""
@@ -55,6 +57,15 @@ class AccumulatorSet:
         """Have slots begin anew, with nothing."""
         for accumulator in self._accumulators:
             accumulator.clear(slots)
+
+    def depends_on_order(self, columns: Sequence[pa.Array | None]) -> bool:
+        """Return whether it matters in which order values of some columns are added to those that are there."""
+        return any(
+            each.aggregate.kind in _EDGES
+            or (each.aggregate.kind in _SUMS and any(map(pa.types.is_floating, (column.type, *each.kinds))))
+            for each, column in zip(self._accumulators, columns, strict=True)
+            if column is not None
+        )
 
     def add(self, slots: Any, columns: Sequence[pa.Array | None], *, combined: bool = False) -> None:
         """Add rows, in order.

@@ -67,7 +67,7 @@ class Accumulator(ABC):
         """Add what another accumulator of the same aggregate has, or this one in other slots; it counts as later.
 
         Args:
-            slots: Where it is added; none comes twice.
+            slots: Where it is added; none comes twice, unless the order in which values come does not matter.
             other: The other one, left as it is.
             taken: For each of `slots` the slot of the other.
         """
@@ -137,7 +137,7 @@ class _Count(Accumulator):
         _tally(self._counts, slots if column is None else _valid(slots, column)[0])
 
     def merge(self, slots: Any, other: _Count, taken: Any) -> None:
-        self._counts[slots] += other._counts[taken]
+        np.add.at(self._counts, slots, other._counts[taken])
 
     def results(self, slots: Any) -> pa.Array:
         return pa.array(self._counts[slots])

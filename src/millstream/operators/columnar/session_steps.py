@@ -130,3 +130,19 @@ class Steps:
             self.merges.append([])
             self.adds.append([])
             self.fires.append([])
+
+    def take_one_round(self) -> None:
+        """Have all rows added at once, unless a session fires between them; for where their order does not matter.
+
+        Sessions that began among these rows and went into others get none.
+        """
+        if any(self.fires):
+            return
+        goes_to = {other: into for merges in self.merges for into, other in merges}
+        ends_in: dict[int, int] = {}
+        for other in reversed(self.gone):  # who goes later is known before
+            into = goes_to[other]
+            ends_in[other] = ends_in.get(into, into)
+        self.merges = [[(into, other) for other, into in ends_in.items() if other < self._first_place]]
+        self.adds = [[(row, ends_in.get(place, place)) for adds in self.adds for row, place in adds]]
+        self.fires = [[]]

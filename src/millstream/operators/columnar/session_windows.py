@@ -191,6 +191,8 @@ class SessionWindowOperator(ColumnWindowOperator):
         columns = taken.tolist(), parts.of_rows[taken].tolist(), rows.stamps[taken].tolist()
         for row, part, stamp in zip(*columns, strict=True):
             steps.add(own[part], row, stamp)
+        if not self._table.accumulators.depends_on_order(rows.columns.values):
+            steps.take_one_round()
         begun = np.array(steps.begun, np.int64)
         named = np.append(found.slots, self._table.open(rows.numbers[begun], rows.first_order + begun))
         # Each has grown: a row that overlaps or touches a session is not late.
