@@ -55,7 +55,7 @@ from millstream.operators.source_function import SourceFunctionSpec
 from millstream.operators.user_code import fit
 from millstream.spi.formats import BulkFormat
 from millstream.spi.source import Boundedness, Source
-from millstream.types.arrow_typeinfo import row_type_of
+from millstream.types.arrow_typeinfo import plain_schema, row_type_of
 from millstream.types.arrow_types import load_arrow
 from millstream.types.row import Row
 from millstream.types.typeinfo import RowTypeInfo, TypeInformation
@@ -504,15 +504,16 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
     def _from_table(
         self, table: Any, timestamp: str | None, strategy: WatermarkStrategy | None, name: str
     ) -> DataStream[Row]:
-        table = plain_table(table)
+        schema = plain_schema(table.schema)
+        row_type = row_type_of(schema)
         event_time = None if timestamp is None else EventTime(timestamp)
         if event_time is not None:
-            event_time.check(table.schema)
-            stamps = event_time.stamps(table)
+            event_time.check(schema)
+            stamps = event_time.stamps(plain_table(table.select([timestamp])))
             if strategy is None:
                 behind = Duration.of_millis(disorder_ms(stamps))
                 strategy = WatermarkStrategy.for_bounded_out_of_orderness(behind)
-        return self._from_columns(TableSource(table, event_time), strategy, name, row_type_of(table.schema))
+        return self._from_columns(TableSource(table, event_time), strategy, name, row_type)
 
     def _from_columns(
         self, source: Source, strategy: WatermarkStrategy | None, name: str, row_type: RowTypeInfo

@@ -24,12 +24,13 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
 from millstream.files.private_files import NotPrivateError, private_directory
 
-__all__ = ["remove_all", "scratch_directory", "sweep"]
+__all__ = ["for_this_machine", "is_for_this_machine", "remove_all", "scratch_directory", "sweep"]
 
 _DIRECTORY = "scratch"
 _DEAD = ".dead"
@@ -40,6 +41,24 @@ _MOST_SWEPT = 1_000
 class _Root:
     path: Path
     lock: int
+
+
+_for_this_machine = ContextVar("for_this_machine", default=False)
+
+
+@contextlib.contextmanager
+def for_this_machine() -> Iterator[None]:
+    """Have what is pickled meanwhile go to processes of this machine only: they see files in scratch directories."""
+    token = _for_this_machine.set(True)
+    try:
+        yield
+    finally:
+        _for_this_machine.reset(token)
+
+
+def is_for_this_machine() -> bool:
+    """Return whether what is pickled now may name files in scratch directories rather than hold what is in them."""
+    return _for_this_machine.get()
 
 
 _roots: dict[str, _Root] = {}

@@ -42,7 +42,7 @@ class LocalExecutor(Executor):
 
     def deploy(self, deployment: Deployment) -> None:
         """Build the slots, each from its own copy of the job, and open them."""
-        payload = dump_deployment(deployment)
+        payload = dump_deployment(deployment, on_this_machine=True)
         cached_files = self._enter_workspace(deployment)
         self._cancel_watch = CancelWatch(
             self._is_cancelled,

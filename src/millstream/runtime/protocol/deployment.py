@@ -7,13 +7,15 @@ import pickle
 import platform
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import cloudpickle
 
-from millstream.base.errors import InterpreterError, JobDefinitionError, NotSerializableError
+from millstream.base.errors import InterpreterError, JobDefinitionError, NotSerializableError, SourceError
 from millstream.files.file_systems import FileSystemSettings
+from millstream.files.scratch import for_this_machine
 from millstream.graph.epoch_plan import EpochPlan
 from millstream.operators.combining import CombineMode
 from millstream.runtime.program.dependencies import Dependencies
@@ -69,17 +71,24 @@ class Deployment:
     name: str = "millstream"
 
 
-def dump_deployment(deployment: Deployment) -> bytes:
+def dump_deployment(deployment: Deployment, *, on_this_machine: bool = False) -> bytes:
     """Pickle a deployment for the slots: first its dependencies, which must be there to unpickle the rest.
+
+    Args:
+        deployment: The deployment.
+        on_this_machine: Whether all slots are on this machine, and need not be sent what is in a temporary file here.
 
     Raises:
         NotSerializableError: If a user's function cannot be pickled; names operator and reason.
         JobDefinitionError: If a module that is being imported runs the job, and the job needs it.
+        SourceError: If what a source has in a temporary file is gone.
     """
     try:
         rest = replace(deployment, dependencies=Dependencies())
-        return pickle.dumps(deployment.dependencies, protocol=5) + dump_program(rest)
-    except JobDefinitionError:
+        with for_this_machine() if on_this_machine else nullcontext():
+            program = dump_program(rest)
+        return pickle.dumps(deployment.dependencies, protocol=5) + program
+    except (JobDefinitionError, SourceError):
         raise
     except Exception as error:
         raise _not_serializable(deployment, error) from error

@@ -100,12 +100,17 @@ class SparkExecutor(Executor):
 
     def deploy(self, deployment: Deployment) -> None:
         """Start the slots by a Spark job, then have all of them open their operators."""
-        payload = dump_deployment(deployment)
+        config = SessionConfig.of(self._configuration)
+        # Before Spark is started: what cannot be pickled is told at once.
+        payload = dump_deployment(deployment, on_this_machine=config.on_one_machine)
         self._levels = len(deployment.plan.levels)
         self._slots = deployment.plan.slots
         self._name = deployment.name
-        self._handle = acquire_session(SessionConfig.of(self._configuration))
+        self._handle = acquire_session(config)
         context = self._handle.context
+        on_one_machine = str(context.master).startswith("local")
+        if on_one_machine != config.on_one_machine:  # the session was there, and is another one
+            payload = dump_deployment(deployment, on_this_machine=on_one_machine)
         self._mark_jobs(f"millstream-{deployment.job_id}-{deployment.attempt}")
         self._broadcast = context.broadcast(payload)
         self._tasks = PythonTasks(context, self._slots)
@@ -117,7 +122,7 @@ class SparkExecutor(Executor):
             deployment.attempt,
             self._secret,
             self._lease_s,
-            tcp=not str(context.master).startswith("local"),
+            tcp=not on_one_machine,
             python_path=tuple(_user_path()),
             workspace=workspace_name(deployment.job_id, deployment.attempt),
             python_version=sys.version_info[:2],

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import datetime
 import os
+import pickle
 import subprocess
 import sys
+import tempfile
 
+import numpy
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,10 +21,13 @@ from millstream.base.errors import (
     SourceError,
     TypeMismatchError,
 )
+from millstream.connectors.columns import table as module
 from millstream.connectors.columns.event_time import EventTime, disorder_ms
 from millstream.connectors.columns.kept import KeptDirectory
 from millstream.connectors.columns.spark import check_frame, frames_source
 from millstream.connectors.columns.table import TableSource
+from millstream.files import scratch
+from millstream.files.scratch import for_this_machine
 from millstream.spi.batch import Columns
 from millstream.spi.source import PlanRequest
 from millstream.testing import SourceRun, check_source
@@ -138,6 +144,84 @@ def test_batches_of_large_rows_are_small():
     sizes = []
     source.build_reader(0, 1).read(split_range, lambda batch: not sizes.append(len(batch)))
     assert sum(sizes) == 20 and max(sizes) <= 4
+
+
+@pytest.fixture(params=["in memory", "in a file"])
+def where(request, monkeypatch):
+    """Where what a table holds is kept: tables of less than 16 MiB are in memory."""
+    monkeypatch.setattr(module, "_LARGE_BYTES", (1 << 40) if request.param == "in memory" else 0)
+
+
+def read_all(source):
+    return SourceRun(source, 2, 1_000_000).run()
+
+
+def test_a_table_is_what_it_was_when_the_source_was_made(where):
+    numbers = numpy.arange(5)
+    source = TableSource(pa.table({"n": numbers}))
+    numbers[:] = 7
+    assert read_all(source) == [Row(n=n) for n in range(5)]
+
+
+def test_readers_take_any_rows_of_batches_of_any_size(where, monkeypatch):
+    monkeypatch.setattr(module, "_PIECE_ROWS", 7)
+    chunks = pa.concat_tables([table(31).slice(0, 4), table(31).slice(4, 0), table(31).slice(4)])
+    for budget in (1, 3, 8, 100):
+        assert SourceRun(TableSource(chunks), 1, budget).run() == rows_of(table(31))
+
+
+def test_columns_are_written_in_their_plain_types(where):
+    source = TableSource(pa.table({"text": pa.array(["a", None], pa.large_string()).dictionary_encode()}))
+    (split_range,) = source.build_enumerator(1, None).plan(PlanRequest(1, 10, 0)).ranges[0]
+    (batch,) = source.build_reader(0, 1).batches(split_range)
+    assert batch.schema == pa.schema([("text", pa.string())])
+
+
+def test_a_large_table_goes_to_processes_of_this_machine_by_the_name_of_its_file_and_to_others_whole():
+    data = pa.table({"n": numpy.arange(3 << 20)})
+    source = TableSource(data)
+    with for_this_machine():
+        near = pickle.dumps(source)
+    far = pickle.dumps(source)
+    assert len(near) < 10_000 and len(far) > data.nbytes
+    for pickled in (near, far):
+        (first,) = pickle.loads(pickled).build_enumerator(1, None).plan(PlanRequest(1, 10, 0)).ranges[0]
+        reader = pickle.loads(pickled).build_reader(0, 1)
+        assert [n for batch in reader.batches(first) for n in batch["n"].to_pylist()] == list(range(10))
+
+
+def test_the_file_of_a_large_table_goes_with_the_source(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    source = TableSource(pa.table({"n": numpy.arange(3 << 20)}))
+    with for_this_machine():
+        copy = pickle.loads(pickle.dumps(source))
+    del copy
+    assert list(tmp_path.rglob("*.arrow"))
+    del source
+    assert not list(tmp_path.rglob("*.arrow"))
+    scratch.remove_all()
+
+
+def test_a_large_table_needs_room_for_temporary_files(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "file"))
+    with pytest.raises(SourceError, match="a table of 25,165,824 bytes cannot be written") as caught:
+        TableSource(pa.table({"n": numpy.arange(3 << 20)}))
+    assert "TMPDIR" in caught.value.hint
+
+
+def test_a_file_that_is_gone_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    source = TableSource(table(3))
+    (whole,) = source.build_enumerator(1, None).plan(PlanRequest(1, 10, 0)).ranges[0]
+    for path in tmp_path.rglob("*.arrow"):
+        path.unlink()
+    for use in (pickle.dumps, lambda source: next(source.build_reader(0, 1).batches(whole))):
+        with pytest.raises(SourceError, match="the temporary file of a table cannot be read") as caught:
+            use(source)
+        assert "TMPDIR" in caught.value.hint
+    scratch.remove_all()
 
 
 # Event time
