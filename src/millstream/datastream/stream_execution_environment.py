@@ -31,7 +31,13 @@ from millstream.config.configuration import ConfigSource, Configuration
 from millstream.config.execution_config import ExecutionConfig
 from millstream.connectors.collection import CollectionSource
 from millstream.connectors.columns.event_time import EventTime, disorder_ms
-from millstream.connectors.columns.frames import arrow_table, pandas_table, plain_table, polars_table
+from millstream.connectors.columns.frames import (
+    arrow_table,
+    check_columns,
+    pandas_table,
+    plain_table,
+    polars_table,
+)
 from millstream.connectors.columns.kept import KeptDirectory
 from millstream.connectors.columns.spark import check_frame, frames_source
 from millstream.connectors.columns.table import TableSource
@@ -50,6 +56,7 @@ from millstream.graph.explain import execution_plan
 from millstream.graph.launcher import JobSubmission, RunningJob, find_launcher
 from millstream.graph.transformation import Edge, Transformation
 from millstream.operators.base import OperatorSpec
+from millstream.operators.columnar.forms import check_names
 from millstream.operators.source import SourceSpec
 from millstream.operators.source_function import SourceFunctionSpec
 from millstream.operators.user_code import fit
@@ -281,9 +288,10 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
             source_name: Name of the operator.
 
         Raises:
-            TypeMismatchError: If it is no table, or an argument is not of its class.
-            ConfigurationError: If no type of records stands for a column's type, a name is there twice, `timestamp`
-                names no column of event time, or pyarrow is not installed.
+            TypeMismatchError: If it is no table, an argument is not of its class, a name is there twice, a value is
+                none of Python's, or there are rows and no column.
+            ConfigurationError: If no type of records stands for a column's type, `timestamp` names no column of event
+                time, or pyarrow is not installed.
             SourceError: If event time is null in a row.
         """
         return self._from_table(arrow_table(table), timestamp, watermark_strategy, source_name)
@@ -504,6 +512,8 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
     def _from_table(
         self, table: Any, timestamp: str | None, strategy: WatermarkStrategy | None, name: str
     ) -> DataStream[Row]:
+        check_names("the table", table.schema.names)
+        check_columns(table.num_rows, table.num_columns)
         schema = plain_schema(table.schema)
         row_type = row_type_of(schema)
         event_time = None if timestamp is None else EventTime(timestamp)

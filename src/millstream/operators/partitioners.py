@@ -327,7 +327,7 @@ class _KeyedByFields(_Keyed, ColumnSelector):
         self._max_parallelism = max_parallelism
 
     def split_columns(self, batch: Columns) -> ColumnParts:
-        arrays = [column_of(batch, field) for field in self._fields]
+        arrays = [column_of(batch, field, " for the key") for field in self._fields]
         groups = key_groups_of_columns(arrays, self._max_parallelism)
         targets = groups.astype("int64") * self._receivers // self._max_parallelism  # `subtask_of` each
         return _deal_columns(batch, targets, self._receivers)

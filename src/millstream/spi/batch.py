@@ -309,8 +309,13 @@ class Columns(_Marked):
         )
 
 
-def column_of(batch: Columns, field: str) -> Any:
+def column_of(batch: Columns, field: str, use: str = "") -> Any:
     """Return the column of a field of the records.
+
+    Args:
+        batch: The records.
+        field: The field's name.
+        use: What it is wanted for, for the message: ` for the key`.
 
     Raises:
         TypeMismatchError: If they have no such field.
@@ -318,7 +323,8 @@ def column_of(batch: Columns, field: str) -> Any:
     place = batch.data.schema.get_field_index(field)
     if place < 0:
         raise TypeMismatchError(
-            f"the records have no field {field!r}", detail=f"They have: {', '.join(batch.data.schema.names)}."
+            f"the records have no field {field!r}{use}",
+            detail=f"They have: {', '.join(batch.data.schema.names)}.",
         )
     return batch.data.column(place)
 

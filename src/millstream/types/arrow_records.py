@@ -12,7 +12,16 @@ from millstream.types.arrow_types import load_arrow
 from millstream.types.arrow_values import bare_schema, is_bare
 from millstream.types.row import Row, RowKind, unpack_rows
 
-__all__ = ["batch_of", "concat_batches", "dump_batch", "int64_array", "kinds_of", "load_batch", "offsets_of"]
+__all__ = [
+    "batch_of",
+    "concat_batches",
+    "dump_batch",
+    "int64_array",
+    "kinds_of",
+    "load_batch",
+    "named_array",
+    "offsets_of",
+]
 
 
 def int64_array(numbers: Any) -> Any:
@@ -40,12 +49,12 @@ def batch_of(records: Sequence[Any], schema: Any | None = None) -> Any:
         return pa.record_batch([], schema=pa.schema([]))
     if is_bare(schema) if schema is not None else not isinstance(records[0], (Row, Mapping, tuple, list)):
         kind = None if schema is None else schema.field(0).type
-        array = _column("value" if schema is None else schema.names[0], list(records), kind)
+        array = named_array("value" if schema is None else schema.names[0], list(records), kind)
         return pa.record_batch([array], schema=schema or bare_schema("value", array.type))
     names = _names(records[0]) if schema is None else tuple(schema.names)
     rows = _tuples(records, names)
     arrays = [
-        _column(
+        named_array(
             name, list(map(itemgetter(place), rows)), None if schema is None else schema.field(place).type
         )
         for place, name in enumerate(names)
@@ -167,7 +176,17 @@ def _fields(record: Any, names: tuple[str, ...]) -> Sequence[Any]:
     return values
 
 
-def _column(name: str, values: list[Any], kind: Any) -> Any:
+def named_array(name: str, values: list[Any], kind: Any = None) -> Any:
+    """Return the values of a column as an array: Rows as structs, dicts as maps.
+
+    Args:
+        name: The column's, for messages.
+        values: The values.
+        kind: Their Arrow type; None takes the one that they have.
+
+    Raises:
+        TypeMismatchError: If they are not of one type, or of another.
+    """
     import pyarrow as pa  # optional: whoever makes columns has asked for it
 
     try:

@@ -10,6 +10,7 @@ import datetime
 from itertools import accumulate
 from typing import Any
 
+from millstream.base.errors import TypeMismatchError
 from millstream.base.time import Instant
 from millstream.types.row import rows_of
 
@@ -41,13 +42,30 @@ def is_bare(schema: Any) -> bool:
 
 
 def records_of(batch: Any) -> list[Any]:
-    """Return the records of a `pyarrow.RecordBatch`: Rows, or bare values if its schema says so."""
-    columns = [values_of(column) for column in batch.columns]
+    """Return the records of a `pyarrow.RecordBatch`: Rows, or bare values if its schema says so.
+
+    Raises:
+        TypeMismatchError: If a value is none of Python's; names the column.
+    """
+    columns = [
+        _named_values(name, column) for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
     if is_bare(batch.schema):
         return columns[0]
     if not columns:
         return rows_of((), [()] * batch.num_rows)
     return list(rows_of(tuple(batch.schema.names), zip(*columns, strict=True)))
+
+
+def _named_values(name: str, column: Any) -> list[Any]:
+    try:
+        return values_of(column)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise TypeMismatchError(
+            f"column {name!r} of type {column.type} holds a value that Python has not: {error}",
+            detail="Dates and timestamps are of the years 1 to 9999, and keys of maps are hashable.",
+            hint="Cast the column before its rows are used one by one, or leave such rows out.",
+        ) from error
 
 
 def values_of(array: Any) -> list[Any]:

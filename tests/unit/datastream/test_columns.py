@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import NamedTuple
 
 import pandas as pd
@@ -286,10 +287,15 @@ def test_keys_by_name_are_keys_for_all_functions():
     assert {row[0]: row for row in collected(reduced)}["a"] == (*SALES[399],)
 
 
+class Opened:
+    def __call__(self, batch): ...
+
+
 def test_what_cannot_be_is_refused_where_it_is_declared():
     stream = sales(environment())
     keyed, by_function = stream.key_by("user"), stream.key_by(lambda sale: sale.user)
     tumbling = TumblingEventTimeWindows.of(10)
+    declared = stream.map(Row, Types.ROW_NAMED(["shop", "price"], [Types.STRING(), Types.DOUBLE()]))
     for call, error, message in (
         (lambda: by_function.aggregate(n=count()), ConfigurationError, "key is a function's result"),
         (
@@ -343,7 +349,23 @@ def test_what_cannot_be_is_refused_where_it_is_declared():
         (lambda: stream.filter_batches(dict), TypeMismatchError, "not a function of a batch"),
         (lambda: stream.key_by("a", 5), TypeMismatchError, "5"),
         (lambda: stream.key_by(len, "a"), TypeMismatchError, "one or the other"),
+        (lambda: stream.map_batches(Opened), TypeMismatchError, "was given the class Opened, not a function"),
+        (lambda: stream.map_batches(CountUsers()), TypeMismatchError, "not a function of a batch"),
+        (lambda: stream.map_batches(len, timestamp=5), TypeMismatchError, "was given 5 as timestamp"),
+        (lambda: keyed.process_batches(CountUsers(), timestamp=5), TypeMismatchError, "5 as timestamp"),
+        (lambda: declared.key_by("shop", "usr"), TypeMismatchError, "key_by names the field 'usr'"),
+        (
+            lambda: declared.key_by("shop").aggregate(n=count("prize")),
+            TypeMismatchError,
+            r"n=count\(prize\) names the field 'prize', which the records do not have",
+        ),
+        (
+            lambda: declared.key_by("shop").window(tumbling).aggregate(n=count("prize")),
+            TypeMismatchError,
+            "names the field 'prize'",
+        ),
         (lambda: sum_(3), TypeMismatchError, "sum was given 3"),
+        (lambda: quantile("a", "x"), ConfigurationError, "quantile 'x'"),
         (lambda: quantile("a", 1.5), ConfigurationError, "quantile 1.5"),
         (lambda: quantile("a", 0.5, 0), ConfigurationError, "relative error of 0"),
     ):
@@ -360,6 +382,9 @@ def test_what_cannot_be_is_refused_where_it_is_declared():
         ([Row(k=1, v=2**62)] * 3, sum_("v"), "more than 64 bits hold"),
         ([Row(k=1, v="x"), Row(k=1, v=1)], last("v"), "'v'"),
         ([(1, 2)], sum_("v"), "has no field"),
+        ([Row(k=1, v=Decimal("9" * 38))] * 2, sum_("v"), "sum(v) is more than decimal128(38, 0) holds"),
+        ([Row(k=1, v=[1])], min("v"), "min(v) was asked of values of type list<item: int64>"),
+        ([Row(k=1, v=Row(a=1))], max("v"), "max(v) was asked of values of type struct<a: int64>"),
     ],
 )
 def test_records_that_do_not_fit_fail_the_job_in_the_users_words(records, aggregate, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import sys
 from decimal import Decimal
 
@@ -207,7 +208,12 @@ def test_mistakes_are_told_where_the_table_is_given():
     env = environment()
     with pytest.raises(ConfigurationError, match="no column 'when'"):
         env.from_arrow(TABLE, timestamp="when")
-    with pytest.raises(ConfigurationError, match="a field name twice"):
+    with pytest.raises(TypeMismatchError, match="timestamp is 5"):
+        env.from_arrow(TABLE, timestamp=5)
+    for make in (lambda: env.from_pandas(TABLE.to_pandas()[[]]), lambda: env.from_arrow(TABLE.select([]))):
+        with pytest.raises(TypeMismatchError, match="the table has 3 rows and no column"):
+            make()
+    with pytest.raises(TypeMismatchError, match="the table has 2 columns named 'a'"):
         env.from_arrow(pa.table([[1], [2]], ["a", "a"]))
     with pytest.raises(TypeMismatchError, match="watermark strategy"):
         env.from_arrow(TABLE, watermark_strategy=5)
@@ -215,6 +221,65 @@ def test_mistakes_are_told_where_the_table_is_given():
         env.from_spark(pd.DataFrame())
     with pytest.raises(TypeMismatchError, match="has the Arrow type|cannot be read|no one type"):
         env.from_pandas(pd.DataFrame({"x": [1, "a"]}))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "together"),
+    [
+        (pa.array([1]), pa.array([2.5]), pa.float64()),
+        (pa.array([1], pa.int8()), pa.array([2]), pa.int64()),
+        (pa.array(["a"]), pa.array(["b"], pa.large_string()), pa.large_string()),
+        (pa.nulls(1), pa.array([2]), pa.int64()),
+    ],
+)
+def test_columns_of_several_types_have_the_widest(first, second, together):
+    table = of_both(first, second).to_arrow()
+    assert table.schema == pa.schema([("x", together)])
+    assert set(table["x"].to_pylist()) == {first[0].as_py(), second[0].as_py()}
+
+
+@pytest.mark.parametrize("second", [["b"], [datetime.date(2024, 1, 1)], [True]])
+def test_columns_that_fit_no_one_type_are_named(second):
+    with pytest.raises(TypeMismatchError, match="do not fit into one table") as error:
+        of_both(pa.array([1]), pa.array(second)).to_arrow()
+    assert "Field x has incompatible types" in str(error.value)
+    with pytest.raises(TypeMismatchError, match="do not fit into one table") as error:
+        of_both(pa.array(["a"]), pa.array([b"b"])).to_arrow()
+    assert "Column 'x' holds text in some of them and bytes" in str(error.value)
+
+
+def of_both(first, second):
+    """A stream of two batches, each with a column x."""
+    env = environment()
+    streams = [
+        env.from_collection([1]).map_batches(lambda _, column=column: pa.record_batch({"x": column}))
+        for column in (first, second)
+    ]
+    return streams[0].union(streams[1])
+
+
+def test_a_map_with_a_key_twice_makes_no_dict():
+    table = pa.table({"m": pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int64()))})
+    with pytest.raises(TypeMismatchError, match="the results make no frame of pandas"):
+        environment().from_arrow(table).to_pandas()
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (
+            pa.array([2**62], pa.timestamp("us")),
+            r"column 'x' of type timestamp\[us\] holds a value that",
+        ),
+        (pa.array([[([1], 2)]], pa.map_(pa.list_(pa.int64()), pa.int64())), "column 'x' of type map<"),
+    ],
+)
+def test_a_value_that_python_has_not_is_named_where_rows_are_made(column, said):
+    stream = environment().from_arrow(pa.table({"x": column}))
+    with pytest.raises(JobExecutionError) as failed:
+        list(stream.map(lambda row: row).execute_and_collect())
+    assert isinstance(failed.value.__cause__, TypeMismatchError)
+    assert re.search(said, str(failed.value.__cause__))
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.base.errors import ConfigurationError, SourceError
+from millstream.base.errors import ConfigurationError, SourceError, TypeMismatchError, shorten
 
 __all__ = ["EventTime", "disorder_ms"]
 
@@ -27,10 +27,15 @@ class EventTime:
         """Check that a table has such a column.
 
         Raises:
-            ConfigurationError: If it has not, or it holds something else.
+            TypeMismatchError: If it is no name.
+            ConfigurationError: If the table has none, or it holds something else.
         """
         import pyarrow as pa  # optional: whoever has a schema has it
 
+        if not isinstance(self.column, str):
+            raise TypeMismatchError(
+                f"timestamp is {shorten(self.column)}", detail="It is the name of the column of event time."
+            )
         if schema.get_field_index(self.column) < 0:
             raise ConfigurationError(
                 f"there is no column {self.column!r} for event time",

@@ -6,10 +6,11 @@ from importlib import import_module
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, TypeMismatchError
+from millstream.operators.columnar.forms import check_names
 from millstream.types.arrow_typeinfo import plain_schema
 from millstream.types.arrow_types import cast_plain, load_arrow
 
-__all__ = ["arrow_table", "load_library", "pandas_table", "plain_table", "polars_table"]
+__all__ = ["arrow_table", "check_columns", "load_library", "pandas_table", "plain_table", "polars_table"]
 
 
 def load_library(name: str, what: str) -> Any:
@@ -44,18 +45,15 @@ def pandas_table(frame: Any) -> Any:
     pa = load_arrow("frames of pandas")
     if not isinstance(frame, pandas.DataFrame):
         raise _mistaken("from_pandas", frame, "a pandas DataFrame")
-    names = list(map(str, frame.columns))
-    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
-    if twice is not None:
-        raise TypeMismatchError(
-            f"the frame has two columns named {twice!r}", hint="Rename one: a record has one field of a name."
-        )
+    check_names("the frame", list(map(str, frame.columns)))
+    check_columns(len(frame), len(frame.columns))
+    _check_periods(pandas, frame)
     try:
         return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise TypeMismatchError(
-            f"the frame has a column that is of no one type: {error.args[-1]}",
-            detail=str(error.args[0]),
+            f"the frame has a column that Arrow has no one type for: {error.args[-1]}",
+            detail=f"{error.args[0]}." if len(error.args) > 1 else None,
             hint="Give the column a type with frame.astype(...), or leave it out.",
         ) from error
 
@@ -68,7 +66,7 @@ def polars_table(frame: Any) -> Any:
         ConfigurationError: If polars or pyarrow is not installed.
     """
     polars = load_library("polars", "from_polars")
-    load_arrow("frames of polars")
+    pa = load_arrow("frames of polars")
     if not isinstance(frame, polars.DataFrame):
         hint = "Call collect() on it first." if isinstance(frame, polars.LazyFrame) else None
         raise _mistaken("from_polars", frame, "a polars DataFrame", hint)
@@ -78,7 +76,37 @@ def polars_table(frame: Any) -> Any:
             f"column {objects[0]!r} of the frame holds Python objects, which Arrow has no type for",
             hint="Cast the column, or leave it out.",
         )
-    return frame.to_arrow()
+    try:
+        return frame.to_arrow()
+    except pa.ArrowException as error:
+        raise TypeMismatchError(
+            f"the frame has a column that Arrow has no type for: {error}",
+            detail=f"Columns: {', '.join(f'{name} ({kind})' for name, kind in frame.schema.items())}.",
+            hint="Cast the column, or leave it out.",
+        ) from error
+
+
+def check_columns(rows: int, columns: int) -> None:
+    """Check that a table has columns, if it has rows.
+
+    Raises:
+        TypeMismatchError: If it has none.
+    """
+    if rows and not columns:
+        raise TypeMismatchError(
+            f"the table has {rows} rows and no column",
+            hint="Give it one; the index of a pandas frame is none before reset_index().",
+        )
+
+
+def _check_periods(pandas: Any, frame: Any) -> None:
+    """Refuse periods: Arrow would take their numbers, months since 1970, for the values."""
+    for name, kind in frame.dtypes.items():
+        if isinstance(kind, pandas.PeriodDtype):
+            raise TypeMismatchError(
+                f"column {name!r} of the frame is of type {kind}, which no type of records stands for",
+                hint=f"Make timestamps of it: frame[{name!r}].dt.to_timestamp().",
+            )
 
 
 def arrow_table(source: Any) -> Any:
@@ -125,6 +153,6 @@ def plain_table(table: Any) -> Any:
 
 def _mistaken(method: str, given: object, wanted: str, hint: str | None = None) -> TypeMismatchError:
     kind = type(given)
-    return TypeMismatchError(
-        f"{method} was given a {kind.__module__.partition('.')[0]} {kind.__name__}, not {wanted}", hint=hint
-    )
+    library = kind.__module__.partition(".")[0]
+    what = f"a {kind.__name__}" if library == "builtins" else f"a {library} {kind.__name__}"
+    return TypeMismatchError(f"{method} was given {what}, not {wanted}", hint=hint)

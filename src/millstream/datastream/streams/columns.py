@@ -5,11 +5,12 @@ This module is imported where a program uses them: jobs without columns do not l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from millstream.base.errors import ConfigurationError, NotSupportedError, TypeMismatchError, shorten
 from millstream.common.batch_functions import KeyedBatchFunction
+from millstream.common.functions import MapFunction
 from millstream.operators.columnar.aggregates import Aggregate
 from millstream.operators.fields import FieldSelector
 from millstream.operators.keys import TypedSelector
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "aggregate_keys",
     "aggregate_windows",
+    "check_fields",
     "field_names",
     "filter_batches",
     "map_batches",
@@ -59,9 +61,29 @@ def field_names(stream: DataStream) -> tuple[str, ...] | None:
     return None
 
 
+def check_fields(what: str, wanted: Iterable[str], fields: tuple[str, ...] | None) -> None:
+    """Check that records have fields, as far as their type is declared.
+
+    Args:
+        what: Who wants them, for the message.
+        wanted: Their names.
+        fields: What `field_names` gave.
+
+    Raises:
+        TypeMismatchError: If they have not.
+    """
+    missing = [] if fields is None else [field for field in wanted if field not in fields]
+    if missing:
+        raise TypeMismatchError(
+            f"{what} names the field {missing[0]!r}, which the records do not have",
+            detail=f"They have: {', '.join(fields or ())}.",
+        )
+
+
 def map_batches(stream: DataStream, function: Callable[[Any], Any], timestamp: str | None) -> DataStream:
     """Add a map of batches."""
     _check_function("map_batches", function)
+    _check_timestamp("map_batches", timestamp)
     from millstream.operators.columnar.functions import MapBatchesSpec, form_of
 
     spec = MapBatchesSpec(function, form_of(function), timestamp, field_names(stream))
@@ -84,17 +106,19 @@ def process_batches(stream: KeyedStream, function: KeyedBatchFunction, timestamp
             f"process_batches was given a {type(function).__name__}, not a KeyedBatchFunction"
         )
     keys = _key_fields(stream, "process_batches")
+    _check_timestamp("process_batches", timestamp)
     load_arrow("columns")
     from millstream.operators.columnar.functions import ProcessBatchesSpec, form_of
 
-    spec = ProcessBatchesSpec(function, keys, form_of(function.process_batch), timestamp, field_names(stream))
+    form = form_of(function.process_batch, "a context")
+    spec = ProcessBatchesSpec(function, keys, form, timestamp, field_names(stream))
     return stream._transform("Process Batches", spec)
 
 
 def aggregate_keys(stream: KeyedStream, aggregates: Mapping[str, Aggregate]) -> DataStream:
     """Add running aggregates."""
     keys = _key_fields(stream, "aggregate")
-    declared = _declared(aggregates, keys)
+    declared = _declared(aggregates, keys, field_names(stream))
     load_arrow("columns")
     from millstream.operators.columnar.aggregate import ColumnAggregateSpec
 
@@ -109,7 +133,7 @@ def aggregate_windows(
     stream, assigner = windowed._keyed_stream, windowed._window_assigner
     keys = _key_fields(stream, "aggregate") if of_each_key else ()
     bounds = _COUNTED if type(assigner) is CountTumblingWindowAssigner else _BOUNDS
-    declared = _declared(aggregates, (*keys, *bounds))
+    declared = _declared(aggregates, (*keys, *bounds), field_names(stream))
     if windowed._trigger is not None or windowed._evictor is not None:
         raise NotSupportedError(
             "aggregates by expression were asked of windows with a trigger or an evictor",
@@ -141,9 +165,27 @@ def _window_spec(
 
 
 def _check_function(method: str, function: object) -> None:
-    if not callable(function) or isinstance(function, type):
-        raise TypeMismatchError(f"{method} was given {shorten(function)}, not a function of a batch")
+    if isinstance(function, type):
+        raise TypeMismatchError(
+            f"{method} was given the class {function.__qualname__}, not a function of a batch",
+            hint=f"Give it an object of the class: {function.__name__}().",
+        )
+    if not callable(function):
+        hint = "map(...) takes a MapFunction." if isinstance(function, MapFunction) else None
+        raise TypeMismatchError(
+            f"{method} was given {shorten(function)}, not a function of a batch",
+            detail="It is called with a batch; an object is, if its class has __call__.",
+            hint=hint,
+        )
     load_arrow("columns")
+
+
+def _check_timestamp(method: str, timestamp: object) -> None:
+    if not isinstance(timestamp, (str, type(None))):
+        raise TypeMismatchError(
+            f"{method} was given {shorten(timestamp)} as timestamp",
+            detail="It is the name of a column of the results.",
+        )
 
 
 def _key_fields(stream: KeyedStream, method: str) -> tuple[str, ...]:
@@ -160,16 +202,22 @@ def _key_fields(stream: KeyedStream, method: str) -> tuple[str, ...]:
 
 
 def _declared(
-    aggregates: Mapping[str, Aggregate], taken: tuple[str, ...]
+    aggregates: Mapping[str, Aggregate], taken: tuple[str, ...], fields: tuple[str, ...] | None
 ) -> tuple[tuple[str, Aggregate], ...]:
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
             raise TypeMismatchError(
                 f"aggregate was given {shorten(aggregate)} as {name!r}, not an aggregate",
-                hint="Take one of millstream.datastream.expressions: total=sum_('price').",
+                hint=f"Call one of the functions of millstream.datastream.expressions: {name}=sum_('price').",
             )
         if name in taken:
-            raise ConfigurationError(f"the aggregate {name!r} has the name of another column of the results")
+            raise ConfigurationError(
+                f"the aggregate {name!r} has the name of another column of the results",
+                detail=f"Beside the aggregates they have: {', '.join(taken)}.",
+                hint="Give it another name.",
+            )
+        if aggregate.field is not None:
+            check_fields(f"{name}={aggregate}", [aggregate.field], fields)
     return tuple(aggregates.items())
 
 

@@ -304,7 +304,8 @@ class DataStream(OperatorSettings, Generic[T]):
             more_fields: Names of further fields.
 
         Raises:
-            TypeMismatchError: If it is neither a KeySelector nor a callable nor the names of fields.
+            TypeMismatchError: If it is neither a KeySelector nor a callable nor the names of fields, or the declared
+                type of the records has no such field.
         """
         from millstream.datastream.streams.keyed_stream import KeyedStream
 
@@ -323,12 +324,14 @@ class DataStream(OperatorSettings, Generic[T]):
         return KeyedStream(self._partition(KeyGroups(selector, key_type)), selector, key_type)
 
     def _field_selector(self, fields: list[Any]) -> FieldSelector:
-        from millstream.datastream.streams.columns import field_names
+        from millstream.datastream.streams.columns import check_fields, field_names
 
         wrong = [field for field in fields if not isinstance(field, str)]
         if wrong:
             raise TypeMismatchError(f"key_by was given {wrong[0]!r} as the name of a field")
-        return FieldSelector(fields, field_names(self))
+        names = field_names(self)
+        check_fields("key_by", fields, names)
+        return FieldSelector(fields, names)
 
     def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream[T]:
         """Cut all records into windows, whatever their keys; the operator's parallelism is 1.

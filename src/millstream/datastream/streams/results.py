@@ -97,14 +97,36 @@ def to_arrow(stream: DataStream, job_name: str | None) -> Any:
         return pa.Table.from_batches(batches) if len(batches) == 1 else _joined(pa, batches)
     except pa.ArrowException as error:
         raise TypeMismatchError(
-            "the records of the stream have not all the same columns",
-            detail=str(error),
-            hint="Map them to records of one type before.",
+            "the records of the stream do not fit into one table",
+            detail=f"{error}.",
+            hint="Have the operators before it give a column one type, or declare one: map(f, Types.ROW_NAMED(...)).",
         ) from error
 
 
 def _joined(pa: Any, batches: list[Any]) -> Any:
-    return pa.concat_tables([pa.Table.from_batches([each]) for each in batches], promote_options="default")
+    """Return batches as one table: a column's type is the widest of its numbers, floats if some are.
+
+    Raises:
+        TypeMismatchError: If a column holds both text and bytes, which Arrow would take for bytes.
+        pyarrow.ArrowException: If it holds other values that fit no one type.
+    """
+    schemas = list({batch.schema: None for batch in batches})
+    texts = {
+        field.name for schema in schemas for field in schema if field.type in (pa.string(), pa.large_string())
+    }
+    mixed = [
+        field.name
+        for schema in schemas
+        for field in schema
+        if field.name in texts and field.type in (pa.binary(), pa.large_binary())
+    ]
+    if mixed:
+        raise TypeMismatchError(
+            "the records of the stream do not fit into one table",
+            detail=f"Column {mixed[0]!r} holds text in some of them and bytes in others.",
+            hint="Have the operators before it give a column one type.",
+        )
+    return pa.concat_tables([pa.Table.from_batches([each]) for each in batches], promote_options="permissive")
 
 
 def to_pandas(stream: DataStream, job_name: str | None) -> Any:
@@ -112,12 +134,20 @@ def to_pandas(stream: DataStream, job_name: str | None) -> Any:
 
     Raises:
         ConfigurationError: If pandas or pyarrow is not installed.
+        TypeMismatchError: If a map has a key twice.
     """
     pandas = load_library("pandas", "to_pandas")
     _check_bounded(stream, "to_pandas")
     pa = load_arrow("results as tables")
     table = to_arrow(stream, job_name)
-    frame = table.to_pandas(maps_as_pydicts="strict")
+    try:
+        frame = table.to_pandas(maps_as_pydicts="strict")
+    except pa.ArrowException as error:
+        raise TypeMismatchError(
+            "the results make no frame of pandas",
+            detail=f"{error}.",
+            hint="to_arrow() gives them as they are, maps with a key that is there twice too.",
+        ) from error
     # pandas makes floats of integers where one is missing, which large ones do not survive.
     whole = {getattr(pa, name)(): getattr(pandas, dtype)() for name, dtype in _INTEGERS.items()}
     for place, column in enumerate(table.columns):

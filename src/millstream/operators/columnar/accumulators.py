@@ -205,10 +205,17 @@ class _Sum(Accumulator):
         present = other._sums.present[taken]
         self._sums.learn(other._sums.kind)
         if present.any():
-            self.add(slots[present], other._sums.array(taken[present]))
+            self.add(slots[present], other.results(taken[present]))
 
     def results(self, slots: Any) -> pa.Array:
-        return self._sums.array(slots)
+        try:
+            return self._sums.array(slots)
+        except pa.ArrowInvalid as error:  # of decimals alone
+            raise NumberRangeError(
+                f"{self.aggregate} is more than {self._sums.kind} holds",
+                detail=str(error),
+                hint="Make the field a float before.",
+            ) from error
 
     def entries(self, slots: Any) -> list[Any]:
         return self._sums.values(slots)
@@ -317,6 +324,11 @@ class _Extreme(Accumulator):
 
     def add(self, slots: Any, column: pa.Array | None) -> None:
         slots, column = _valid(slots, column)
+        if pa.types.is_nested(column.type):
+            raise TypeMismatchError(
+                f"{self.aggregate} was asked of values of type {column.type}",
+                detail="Lists, structs and maps have no order.",
+            )
         best = self._best
         best.learn(column.type)
         if best.storage is Storage.OBJECTS:

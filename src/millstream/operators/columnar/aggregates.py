@@ -50,13 +50,13 @@ class Aggregate:
                 f"{self.kind.value} was given {shorten(self.field)} as a field",
                 detail="A field is given by its name.",
             )
-        if not 0 <= self.quantile <= 1:
+        if not (isinstance(self.quantile, (int, float)) and 0 <= self.quantile <= 1):
             raise ConfigurationError(
-                f"quantile {self.quantile} was asked for", detail="It is a number from 0 to 1."
+                f"quantile {shorten(self.quantile)} was asked for", detail="It is a number from 0 to 1."
             )
-        if not 0.0001 <= self.accuracy < 1:
+        if not (isinstance(self.accuracy, (int, float)) and 0.0001 <= self.accuracy < 1):
             raise ConfigurationError(
-                f"a quantile with a relative error of {self.accuracy} was asked for",
+                f"a quantile with a relative error of {shorten(self.accuracy)} was asked for",
                 detail="It is a number from 0.0001 to 1.",
             )
 

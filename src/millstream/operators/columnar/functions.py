@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,8 +31,10 @@ __all__ = ["FilterBatchesSpec", "MapBatchesSpec", "ProcessBatchesSpec", "form_of
 
 
 def name_of(function: object) -> str:
-    """Return a function's name for messages."""
-    return getattr(function, "__qualname__", type(function).__qualname__)
+    """Return a function's name for messages, and where it is: lambdas have no other name."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    code = getattr(function, "__code__", None)
+    return name if code is None else f"{name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})"
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ class _BatchFunctionOperator(Operator):
         try:
             return self._call(in_form(data, self._form), *arguments)
         except BaseException as error:
-            attach_element(error, _Excerpt(data))
+            attach_element(error, _Excerpt(data, self._form))
             raise
 
     def process_marked(self, batch: Batch, reach: Reach) -> int | None:
@@ -172,12 +175,14 @@ class _BatchFunctionOperator(Operator):
 class _Excerpt:
     """Shows the rows that a function was called with, in messages."""
 
-    def __init__(self, data: pa.RecordBatch) -> None:
+    def __init__(self, data: pa.RecordBatch, form: BatchForm) -> None:
         self._data = data
+        self._form = form
 
     def __repr__(self) -> str:
         first = self._data.slice(0, 1).to_pylist()
-        return f"batch of {self._data.num_rows} rows, the first: {shorten(first[0] if first else None)}"
+        what = f"batch of {self._data.num_rows} rows, a {self._form.value}"
+        return f"{what}, the first: {shorten(first[0] if first else None)}"
 
 
 def _time_column(what: str, data: pa.RecordBatch, field: str) -> pa.Array:
@@ -316,7 +321,7 @@ class ProcessBatchesOperator(_BatchFunctionOperator):
             self._hand_on(rows, returned)
 
     def _by_group(self, given: Columns) -> Iterator[tuple[int, Columns]]:
-        columns = [column_of(given, key) for key in self._keys]
+        columns = [column_of(given, key, " for the key") for key in self._keys]
         groups = key_groups_of_columns(columns, self.context.max_parallelism)
         order = np.argsort(groups, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):

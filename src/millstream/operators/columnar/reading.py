@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.base.errors import NotSupportedError, TypeMismatchError, shorten
+from millstream.base.errors import NotSupportedError
 from millstream.operators.fields import FieldReader
 from millstream.spi.batch import Batch, Columns, Rows, column_of
+from millstream.types.arrow_records import named_array
 from millstream.types.row import Row
 
 __all__ = ["ColumnReader", "as_columns", "stamps_of", "taken"]
@@ -43,18 +44,10 @@ class ColumnReader:
             columns = {field: column_of(batch, field) for field in self._readers}
         else:
             columns = {
-                field: _array(field, reader.values(batch.values)) for field, reader in self._readers.items()
+                field: named_array(field, reader.values(batch.values))
+                for field, reader in self._readers.items()
             }
         return [None if field is None else columns[field] for field in self._fields]
-
-
-def _array(field: str, values: list[Any]) -> pa.Array:
-    try:
-        return pa.array(values)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-        raise TypeMismatchError(
-            f"the values of field {field!r} make no column: {shorten(values[:3])}", detail=str(error)
-        ) from error
 
 
 def as_columns(batch: Batch, names: Sequence[str] | None) -> Columns:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -155,6 +156,50 @@ def test_none_and_empty_batches_give_nothing_and_none_comes_for_an_empty_batch()
     assert run(MapBatchesSpec(lambda batch: 1 / 0), Columns(DATA.slice(0, 0)), Rows([])) == []
 
 
+def names_a_line(batch):
+    return 5
+
+
+LINE = names_a_line.__code__.co_firstlineno
+TWO = [pa.array([1, 2, 3]), pa.array([4, 5, 6])]
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (5, rf"names_a_line \(test_batch_functions.py:{LINE}\) returned 5 of type int, not a batch"),
+        (pd.Series([1, 2, 3]), "returned a pandas.Series, not a batch"),
+        (pa.array([1, 2, 3]), "returned a pyarrow.Int64Array, not a batch"),
+        ({"a": 5}, "column 'a' of what .* returned is 5 of type int, which makes no column"),
+        ({"a": np.zeros((3, 2))}, "column 'a' of what .* returned is a numpy.ndarray, which makes no column"),
+        ({7: [1, 2, 3]}, "column named 7, which is no text"),
+        (
+            pd.DataFrame({"a": [1, "x", 2]}),
+            "makes no batch: Conversion failed for column a .* Could not convert",
+        ),
+        (pa.RecordBatch.from_arrays(TWO, ["x", "x"]), "has 2 columns named 'x'"),
+        (pa.table(TWO, ["x", "x"]), "has 2 columns named 'x'"),
+    ],
+)
+def test_messages_tell_what_was_returned_where(monkeypatch, returned, message):
+    function = lambda batch: returned  # noqa: E731
+    function.__qualname__, function.__code__ = "names_a_line", function.__code__.replace(co_firstlineno=LINE)
+    with pytest.raises(TypeMismatchError, match=message):
+        mapped(function)
+
+
+def test_texts_come_in_the_plain_type_whatever_the_library_makes_of_them():
+    views = [pa.array(["a", None], kind) for kind in (pa.string_view(), pa.string())]
+    for returned in (
+        pa.RecordBatch.from_arrays(views, ["v", "s"]),
+        pa.table(views, ["v", "s"]),
+        pd.DataFrame({"v": ["a", None], "s": ["a", None]}),
+    ):
+        result = mapped(lambda batch, returned=returned: returned)
+        assert result.data.schema.types == [pa.string(), pa.string()]
+        assert result.take(pa.array([1, 0])).data["v"].to_pylist() == [None, "a"]
+
+
 @pytest.mark.parametrize(
     "returned", [5, "text", [1, 2], {"a": [1], "b": [1, 2]}, {"a": 5}, pa.array([1]), {"a": [1, "x"]}]
 )
@@ -169,7 +214,8 @@ def test_what_is_no_batch_is_refused_by_the_functions_name(returned):
 def test_an_error_of_the_function_has_the_rows_on_it():
     with pytest.raises(ZeroDivisionError) as raised:
         mapped(lambda batch: 1 / 0)
-    assert attached_element(raised.value) == "batch of 3 rows, the first: {'k': 1, 'v': 1.5}"
+    seen = attached_element(raised.value)
+    assert seen == "batch of 3 rows, a pyarrow.RecordBatch, the first: {'k': 1, 'v': 1.5}"
 
 
 def test_what_was_emitted_stays_what_it_was_when_the_function_changes_its_arrays():
@@ -179,13 +225,30 @@ def test_what_was_emitted_stays_what_it_was_when_the_function_changes_its_arrays
     def arrays(batch):
         return {"a": held}
 
+    def views(batch):
+        view = held[:]
+        view.flags.writeable = False
+        return {"a": view}
+
+    def series(batch):
+        return {"a": pd.Series(held, copy=False)}
+
     def frames(batch):
         return frame
 
-    results = [mapped(arrays), mapped(frames)]
+    results = [mapped(function) for function in (arrays, views, series, frames)]
     held[:] = 9
     frame.loc[:, "a"] = 9
-    assert [result.data["a"].to_pylist() for result in results] == [[1, 2, 3]] * 2
+    assert [result.data["a"].to_pylist() for result in results] == [[1, 2, 3]] * 4
+
+
+def test_a_column_that_came_goes_out_without_a_copy():
+    """Nothing can change it: numpy's array is of Arrow's memory."""
+    (came,) = pa.record_batch({"a": [1, 2, 3]}).columns
+    (result,) = run(
+        MapBatchesSpec(lambda columns: columns, forms.BatchForm.ARRAYS), Columns(pa.record_batch({"a": came}))
+    )
+    assert result.data["a"].buffers()[1].address == came.buffers()[1].address
 
 
 def wants_int(batch: int): ...
@@ -197,12 +260,31 @@ def wants_unknown(batch: Unknown): ...  # noqa: F821
 def wants_nothing(): ...
 
 
+def wants_two(batch, other): ...
+
+
+def gives_some(batch):
+    yield batch
+
+
+class Gives:
+    def __call__(self, batch):
+        yield batch
+
+
+async def gives_later(batch): ...
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
         (wants_int, "no form of a batch"),
         (wants_unknown, "cannot be resolved"),
-        (wants_nothing, "takes no batch"),
+        (wants_nothing, "cannot be called with a batch: too many positional arguments"),
+        (wants_two, "cannot be called with a batch: missing a required argument: 'other'"),
+        (gives_some, "is a generator"),
+        (Gives(), "is a generator"),
+        (gives_later, "is asynchronous"),
     ],
 )
 def test_an_annotation_that_is_no_form_of_a_batch_is_refused(function, message):
@@ -247,11 +329,20 @@ def test_a_filter_by_polars_series():
         ([1, 2, 3], "not booleans"),
         (True, "not booleans"),
         (None, "not booleans"),
+        (pa.array([1, 2, 3]), "returned values of type int64, not booleans"),
+        (DATA, "returned values of type struct<k: int64, v: double>, not booleans"),
+        (DATA.to_pandas(), "returned a pandas.DataFrame, not booleans"),
+        (pl.from_arrow(DATA), "returned a polars.DataFrame, not booleans"),
+        (pl.col("v") > 1, "returned a polars.Expr, not booleans"),
     ],
 )
 def test_a_mask_that_does_not_fit_is_refused(mask, message):
     with pytest.raises(TypeMismatchError, match=message):
         run(FilterBatchesSpec(lambda batch: mask), Columns(DATA))
+
+
+def test_a_mask_of_nulls_alone_drops_all():
+    assert run(FilterBatchesSpec(lambda batch: pa.nulls(3)), Columns(DATA)) == []
 
 
 class Opened(Function):
@@ -301,7 +392,9 @@ def test_process_batches_calls_once_for_each_key_group_with_state_by_key():
         batches.append(Columns(pa.RecordBatch.from_pydict({"k": keys, "v": values})))
         for key, value in zip(keys.tolist(), values.tolist(), strict=True):
             model[key] = model.get(key, 0) + value
-    for result in run(ProcessBatchesSpec(function, ("k",), forms.form_of(function.process_batch)), *batches):
+    for result in run(
+        ProcessBatchesSpec(function, ("k",), forms.form_of(function.process_batch, "a context")), *batches
+    ):
         found.update(zip(result.data["k"].to_pylist(), result.data["total"].to_pylist(), strict=True))
     assert found == model
     per_batch = len({key_group(key, 128) for key in range(300)})
@@ -324,7 +417,7 @@ def test_state_of_another_key_group_is_refused_and_so_are_too_few_values():
         run(ProcessBatchesSpec(Strays(), ("k",)), Columns(DATA))
     with pytest.raises(ValueError, match="0 values were given"):
         run(ProcessBatchesSpec(Uneven(), ("k",)), Columns(DATA))
-    with pytest.raises(TypeMismatchError, match="no field 'nope'"):
+    with pytest.raises(TypeMismatchError, match="no field 'nope' for the key"):
         run(ProcessBatchesSpec(Totals(), ("nope",)), Columns(DATA))
 
 
