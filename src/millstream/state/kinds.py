@@ -149,5 +149,6 @@ def no_key_error(name: str, operator: str) -> StateAccessError:
     return StateAccessError(
         f'state "{name}" of operator "{operator}" was used while there is no current key',
         detail="Keyed state is there while a record or timer is processed, not in open() or close().",
-        hint="Get the state in open(), use it in process_element() or on_timer().",
+        hint="Get the state in open(), use it in process_element() or on_timer(); in process_batch() choose the key "
+        "before: ctx.set_current_key(key), or ctx.values(state, keys).",
     )

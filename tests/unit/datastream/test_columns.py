@@ -287,6 +287,10 @@ def test_keys_by_name_are_keys_for_all_functions():
     assert {row[0]: row for row in collected(reduced)}["a"] == (*SALES[399],)
 
 
+class TooFew(KeyedBatchFunction):
+    def process_batch(self, batch): ...
+
+
 class Opened:
     def __call__(self, batch): ...
 
@@ -304,7 +308,15 @@ def test_what_cannot_be_is_refused_where_it_is_declared():
             "key is a function's result",
         ),
         (lambda: by_function.process_batches(CountUsers()), ConfigurationError, "key is a function's result"),
-        (lambda: keyed.process_batches(len), TypeMismatchError, "not a KeyedBatchFunction"),
+        (lambda: keyed.process_batches(len), TypeMismatchError, "not a KeyedBatchFunction\nHint: Derive a class"),
+        (
+            lambda: keyed.process_batches(CountUsers),
+            TypeMismatchError,
+            r"not a KeyedBatchFunction\nHint: Give it an object of the class: CountUsers\(\)",
+        ),
+        (lambda: keyed.process_batches(TooFew()), TypeMismatchError, "cannot be called with a batch and a context"),
+        (lambda: keyed.aggregate(), TypeMismatchError, "aggregate was given nothing to compute"),
+        (lambda: keyed.window(tumbling).aggregate(), TypeMismatchError, "aggregate was given nothing to compute"),
         (lambda: keyed.aggregate(user=count()), ConfigurationError, "name of another column"),
         (lambda: keyed.aggregate(n=len), TypeMismatchError, "not an aggregate"),
         (lambda: keyed.window(tumbling).aggregate(window_end=count()), ConfigurationError, "name of another"),

@@ -102,8 +102,12 @@ def filter_batches(stream: DataStream, function: Callable[[Any], Any]) -> DataSt
 def process_batches(stream: KeyedStream, function: KeyedBatchFunction, timestamp: str | None) -> DataStream:
     """Add a function of batches with keyed state."""
     if not isinstance(function, KeyedBatchFunction):
+        is_class = isinstance(function, type) and issubclass(function, KeyedBatchFunction)
         raise TypeMismatchError(
-            f"process_batches was given a {type(function).__name__}, not a KeyedBatchFunction"
+            f"process_batches was given {shorten(function)}, not a KeyedBatchFunction",
+            hint=f"Give it an object of the class: {function.__name__}()."
+            if is_class
+            else "Derive a class from KeyedBatchFunction, with a method process_batch(self, batch, ctx).",
         )
     keys = _key_fields(stream, "process_batches")
     _check_timestamp("process_batches", timestamp)
@@ -118,6 +122,11 @@ def process_batches(stream: KeyedStream, function: KeyedBatchFunction, timestamp
 def aggregate_keys(stream: KeyedStream, aggregates: Mapping[str, Aggregate]) -> DataStream:
     """Add running aggregates."""
     keys = _key_fields(stream, "aggregate")
+    if not aggregates:
+        raise TypeMismatchError(
+            "aggregate was given nothing to compute",
+            hint="Give it aggregates by expression: aggregate(n=count()).",
+        )
     declared = _declared(aggregates, keys, field_names(stream))
     load_arrow("columns")
     from millstream.operators.columnar.aggregate import ColumnAggregateSpec

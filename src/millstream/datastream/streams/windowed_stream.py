@@ -177,10 +177,15 @@ class BaseWindowedStream(Generic[T, KEY]):
 
     def _aggregate(
         self,
-        aggregate_function: AggregateFunction,
+        aggregate_function: AggregateFunction | None,
         window_function: Any,
         output_type: TypeInformation | None,
     ) -> DataStream:
+        if aggregate_function is None:
+            raise TypeMismatchError(
+                "aggregate was given nothing to compute",
+                hint="Give it an AggregateFunction, or aggregates by expression: aggregate(n=count()).",
+            )
         if not isinstance(aggregate_function, AggregateFunction):
             raise _wrong_function("aggregate_function", aggregate_function, "an AggregateFunction")
         self._check_window_function(window_function)

@@ -14,6 +14,7 @@ and returns any of these. None of the libraries is imported before a function ne
 from __future__ import annotations
 
 import inspect
+import os
 import typing
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,16 @@ from typing import Any
 
 from millstream.base.errors import ConfigurationError, TypeMismatchError, shorten
 
-__all__ = ["BatchForm", "annotated_form", "as_mask", "as_record_batch", "check_names", "form_of", "in_form"]
+__all__ = [
+    "BatchForm",
+    "annotated_form",
+    "as_mask",
+    "as_record_batch",
+    "check_names",
+    "form_of",
+    "in_form",
+    "name_of",
+]
 
 
 class BatchForm(Enum):
@@ -46,6 +56,13 @@ _BY_CLASS = {
 _ANY = (inspect.Parameter.empty, Any)
 
 
+def name_of(function: object) -> str:
+    """Return a function's name for messages, and where it is: lambdas have no other name."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    code = getattr(function, "__code__", None)
+    return name if code is None else f"{name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})"
+
+
 def form_of(function: Callable[..., Any], *more: str) -> BatchForm:
     """Return the form that a function's first parameter is annotated with.
 
@@ -65,7 +82,7 @@ def form_of(function: Callable[..., Any], *more: str) -> BatchForm:
         signature.bind(None, *more)
     except TypeError as error:
         raise TypeMismatchError(
-            f"{shorten(function)} cannot be called with {' and '.join(['a batch', *more])}: {error}",
+            f"{name_of(function)} cannot be called with {' and '.join(['a batch', *more])}: {error}",
             detail=f"Its parameters: {signature}.",
         ) from error
     parameter = next(iter(signature.parameters.values()))
@@ -75,7 +92,7 @@ def form_of(function: Callable[..., Any], *more: str) -> BatchForm:
             annotation = _resolved(function, parameter.name)
         except (KeyError, NameError) as error:
             raise TypeMismatchError(
-                f"the annotation {annotation!r} of {shorten(function)} cannot be resolved: {error}",
+                f"the annotation {annotation!r} of {name_of(function)} cannot be resolved: {error}",
                 hint="Import the library in the module of the function, not only while types are checked.",
             ) from error
     if annotation in _ANY:
@@ -83,7 +100,7 @@ def form_of(function: Callable[..., Any], *more: str) -> BatchForm:
     form = _form_named(annotation)
     if form is None:
         raise TypeMismatchError(
-            f"{shorten(function)} wants a {shorten(annotation)}, which is no form of a batch",
+            f"{name_of(function)} wants a {shorten(annotation)}, which is no form of a batch",
             detail=f"Forms of a batch: {', '.join(each.value for each in BatchForm)}.",
         )
     return form
@@ -93,12 +110,12 @@ def _check_plain(function: Callable[..., Any]) -> None:
     called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
     if inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called):
         raise TypeMismatchError(
-            f"{shorten(function)} is asynchronous, and functions of batches are not waited for",
+            f"{name_of(function)} is asynchronous, and functions of batches are not waited for",
             hint="Return the batch from a plain function, or call services record by record with AsyncDataStream.",
         )
     if inspect.isgeneratorfunction(called):
         raise TypeMismatchError(
-            f"{shorten(function)} is a generator, and returns no batch",
+            f"{name_of(function)} is a generator, and returns no batch",
             hint="Return one batch; it may have more or fewer rows than came.",
         )
 

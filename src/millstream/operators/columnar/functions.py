@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,14 @@ from millstream.base.errors import StateAccessError, TypeMismatchError, shorten
 from millstream.common.batch_functions import KeyedBatchFunction
 from millstream.common.state import ValueState
 from millstream.operators.base import Operator, OperatorSpec, Reach
-from millstream.operators.columnar.forms import BatchForm, as_mask, as_record_batch, form_of, in_form
+from millstream.operators.columnar.forms import (
+    BatchForm,
+    as_mask,
+    as_record_batch,
+    form_of,
+    in_form,
+    name_of,
+)
 from millstream.operators.columnar.marks import kept_between, process_whole
 from millstream.operators.columnar.reading import as_columns, taken
 from millstream.operators.functions_adapter import close_function, open_function
@@ -27,14 +33,7 @@ from millstream.state.keyed import NO_KEY, KeyedStateBackend
 from millstream.state.keys import canonical_key
 from millstream.types.arrow_values import values_of
 
-__all__ = ["FilterBatchesSpec", "MapBatchesSpec", "ProcessBatchesSpec", "form_of", "name_of"]
-
-
-def name_of(function: object) -> str:
-    """Return a function's name for messages, and where it is: lambdas have no other name."""
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    code = getattr(function, "__code__", None)
-    return name if code is None else f"{name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})"
+__all__ = ["FilterBatchesSpec", "MapBatchesSpec", "ProcessBatchesSpec", "form_of"]
 
 
 @dataclass(frozen=True)
