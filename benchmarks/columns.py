@@ -335,7 +335,7 @@ def _figures(seen: dict[str, list[tuple[tuple[float, str], tuple[float, str]]]])
         ours, theirs = ([pair[who][0] / ROWS_OF[name] * 1e6 for pair in pairs] for who in (0, 1))
         title, floor = TITLES[name].partition(", beside")[0], FLOORS.get(name)
         peer = PEERS.get(name, "dict in Python")
-        found.append(figures.of_times(name, title, ours, theirs, unit="us a row", peer=peer, floor=floor))
+        found.append(figures.beside(name, title, ours, theirs, unit="us a row", peer=peer, floor=floor))
     return found
 
 

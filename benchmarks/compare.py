@@ -363,7 +363,11 @@ def figures_of(suite: Suite, found: Measurements) -> list[figures.Figure]:
             peer = "PyFlink" if system == "pyflink" else "loop by hand"
             title = ratio.title.partition(" against")[0]
             both = (each[:count] for each in rates)
-            made.append(figures.of_rates(name, title, *both, unit="records/s", peer=peer, floor=ratio.floor))
+            made.append(
+                figures.beside(
+                    name, title, *both, unit="records/s", peer=peer, more_is_better=True, floor=ratio.floor
+                )
+            )
     return made
 
 

@@ -28,7 +28,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -37,10 +36,10 @@ from statistics import mean, median
 from typing import Any
 
 import figures
+from marked import mark_of_run, processor_seconds
 
 HERE = Path(__file__).resolve().parents[1]
 RESULTS = HERE / "benchmarks" / "results" / "epoch.md"
-MARK = "MILLSTREAM_BENCHMARK"
 TRACE = "MILLSTREAM_EPOCH_TRACE"
 TURN = "a turn of the job master"
 PROCESSOR = "processor time of a turn"
@@ -142,12 +141,12 @@ def _figure(ours: list[dict[str, float]], theirs: list[dict[str, float]], row: s
     name = "turn" if row == TURN else "processor"
     title = f"an epoch that does nothing, local[2]: {row}"
     times = ([each[row] for each in every] for every in (ours, theirs))
-    return figures.of_times(name, title, *times, unit="ms", peer="an empty job of Spark's")
+    return figures.beside(name, title, *times, unit="ms", peer="an empty job of Spark's")
 
 
 def _run(what: str, code: Path, trace: Path | None, more: Sequence[str] = ()) -> dict[str, float]:
     """Run the job, or jobs of Spark alone, in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(code), MARK: uuid.uuid4().hex}
+    environment = {**os.environ, "PYTHONPATH": str(code), **mark_of_run()}
     if trace is not None:
         environment[TRACE] = str(trace)
     command = [sys.executable, __file__, *sys.argv[1:], *more, "--worker", what]
@@ -196,7 +195,7 @@ def _work(arguments: argparse.Namespace) -> dict[str, float]:
 
     def timed(self: Any, headers: Any) -> Any:
         if len(spans) in (arguments.warm, arguments.warm + arguments.epochs - 1):
-            processors.append(_processor_seconds())
+            processors.append(processor_seconds())
         began = time.time()
         try:
             return original(self, headers)
@@ -230,11 +229,11 @@ def _bare_jobs(arguments: argparse.Namespace) -> dict[str, float]:
         times = []
         for number in range(arguments.warm + arguments.epochs):
             if number == arguments.warm:
-                before = _processor_seconds()
+                before = processor_seconds()
             began = time.perf_counter()
             nothing.collect()
             times.append((time.perf_counter() - began) * 1000)
-        processor = (_processor_seconds() - before) * 1000 / arguments.epochs
+        processor = (processor_seconds() - before) * 1000 / arguments.epochs
     finally:
         handle.close()
     wall = median(times[arguments.warm :])
@@ -243,20 +242,6 @@ def _bare_jobs(arguments: argparse.Namespace) -> dict[str, float]:
 
 def _same(number: int) -> int:
     return number
-
-
-def _processor_seconds() -> float:
-    """Return the processor time of all processes that have this run's mark."""
-    mark = f"{MARK}={os.environ[MARK]}".encode()
-    ticks = 0
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if mark in Path("/proc", pid, "environ").read_bytes():
-                fields = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
-                ticks += int(fields[11]) + int(fields[12])
-        except OSError:
-            continue  # another user's, or gone
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _note(what: str, times: Iterable[float]) -> None:

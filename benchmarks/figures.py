@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-__all__ = ["Figure", "add_option", "by_itself", "from_json", "of_rates", "of_times", "write"]
+__all__ = ["Figure", "add_option", "beside", "by_itself", "from_json", "write"]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Figure:
             raise ValueError(f"figure {self.name!r} has rounds {self.rounds}: none, or not above zero")
 
 
-def of_times(
+def beside(
     name: str,
     title: str,
     ours: Sequence[float],
@@ -75,25 +75,12 @@ def of_times(
     *,
     unit: str,
     peer: str,
+    more_is_better: bool = False,
     floor: float | None = None,
 ) -> Figure:
-    """Return the figure of times, or of anything that is better if it is less, round by round."""
-    rounds = tuple(their / our for our, their in zip(ours, theirs, strict=True))
-    return Figure(_name(name), title, rounds, median(ours), unit, peer, median(theirs), floor)
-
-
-def of_rates(
-    name: str,
-    title: str,
-    ours: Sequence[float],
-    theirs: Sequence[float],
-    *,
-    unit: str,
-    peer: str,
-    floor: float | None = None,
-) -> Figure:
-    """Return the figure of rates, or of anything that is better if it is more, round by round."""
-    rounds = tuple(our / their for our, their in zip(ours, theirs, strict=True))
+    """Return the figure of what was measured beside a peer, round by round: times, or rates if more is better."""
+    pairs = zip(ours, theirs, strict=True)
+    rounds = tuple(our / their if more_is_better else their / our for our, their in pairs)
     return Figure(_name(name), title, rounds, median(ours), unit, peer, median(theirs), floor)
 
 

@@ -27,7 +27,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -39,7 +38,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from processors import MARK, Processors, once_it_ran
+from marked import MARK, mark_of_run
+from processors import Processors, once_it_ran
 
 HERE = Path(__file__).resolve().parents[1]
 RESULTS = HERE / "benchmarks" / "results" / "flights.md"
@@ -122,13 +122,14 @@ def _figures(seen: dict[str, list[Run]], times: int) -> list[figures.Figure]:
         return [FLIGHTS * times / run.wall for run in seen[name]]
 
     def figure(name: str, ours: list[float], how: str = "") -> figures.Figure:
-        return figures.of_rates(
+        return figures.beside(
             f"{times} x {name}{how}",
             f"{FLIGHTS * times:,} flights, {name}{how}",
             ours,
             rates(LOOP),
             unit="flights/s",
             peer=LOOP,
+            more_is_better=True,
         )
 
     targets = [name for name in seen if name != LOOP]
@@ -155,10 +156,10 @@ def _input(directory: Path, times: int) -> Path:
 def _run(directory: Path, source: Path, target: str, code: Path) -> Run:
     """Run once, in processes of its own."""
     output = directory / "out"
-    mark = uuid.uuid4().hex
-    environment = {**os.environ, "PYTHONPATH": str(code), MARK: mark}
+    mark = mark_of_run()
+    environment = {**os.environ, "PYTHONPATH": str(code), **mark}
     command = [sys.executable, __file__, "--worker", target, str(source), str(output)]
-    with Processors(mark) as processors:
+    with Processors(mark[MARK]) as processors:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed\n{done.stdout}\n{done.stderr}")

@@ -27,7 +27,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
@@ -36,7 +35,8 @@ from typing import Any, NamedTuple
 import figures
 import pyarrow as pa
 import pyarrow.compute as pc
-from processors import MARK, Processors, once_it_ran
+from marked import MARK, mark_of_run
+from processors import Processors, once_it_ran
 
 RESULTS = Path(__file__).parent / "results" / "json_lines.md"
 WINDOW_MS = 60_000
@@ -110,11 +110,11 @@ def measure(names: tuple[str, ...], records: int, rounds: int) -> dict[str, list
 
 def measured(name: str, path: Path) -> tuple[Run, tuple[float, ...]]:
     """Run once, in processes of its own."""
-    mark = uuid.uuid4().hex
-    with Processors(mark) as processors:
+    mark = mark_of_run()
+    with Processors(mark[MARK]) as processors:
         answer = subprocess.run(
             [sys.executable, __file__, "--worker", name, str(path)],
-            env={**os.environ, MARK: mark},
+            env={**os.environ, **mark},
             capture_output=True,
             text=True,
             check=False,
@@ -134,7 +134,7 @@ def figure(name: str, seen: dict[str, list[Run]]) -> figures.Figure:
     ours, loops = ([run[place] for run in seen[who]] for who in (name, LOOP))
     how = ", once it ran" if name in TWO_CORES else ""
     title = f"JSON lines to Parquet, {name}{how}"
-    return figures.of_times(
+    return figures.beside(
         NAMES[name], title, ours, loops, unit="us a line", peer=LOOP, floor=FLOORS.get(name)
     )
 

@@ -25,9 +25,9 @@ from statistics import median, quantiles
 from typing import Any
 
 import figures
+from marked import mark_of_run, processor_seconds
 
 RESULTS = Path(__file__).parent / "results" / "latency.md"
-MARK = "MILLSTREAM_BENCHMARK"
 CASES = {
     "local": {"execution.target": "local"},
     "local[2]": {"execution.target": "local[2]"},
@@ -94,7 +94,7 @@ def _measure(arguments: argparse.Namespace) -> str:
 def _run(case: str) -> dict[str, float]:
     """Run a case in a process of its own."""
     command = [sys.executable, __file__, *sys.argv[1:], "--worker", case]
-    environment = {**os.environ, MARK: uuid.uuid4().hex}
+    environment = {**os.environ, **mark_of_run()}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed\n{done.stdout}\n{done.stderr}")
@@ -163,7 +163,7 @@ def _work(arguments: argparse.Namespace) -> dict[str, float]:
         # Slots that have ended tell no processor time any more: the last look is before the end.
         marks = (arguments.warm, arguments.warm + arguments.seconds - 1)
         if len(processors) < len(marks) and since_s > marks[len(processors)]:
-            processors.append((epochs[-1], _processor_seconds()))
+            processors.append((epochs[-1], processor_seconds()))
 
     with tempfile.TemporaryDirectory() as directory:
         env = StreamExecutionEnvironment.get_execution_environment(
@@ -190,20 +190,6 @@ def _work(arguments: argparse.Namespace) -> dict[str, float]:
         "epochs a second": sum(began <= at <= ended for at in epochs) / (ended - began),
         "processor, % of a core": (after - before) / (ended - began) * 100,
     }
-
-
-def _processor_seconds() -> float:
-    """Return the processor time of all processes that have this run's mark."""
-    mark = f"{MARK}={os.environ[MARK]}".encode()
-    ticks = 0
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if mark in Path("/proc", pid, "environ").read_bytes():
-                fields = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
-                ticks += int(fields[11]) + int(fields[12])
-        except OSError:
-            continue  # another user's, or gone
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

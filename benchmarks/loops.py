@@ -95,7 +95,7 @@ def main() -> None:
         lines.append(f"| {case.title} | {each[0]:,.0f} | {each[1]:,.0f} | {ratio:.2f} |")
         print(lines[-1], file=sys.stderr)
         hands, jobs = ([pair[place] / count * 1e9 for pair in pairs] for place in (0, 1))
-        found.append(figures.of_times(name, case.title, jobs, hands, unit="ns a record", peer="loop by hand"))
+        found.append(figures.beside(name, case.title, jobs, hands, unit="ns a record", peer="loop by hand"))
     page = "\n".join(lines) + "\n"
     print(page)
     if arguments.write:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from pathlib import Path
+from contextlib import suppress
 
 import numpy as np
+from marked import is_marked, processor_seconds_of
 
-__all__ = ["MARK", "WARM_UP", "Processors", "once_it_ran"]
+__all__ = ["WARM_UP", "Processors", "once_it_ran"]
 
-MARK = "MILLSTREAM_BENCHMARK"
 SAMPLE_S = 0.05
 WARM_UP = 0.25
 
@@ -31,16 +31,16 @@ class Processors:
     """Adds up the processor time of all processes that have a mark in their environment."""
 
     def __init__(self, mark: str) -> None:
-        self._mark = f"{MARK}={mark}".encode()
+        self._mark = mark
         self._marked: dict[str, bool] = {}
-        self._ticks: dict[str, int] = {}
+        self._of_each: dict[str, float] = {}
         self._seen: list[tuple[float, float]] = []
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._look_on)
 
     @property
     def seconds(self) -> float:
-        return sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK")
+        return sum(self._of_each.values())
 
     def between(self, begin: float, end: float) -> float:
         """Return the seconds between two instants of the machine's monotonic clock."""
@@ -65,14 +65,11 @@ class Processors:
     def _is_marked(self, pid: str) -> bool:
         if pid not in self._marked:
             try:
-                self._marked[pid] = self._mark in Path("/proc", pid, "environ").read_bytes()
+                self._marked[pid] = is_marked(pid, self._mark)
             except OSError:  # another user's, or gone
                 return False
         return self._marked[pid]
 
     def _look(self, pid: str) -> None:
-        try:
-            fields = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # gone
-            return
-        self._ticks[pid] = int(fields[11]) + int(fields[12])
+        with suppress(OSError):  # gone
+            self._of_each[pid] = processor_seconds_of(pid)

@@ -103,7 +103,7 @@ def main() -> None:
 def _figures(seen: dict[str, dict[str, list[float]]]) -> list[figures.Figure]:
     """Return each program's figure beside the first of its peers."""
     return [
-        figures.of_times(name, TITLES[name], times["now"], times[peer], unit="us a record", peer=peer)
+        figures.beside(name, TITLES[name], times["now"], times[peer], unit="us a record", peer=peer)
         for name, times in seen.items()
         for peer in PEERS[name][:1]
     ]

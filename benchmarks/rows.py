@@ -79,7 +79,7 @@ def main() -> None:
     figures.write(
         arguments.json,
         [
-            figures.of_times(
+            figures.beside(
                 name,
                 f"Rows: {TITLES[name]}",
                 seen[name, "row"],

@@ -217,8 +217,14 @@ def main() -> None:
         RESULTS.write_text("\n".join(lines) + "\n")
     if MEMORY in found and DISK in found:
         title = f"read-modify-write of {keys:,} keys on disk, two processes"
-        figure = figures.of_rates(
-            "count", title, found[DISK], found[MEMORY], unit="updates/s", peer="state in memory"
+        figure = figures.beside(
+            "count",
+            title,
+            found[DISK],
+            found[MEMORY],
+            unit="updates/s",
+            peer="state in memory",
+            more_is_better=True,
         )
         figures.write(options.json, [figure])
 

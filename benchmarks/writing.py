@@ -81,7 +81,7 @@ def main() -> None:
     figures.write(
         arguments.json,
         [
-            figures.of_times(
+            figures.beside(
                 job, JOBS[job], times[job, "job"], times[job, "loop"], unit="s", peer="loop by hand"
             )
             for job in arguments.only

@@ -13,11 +13,11 @@ import bench
 import psutil
 import pytest
 from bench import Benchmark
-from figures import by_itself, of_rates
+from figures import beside, by_itself
 from verdicts import compare
 
 GOOD = by_itself("start", "start", [0.5], unit="s")
-MISSED = of_rates("work", "work", [1.0], [1.0], unit="records/s", peer="loop", floor=2.0)
+MISSED = beside("work", "work", [1.0], [1.0], unit="records/s", peer="loop", more_is_better=True, floor=2.0)
 WRITES = """
 import sys
 from pathlib import Path
@@ -138,7 +138,9 @@ def test_an_interrupted_run_leaves_nothing_running(script, tmp_path, number):
 
 
 def figure(value, floor=None):
-    return of_rates("work", "work", [value], [1.0], unit="records/s", peer="loop", floor=floor)
+    return beside(
+        "work", "work", [value], [1.0], unit="records/s", peer="loop", more_is_better=True, floor=floor
+    )
 
 
 @pytest.mark.parametrize(

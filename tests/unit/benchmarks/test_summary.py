@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import summary
 from bench import BENCHMARKS
-from figures import by_itself, of_times
+from figures import beside, by_itself
 
 
 def entry(*figures):
@@ -20,7 +20,7 @@ def entry(*figures):
     )
 
 
-JOIN = of_times(
+JOIN = beside(
     "join", "interval join", [400.0, 420.0], [100.0, 105.0], unit="ns", peer="loop by hand", floor=0.3
 )
 START = by_itself("start", "to the first record", [0.2, 0.3], unit="s", limit=1.5)

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from figures import by_itself, of_rates, of_times
+from figures import beside, by_itself
 from verdicts import Mark, compare
 
 
 def ratio(*rounds, floor=None, name="work"):
-    return of_rates(name, "work", rounds, [1.0] * len(rounds), unit="records/s", peer="loop", floor=floor)
+    return beside(
+        name,
+        "work",
+        rounds,
+        [1.0] * len(rounds),
+        unit="records/s",
+        peer="loop",
+        more_is_better=True,
+        floor=floor,
+    )
 
 
 def seconds(*rounds, limit=None):
@@ -22,8 +31,10 @@ def row(now, before):
 
 def test_times_and_rates_give_the_same_ratio():
     # ours took 2 s and 4 s, the peer 1 s and 3 s: half and three quarters as fast
-    took = of_times("work", "work", [2.0, 4.0], [1.0, 3.0], unit="s", peer="loop")
-    rates = of_rates("work", "work", [1 / 2, 1 / 4], [1 / 1, 1 / 3], unit="records/s", peer="loop")
+    took = beside("work", "work", [2.0, 4.0], [1.0, 3.0], unit="s", peer="loop")
+    rates = beside(
+        "work", "work", [1 / 2, 1 / 4], [1 / 1, 1 / 3], unit="records/s", peer="loop", more_is_better=True
+    )
     assert took.rounds == (0.5, 0.75)
     assert rates.rounds == pytest.approx(took.rounds)
     assert (took.ours, took.theirs) == (3.0, 2.0)
