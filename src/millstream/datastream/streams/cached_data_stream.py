@@ -14,6 +14,7 @@ from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.config import options
 from millstream.connectors.cache import CacheSink, CacheSource
 from millstream.datastream.streams.data_stream import DataStream, transform
+from millstream.datastream.streams.stream_ends import StreamEnds
 from millstream.graph.launcher import RunningJob
 from millstream.graph.transformation import Edge, Transformation
 from millstream.operators.simple import IdentitySpec
@@ -169,7 +170,7 @@ def cache(stream: DataStream[T]) -> CachedDataStream[T]:
     return CachedDataStream(result, kept)
 
 
-def find_unbounded(stream: DataStream) -> str | None:
+def find_unbounded(stream: StreamEnds[Any]) -> str | None:
     """Return the name of a source that does not end, and that the stream reads; None if there is none."""
     waiting = [port.source for port in stream._ports]
     while waiting:

@@ -24,7 +24,7 @@ from millstream.types.arrow_types import load_arrow
 from millstream.types.typeinfo import TypeInformation
 
 if TYPE_CHECKING:
-    from millstream.datastream.streams.data_stream import CloseableIterator, DataStream
+    from millstream.datastream.streams.stream_ends import CloseableIterator, StreamEnds
 
 __all__ = ["ArrowBatches", "collect_arrow", "to_arrow", "to_pandas", "to_polars", "to_spark"]
 
@@ -64,7 +64,7 @@ class ArrowBatches:
         self.close()
 
 
-def collect_arrow(stream: DataStream, job_name: str | None) -> ArrowBatches:
+def collect_arrow(stream: StreamEnds[Any], job_name: str | None) -> ArrowBatches:
     """Run the program and bring a stream's records here, batch by batch.
 
     Raises:
@@ -77,7 +77,7 @@ def collect_arrow(stream: DataStream, job_name: str | None) -> ArrowBatches:
     return ArrowBatches(collected, columns)
 
 
-def to_arrow(stream: DataStream, job_name: str | None) -> Any:
+def to_arrow(stream: StreamEnds[Any], job_name: str | None) -> Any:
     """Run the program and return all records of a stream as a `pyarrow.Table`.
 
     Raises:
@@ -129,7 +129,7 @@ def _joined(pa: Any, batches: list[Any]) -> Any:
     return pa.concat_tables([pa.Table.from_batches([each]) for each in batches], promote_options="permissive")
 
 
-def to_pandas(stream: DataStream, job_name: str | None) -> Any:
+def to_pandas(stream: StreamEnds[Any], job_name: str | None) -> Any:
     """Run the program and return all records of a stream as a pandas DataFrame.
 
     Raises:
@@ -159,7 +159,7 @@ def to_pandas(stream: DataStream, job_name: str | None) -> Any:
 _INTEGERS = {"int8": "Int8Dtype", "int16": "Int16Dtype", "int32": "Int32Dtype", "int64": "Int64Dtype"}
 
 
-def to_polars(stream: DataStream, job_name: str | None) -> Any:
+def to_polars(stream: StreamEnds[Any], job_name: str | None) -> Any:
     """Run the program and return all records of a stream as a polars DataFrame.
 
     Raises:
@@ -170,7 +170,7 @@ def to_polars(stream: DataStream, job_name: str | None) -> Any:
     return polars.from_arrow(to_arrow(stream, job_name))
 
 
-def to_spark(stream: DataStream, session: Any, location: str | None, job_name: str | None) -> Any:
+def to_spark(stream: StreamEnds[Any], session: Any, location: str | None, job_name: str | None) -> Any:
     """Run the program and return all records of a stream as a Spark DataFrame.
 
     Raises:
@@ -233,7 +233,7 @@ def _frame(session: Any, kept: KeptDirectory, schema: Any) -> Any:
     return session.read.parquet(kept.uri)
 
 
-def _check_bounded(stream: DataStream, method: str) -> None:
+def _check_bounded(stream: StreamEnds[Any], method: str) -> None:
     unbounded = find_unbounded(stream)
     if unbounded is not None:
         raise JobDefinitionError(
