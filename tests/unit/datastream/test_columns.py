@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -99,6 +100,16 @@ def test_running_aggregates_end_with_those_of_all_records(form, keys):
     stream = sales(environment(), form).key_by(*keys).aggregate(total=sum_("price"), n=count())
     last_of_each = {row[: len(keys)]: row for row in collected(stream)}
     assert set(last_of_each.values()) == totals(keys)
+
+
+@pytest.mark.parametrize("records_in_batch", [1, 2, 10])
+def test_decimals_are_added_whatever_digits_those_of_a_batch_have(records_in_batch):
+    prices = [Decimal(text) for text in ("1.5", "10.55", "3", "0.125", "1000", "-7.75")]
+    env = environment(1, **{"millstream.epoch.fixed-records": records_in_batch})
+    stream = env.from_collection([Row(k=1, v=price) for price in prices]).key_by("k")
+    *_, (key, total, typical) = collected(stream.aggregate(total=sum_("v"), typical=mean("v")))
+    expected = math.fsum(prices)  # exact: these have few digits
+    assert (key, float(total), typical) == (1, expected, expected / len(prices))
 
 
 def test_in_batch_mode_only_the_last_ones_come():

@@ -171,7 +171,7 @@ class _Sum(Accumulator):
         slots, column = _valid(slots, column)
         if pa.types.is_null(column.type):
             return
-        self._sums.learn(_sum_type(self.aggregate, column.type))
+        self._learn(_sum_type(self.aggregate, column.type))
         if not len(column):
             return
         values = self._sums.of(column)
@@ -184,6 +184,13 @@ class _Sum(Accumulator):
         with localcontext(prec=_MOST_DIGITS):
             np.add.at(sums.numbers, slots, values)
         sums.present[slots] = True
+
+    def _learn(self, kind: pa.DataType) -> None:
+        """Take note of the type of what is added: sums of decimals have all digits there are, so scales may differ."""
+        known = self._sums.kind
+        if pa.types.is_decimal128(kind) and pa.types.is_decimal128(known):
+            kind = self._sums.kind = pa.decimal128(_DECIMAL_DIGITS, max(known.scale, kind.scale))
+        self._sums.learn(kind)
 
     def _check(self, slots: Any, values: Any) -> None:
         """Check that no sum leaves 64 bits; exactly only where the largest values together might."""
@@ -203,7 +210,7 @@ class _Sum(Accumulator):
 
     def merge(self, slots: Any, other: _Sum, taken: Any) -> None:
         present = other._sums.present[taken]
-        self._sums.learn(other._sums.kind)
+        self._learn(other._sums.kind)
         if present.any():
             self.add(slots[present], other.results(taken[present]))
 
