@@ -320,6 +320,7 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
 
         Raises:
             TypeMismatchError: If it is no DataFrame, or an argument is not of its class.
+            SessionLostError: If its session was stopped.
             JobDefinitionError: If it is a streaming DataFrame.
             NotSupportedError: If a column is of a type that no type of records stands for.
             ConfigurationError: As `from_arrow`, or if no directory is named that all hosts share.

@@ -16,7 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.base.errors import JobDefinitionError, NotSupportedError, SourceError, TypeMismatchError
+from millstream.base.errors import (
+    JobDefinitionError,
+    NotSupportedError,
+    SessionLostError,
+    SourceError,
+    TypeMismatchError,
+)
 from millstream.connectors.columns.event_time import EventTime
 from millstream.connectors.columns.frames import plain_table
 from millstream.connectors.columns.kept import KeptDirectory
@@ -37,11 +43,18 @@ def check_frame(frame: Any) -> None:
 
     Raises:
         TypeMismatchError: If it is no Spark DataFrame.
+        SessionLostError: If its session was stopped.
         JobDefinitionError: If it is a stream of Spark's.
         NotSupportedError: If it has a column of a type that Parquet files do not keep.
     """
     if not all(hasattr(frame, name) for name in ("isStreaming", "sparkSession", "schema")):
         raise TypeMismatchError(f"from_spark was given a {type(frame).__name__}, not a Spark DataFrame")
+    context = getattr(frame.sparkSession, "_sc", None)  # none with Spark Connect
+    if context is not None and context._jsc is None:
+        raise SessionLostError(
+            "the Spark session of the DataFrame has been stopped",
+            hint="Make the DataFrame again, in the session that SparkSession.builder.getOrCreate() gives.",
+        )
     if frame.isStreaming:
         raise JobDefinitionError(
             "from_spark was given a streaming DataFrame",

@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
+from types import SimpleNamespace
 
 import numpy
 import pyarrow as pa
@@ -18,6 +19,7 @@ from millstream.base.errors import (
     ConfigurationError,
     JobDefinitionError,
     NotSupportedError,
+    SessionLostError,
     SourceError,
     TypeMismatchError,
 )
@@ -291,6 +293,10 @@ def test_frames_that_a_job_cannot_read_are_refused():
     streaming.isStreaming = True
     with pytest.raises(JobDefinitionError, match="was given a streaming DataFrame"):
         check_frame(streaming)
+    stopped = Frame()
+    stopped._sc = SimpleNamespace(_jsc=None)
+    with pytest.raises(SessionLostError, match="the Spark session of the DataFrame has been stopped"):
+        check_frame(stopped)
     with pytest.raises(NotSupportedError, match="a column of type interval day to second"):
         check_frame(Frame(schema='{"type":"struct","fields":[{"type":"interval day to second"}]}'))
     check_frame(Frame(schema='{"type":"struct","fields":[{"name":"interval_of_time","type":"long"}]}'))
