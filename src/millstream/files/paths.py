@@ -23,6 +23,7 @@ _BUFFER_BYTES = 1 << 20
 _LOCAL_BUFFER_BYTES = 128 << 10
 """Blocks, which are larger, are read past the buffer: without a copy."""
 _LOOK = "Check the path; every machine that runs the job must see it under this name."
+_ALLOW = "Let the user that runs the job read it, on every machine that runs the job."
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
@@ -53,7 +54,7 @@ def list_files(path: str) -> list[FoundFile]:
     """Return the file, or all files below a directory whose names do not begin with `.` or `_`, by path.
 
     Raises:
-        SourceError: If there is nothing at the path.
+        SourceError: If there is nothing at the path, or something below it cannot be looked into.
     """
     local = local_path(path)
     if local is None:
@@ -93,7 +94,7 @@ def _suffix(path: str) -> str:
 
 def _list_directory(directory: str) -> list[FoundFile]:
     found = []
-    for folder, folders, names in os.walk(directory, followlinks=True):
+    for folder, folders, names in os.walk(directory, onerror=_refuse, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
         for name in names:
             if name.startswith((".", "_")):
@@ -103,8 +104,16 @@ def _list_directory(directory: str) -> list[FoundFile]:
                 status = os.stat(file)
             except FileNotFoundError:  # gone since it was listed
                 continue
+            except OSError as error:
+                raise _missing(file, error) from error
             found.append(FoundFile(file, status.st_size, status.st_mtime_ns))
     return found
+
+
+def _refuse(error: OSError) -> None:
+    """Let no directory be left out that is there, unlike `os.walk` by itself."""
+    if not isinstance(error, FileNotFoundError):
+        raise _missing(error.filename, error) from error
 
 
 def _list_remote(uri: str) -> list[FoundFile]:
@@ -140,7 +149,8 @@ def _open_remote(uri: str) -> BinaryIO:
 
 def _missing(path: str, error: Exception | None) -> SourceError:
     shown = without_parameters(path) if local_path(path) is None else path
-    message, hint = f"no file or directory {shown!r} can be read", _LOOK
+    message = f"no file or directory {shown!r} can be read"
+    hint = _ALLOW if isinstance(error, PermissionError) else _LOOK
     if error is None:
         return SourceError(message, hint=hint)
     refusal = refusal_at(path, error, hint)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import lzma
 import os
@@ -92,6 +93,23 @@ def test_empty_file_and_empty_directory_are_fine(tmp_path):
     assert SourceRun(lines_of(tmp_path), 2, budget=9).run() == []
     write(tmp_path / "empty")
     assert SourceRun(lines_of(tmp_path), 2, budget=9).run() == []
+
+
+def test_a_directory_that_may_not_be_read_is_named_and_not_left_out(tmp_path, monkeypatch):
+    write(tmp_path / "a", "a1")
+    write(tmp_path / "closed" / "b", "b1")
+    scan = os.scandir
+
+    def guarded(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    with pytest.raises(SourceError) as raised:
+        SourceRun(lines_of(tmp_path), 1, budget=10)
+    assert raised.value.message == f"no file or directory {str(tmp_path / 'closed')!r} can be read"
+    assert raised.value.hint.startswith("Let the user that runs the job read it")
 
 
 def test_missing_path_is_named_before_the_job_starts(tmp_path):
