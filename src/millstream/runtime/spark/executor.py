@@ -16,14 +16,10 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import pickle
 import secrets
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,7 +32,6 @@ from millstream.base.clock import SystemClock
 from millstream.base.errors import ConfigurationError, MillstreamError, SlotLostError
 from millstream.config import options, options_checkpointing
 from millstream.config.configuration import Configuration
-from millstream.runtime.connect.sockets import remove_private
 from millstream.runtime.protocol.deployment import Deployment, dump_deployment
 from millstream.runtime.protocol.executor import Executor
 from millstream.runtime.protocol.questions import SlotQuestion
@@ -44,7 +39,7 @@ from millstream.runtime.protocol.report import EpochHeader, LogLine, SlotReport
 from millstream.runtime.slot.cancel import CancelWatch
 from millstream.runtime.slot.doors import Doors
 from millstream.runtime.slot.place import find_place
-from millstream.runtime.slot.wire import Answer, Request, SlotAddress, SlotSilentError, ask, hold, is_busy
+from millstream.runtime.slot.wire import Request, SlotAddress, SlotSilentError, hold, is_busy
 from millstream.runtime.slot.workspace import workspace_name
 from millstream.runtime.spark.carrier import Carried, CarriedEpochs, EpochCarrier
 from millstream.runtime.spark.carrier_stays import CarrierStays
@@ -57,6 +52,7 @@ from millstream.runtime.spark.session import (
     release_session,
 )
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
+from millstream.runtime.spark.slot_group import SlotGroup
 from millstream.runtime.spark.slot_watch import SlotWatch
 from millstream.runtime.spark.staying_carrier import DriverDoor, StayingCarrier
 from millstream.runtime.spark.worker_errors import describe_failed_start, first_line
@@ -64,7 +60,6 @@ from millstream.runtime.spark.worker_errors import describe_failed_start, first_
 __all__ = ["SparkExecutor"]
 
 _log = logging.getLogger(__name__)
-_ABORT_S = 5.0
 _SLOW_EPOCH_S = 30.0
 _IDLE_S = 0.1
 
@@ -85,7 +80,7 @@ class SparkExecutor(Executor):
         self._timeout_s = configuration.get(options.SLOT_TIMEOUT) / 1000
         self._lease_s = configuration.get(options.SLOT_LEASE) / 1000
         self._secret = secrets.token_bytes(32)
-        self._addresses: dict[int, SlotAddress] = {}
+        self._group = self._group_of({})
         self._handle: SessionHandle | None = None
         self._broadcast: Any = None
         self._cancel_watch: CancelWatch | None = None
@@ -128,16 +123,16 @@ class SparkExecutor(Executor):
             python_version=sys.version_info[:2],
         )
         found = [pickle.loads(raw) for raw in self._start_slots(starter)]
-        self._addresses = {one.slot: one for one in found if isinstance(one, SlotAddress)}
+        self._group = self._group_of({one.slot: one for one in found if isinstance(one, SlotAddress)})
         for failure in found:
             if isinstance(failure, MillstreamError):
                 raise failure
-        if len(self._addresses) != self._slots:
-            raise SlotLostError(f"Spark started {len(self._addresses)} of {self._slots} slots")
+        if len(self._group.addresses) != self._slots:
+            raise SlotLostError(f"Spark started {len(self._group.addresses)} of {self._slots} slots")
         self._check_storage()
         self._prepare_stays(deployment)
         self._begin_watch()
-        self._ask_all(Request("open"))
+        self._group.ask_all(Request("open"))
 
     def run_epoch(self, headers: Mapping[int, EpochHeader]) -> Sequence[SlotReport]:
         """Run one Spark job: a task that carries the epoch's blocks, or a stage for each level."""
@@ -176,7 +171,7 @@ class SparkExecutor(Executor):
             if stayed is not None:
                 return stayed
         carrier = EpochCarrier(
-            self._levels, headers, self._addresses, self._secret, self._timeout_s, self._carried.at_most
+            self._levels, headers, self._group.addresses, self._secret, self._timeout_s, self._carried.at_most
         )
         carried = pickle.loads(self._run(lambda: self._tasks.run_one(carrier), f"epoch {epoch}"))
         assert isinstance(carried, Carried)
@@ -189,7 +184,7 @@ class SparkExecutor(Executor):
         carrier = StayingCarrier(
             number,
             self._levels,
-            self._addresses,
+            self._group.addresses,
             self._secret,
             self._timeout_s,
             self._carried.at_most,
@@ -202,7 +197,12 @@ class SparkExecutor(Executor):
         """Have a stage of tasks run each level."""
         shuttles = [
             LevelShuttle(
-                level, level == self._levels - 1, headers, self._addresses, self._secret, self._timeout_s
+                level,
+                level == self._levels - 1,
+                headers,
+                self._group.addresses,
+                self._secret,
+                self._timeout_s,
             )
             for level in range(self._levels)
         ]
@@ -217,37 +217,23 @@ class SparkExecutor(Executor):
         self._end_stays()
         self._end_slot_watch()
         try:
-            self._ask_all(Request("close", completed_checkpoint=completed_checkpoint))
+            self._group.ask_all(Request("close", completed_checkpoint=completed_checkpoint))
         finally:
             self._end_cancel_watch()
-            self._addresses = {}
+            self._group = self._group_of({})
 
     def abort(self) -> None:
         """Have slots remove what they staged and end; kill those that do not answer."""
         self._end_stays()
         self._end_slot_watch()
         self._end_cancel_watch()
-        addresses, self._addresses = self._addresses, {}
-        lost = []
-        for address, answer in self._gather(addresses.values(), self._abort_slot):
-            if answer is None:
-                lost.append(address)
-                continue
-            self._on_logs(answer.logs)
-            if answer.error is not None:
-                _log.warning(
-                    "another error while slot %d of a failed attempt was ended: %s",
-                    address.slot,
-                    answer.error,
-                )
-        unreachable = {address.executor for address, left in self._gather(lost, self._kill) if left}
-        for executor in unreachable:
-            if executor is not None:
-                self._give_up_executor(executor)
+        group, self._group = self._group, self._group_of({})
+        for executor in group.abort():
+            self._give_up_executor(executor)
 
     def abandon(self) -> bool:
         """Kill the slots whose functions have not returned, by which the epoch's job ends."""
-        self._kill_all()
+        self._group.kill_all()
         return False
 
     def keep_alive(self) -> None:
@@ -256,16 +242,14 @@ class SparkExecutor(Executor):
         Raises:
             SlotLostError: If one is gone.
         """
-        for address in self._addresses.values():
+        for address in self._group.addresses.values():
             self._raise_lost()
             with suppress(SlotSilentError):  # if it is not only busy, the watch tells
-                self._ask(address, Request("ping"), timeout_s=min(self._timeout_s, self._lease_s / 6))
+                self._group.ask(address, Request("ping"), min(self._timeout_s, self._lease_s / 6))
 
     def query(self, slot: int, question: SlotQuestion) -> bytes:
         """Ask a slot."""
-        answer = self._ask(
-            self._addresses[slot], Request("query", question=question), timeout_s=self._timeout_s
-        )
+        answer = self._group.ask(self._group.addresses[slot], Request("query", question=question))
         self._on_logs(answer.logs)
         if answer.error is not None:
             raise answer.error
@@ -318,6 +302,9 @@ class SparkExecutor(Executor):
                 hint="An executor or a Python worker was lost; run with --verbose to see what Spark says.",
             ) from error
 
+    def _group_of(self, addresses: Mapping[int, SlotAddress]) -> SlotGroup:
+        return SlotGroup(addresses, self._secret, self._timeout_s, self._on_logs)
+
     def _start_slots(self, starter: SlotStarter) -> list[bytes]:
         assert self._handle is not None
         anchor: RDD[int] = self._handle.context.parallelize([], self._slots)
@@ -328,37 +315,6 @@ class SparkExecutor(Executor):
         except Py4JError as error:
             python = str(started.ctx.pythonExec)
             raise describe_failed_start(_what_spark_said(error), python) from error
-
-    def _ask_all(self, request: Request) -> None:
-        """Ask all slots at once; the first error is raised when all have answered."""
-        if not self._addresses:
-            return
-        asked = self._gather(
-            self._addresses.values(), lambda address: self._ask(address, request, timeout_s=self._timeout_s)
-        )
-        answers = [answer for _, answer in asked]
-        for answer in answers:
-            self._on_logs(answer.logs)
-        for answer in answers:
-            if answer.error is not None:
-                raise answer.error
-
-    def _ask(self, address: SlotAddress, request: Request, *, timeout_s: float) -> Answer:
-        return ask(address, self._secret, request, here=find_place(), timeout_s=timeout_s)
-
-    @staticmethod
-    def _gather(
-        addresses: Iterable[SlotAddress], act: Callable[[SlotAddress], _Result]
-    ) -> list[tuple[SlotAddress, _Result]]:
-        """Do something to slots at once; each may take its time-out."""
-        asked = list(addresses)
-        if not asked:
-            return []
-        # Not in a pool: those of `concurrent.futures` take no work any more while the interpreter ends.
-        outcomes: list[Future[_Result]] = [Future() for _ in asked]
-        for address, outcome in zip(asked, outcomes, strict=True):
-            threading.Thread(target=_settle, args=(outcome, act, address), daemon=True).start()
-        return [(address, outcome.result()) for address, outcome in zip(asked, outcomes, strict=True)]
 
     def _mark_jobs(self, tag: str) -> None:
         """Have the jobs that this thread submits be known by a tag, and their tasks be interrupted when cancelled.
@@ -376,7 +332,7 @@ class SparkExecutor(Executor):
 
     def _prepare_stays(self, deployment: Deployment) -> None:
         """Let carriers that stay connect to this process."""
-        handle, addresses = self._handle, self._addresses.values()
+        handle, addresses = self._handle, self._group.addresses.values()
         assert handle is not None
         if not self._hold_s:
             return
@@ -421,7 +377,7 @@ class SparkExecutor(Executor):
         named = get(options_checkpointing.CHECKPOINT_DIRECTORY) or get(options_checkpointing.HA_DIRECTORY)
         if named or not get(options_checkpointing.CHECKPOINT_INTERVAL):
             return
-        elsewhere = {each.host for each in self._addresses.values() if each.place != find_place()}
+        elsewhere = {each.host for each in self._group.addresses.values() if each.place != find_place()}
         if elsewhere:
             raise ConfigurationError(
                 f"slots run on {', '.join(sorted(elsewhere))}, and checkpoints would be kept in a temporary directory "
@@ -431,15 +387,18 @@ class SparkExecutor(Executor):
 
     def _begin_watch(self) -> None:
         self._cancel_watch = CancelWatch(
-            self._is_cancelled, tell=self._tell_cancelled, kill=self._kill_all, grace_s=self._timeout_s
+            self._is_cancelled,
+            tell=lambda: self._group.tell_cancelled(),
+            kill=lambda: self._group.kill_all(),
+            grace_s=self._timeout_s,
         )
         self._cancel_watch.start()
         # Short: while one slot is busy, the others' leases have to be renewed.
-        ping_s = min(self._timeout_s, self._lease_s / 6)
+        group, ping_s = self._group, min(self._timeout_s, self._lease_s / 6)
         self._slot_watch = SlotWatch(
-            tuple(self._addresses.values()),
+            tuple(group.addresses.values()),
             hold=lambda address: hold(address, self._secret, here=find_place(), timeout_s=self._timeout_s),
-            ping=lambda address: self._ask(address, Request("ping"), timeout_s=ping_s),
+            ping=lambda address: group.ask(address, Request("ping"), ping_s),
             on_lost=self._cancel_spark,
             interval_s=min(self._lease_s / 3, self._timeout_s / 4),
             is_busy=lambda address: is_busy(address, find_place()),
@@ -479,67 +438,16 @@ class SparkExecutor(Executor):
         except (AttributeError, OSError, Py4JError) as error:
             _log.warning("executor %s could not be given up: %s", executor, error)
 
-    def _tell_cancelled(self) -> None:
-        self._gather(tuple(self._addresses.values()), self._tell_slot_cancelled)
-
-    def _tell_slot_cancelled(self, address: SlotAddress) -> None:
-        try:
-            self._ask(address, Request("cancel"), timeout_s=_ABORT_S)
-        except SlotLostError:
-            _log.debug("slot %d is gone and cannot be told that its job is cancelled", address.slot)
-
     def _look_at_epoch(self) -> None:
         """Tell of an epoch that takes long, once, and what its slots are at; on the watch's thread."""
         began = self._epoch_began
         if began is None or self._clock.monotonic() - began < _SLOW_EPOCH_S:
             return
         self._epoch_began = None
-        for address, stack in self._gather(tuple(self._addresses.values()), self._find_stack):
-            if stack is not None:
-                _log.warning(
-                    "an epoch takes longer than %g s; slot %d is here:\n%s",
-                    _SLOW_EPOCH_S,
-                    address.slot,
-                    stack,
-                )
-
-    def _find_stack(self, address: SlotAddress) -> str | None:
-        """Return what a slot's function is at; None if it is at nothing."""
-        try:
-            return self._ask(address, Request("stack"), timeout_s=_ABORT_S).text or None
-        except SlotSilentError:
-            return "a call that holds the interpreter's lock, so that nothing more can be seen"
-        except SlotLostError:
-            return None
-
-    def _kill_all(self) -> None:
-        for address in tuple(self._addresses.values()):
-            _log.warning("slot %d has not ended its epoch since the job was cancelled: killed", address.slot)
-            self._kill(address)
-
-    def _abort_slot(self, address: SlotAddress) -> Answer | None:
-        try:
-            return self._ask(address, Request("abort"), timeout_s=_ABORT_S)
-        except SlotLostError:
-            return None
-
-    def _kill(self, address: SlotAddress) -> bool:
-        """End a slot that does not answer; return whether it may live on, until its lease has run out."""
-        if address.place == find_place():
-            with suppress(ProcessLookupError):
-                os.kill(address.pid, signal.SIGKILL)
-            with suppress(OSError):
-                remove_private(Path(address.unix))
-            return False
-        try:
-            self._ask(address, Request("kill"), timeout_s=1.0)
-        except SlotLostError as error:
-            # One that ends closes the connection; where its host refuses connections, it has ended.
-            if isinstance(error.__cause__, (ConnectionRefusedError, ConnectionResetError, EOFError)):
-                return False
-            _log.info("slot ends by its lease", extra={"slot": address.slot, "host": address.host})
-            return True
-        return False
+        for address, stack in self._group.find_stacks():
+            _log.warning(
+                "an epoch takes longer than %g s; slot %d is here:\n%s", _SLOW_EPOCH_S, address.slot, stack
+            )
 
 
 def _pickle_header(header: EpochHeader) -> bytes:
@@ -552,13 +460,6 @@ def _pickle_header(header: EpochHeader) -> bytes:
 def _user_path() -> list[str]:
     """Return where the driver looks for modules that slots need as well: the script's directory and the like."""
     return [str(Path(entry).resolve()) for entry in sys.path if Path(entry or ".").is_dir()]
-
-
-def _settle(outcome: Future[_Result], act: Callable[[SlotAddress], _Result], address: SlotAddress) -> None:
-    try:
-        outcome.set_result(act(address))
-    except BaseException as error:  # noqa: BLE001 - raised again by who waits
-        outcome.set_exception(error)
 
 
 def _what_spark_said(error: BaseException) -> str:

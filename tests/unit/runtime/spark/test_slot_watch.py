@@ -149,7 +149,7 @@ def test_watch_that_stops_does_not_wait_for_the_next_ping():
 def executor(place, **options):
     keys = {key.replace("_", "."): value for key, value in options.items()}
     made = SparkExecutor(Configuration.from_dict(keys), lambda lines: None)
-    made._addresses = {0: SlotAddress(0, "10.0.0.1", 1, "", place=place)}
+    made._group = made._group_of({0: SlotAddress(0, "10.0.0.1", 1, "", place=place)})
     return made
 
 
