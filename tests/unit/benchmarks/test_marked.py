@@ -20,11 +20,13 @@ print(processor_seconds(), time.process_time())
 def test_the_processor_time_of_a_run_is_that_of_its_processes_alone():
     mark = mark_of_run()
     environment = {**os.environ, **mark, "PYTHONPATH": os.pathsep.join(sys.path)}
-    other = subprocess.Popen([sys.executable, "-c", "input()"], env={**environment, MARK: "other"}, stdin=-1)
+    waits = [sys.executable, "-c", "print(flush=True); input()"]
+    other = subprocess.Popen(waits, env={**environment, MARK: "other"}, stdin=-1, stdout=-1)
     try:
+        other.stdout.readline()  # before it runs it has no environment
         assert is_marked(str(other.pid), "other") and not is_marked(str(other.pid), mark[MARK])
         done = subprocess.run([sys.executable, "-c", WORKS], env=environment, capture_output=True, check=True)
     finally:
         other.communicate(b"\n")
     found, own = map(float, done.stdout.split())
-    assert abs(found - own) <= 0.03  # in ticks of 10 ms
+    assert 0.08 <= found <= own + 0.02  # in ticks of 10 ms; looking at all processes takes some, too
