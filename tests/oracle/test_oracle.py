@@ -1,7 +1,8 @@
 """Forty programs of PyFlink, unmodified, against what PyFlink itself printed once (`README.md`).
 
 Order is no part of it, nor is which subtask a line comes from (`2> `), which depends on how keys are hashed. Each
-program runs on the local executor in this process, with epochs cut in several places, and once on Spark.
+program runs on the local executor in this process, with epochs cut in several places, its batches in rows, in columns
+and in a mixture of both, and once on Spark.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from batch_forms import FORMS, in_form
 from millstream.base.pyflink_names import install, uninstall
 from millstream.cli.script import run_program
 
@@ -37,9 +39,17 @@ def epochs(program):
 
 
 CASES = [
-    pytest.param(program, epoch_records, "local", id=f"{program.stem}-{epoch_records}", marks=marks(program))
+    pytest.param(
+        program,
+        epoch_records,
+        "local",
+        form,
+        id=f"{program.stem}-{epoch_records}-{form}",
+        marks=marks(program),
+    )
     for program in PROGRAMS
     for epoch_records in epochs(program)
+    for form in FORMS
 ]
 # Small epochs cost Spark a job each, and show nothing that the local executor does not.
 CASES += [
@@ -47,6 +57,7 @@ CASES += [
         program,
         epochs(program)[-1],
         "local[2]",
+        "rows",
         id=f"{program.stem}-spark",
         marks=[*marks(program), pytest.mark.spark],
     )
@@ -89,13 +100,17 @@ def test_comparable_lines_do_not_tell_subtasks(line, without):
     assert comparable([line]) == [without]
 
 
-@pytest.mark.parametrize(("program", "epoch_records", "target"), CASES)
-def test_program_prints_what_pyflink_printed(program, epoch_records, target, pyflink, monkeypatch, capfd):
+@pytest.mark.parametrize(("program", "epoch_records", "target", "form"), CASES)
+def test_program_prints_what_pyflink_printed(
+    program, epoch_records, target, form, pyflink, monkeypatch, capfd
+):
     options = {"execution.target": target, "millstream.epoch.fixed-records": str(epoch_records)}
     monkeypatch.setenv("MILLSTREAM_CONFIG", json.dumps(options))
-    code = run_program(str(program), [])
+    with in_form(form) as emitted:
+        code = run_program(str(program), [])
     printed = capfd.readouterr()
     again = f"MILLSTREAM_CONFIG='{json.dumps(options)}' python -m millstream.compat {program}"
     assert code == 0, f"{again}\n{printed.err}"
     ours, theirs = Counter(comparable(printed.out.splitlines())), Counter(comparable(expected(program)))
     assert {"too much": ours - theirs, "missing": theirs - ours} == {"too much": {}, "missing": {}}, again
+    assert form != "columns" or emitted["columns"], "none of its batches were columns"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batch_forms import in_each_form
 from millstream.base.time import Time
 from millstream.common import Duration, WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner
@@ -43,6 +44,7 @@ def run(make, mode, build, records, parallelism, epoch_records):
 
 @settings(max_examples=20, deadline=None)
 @given(RECORDS, st.integers(1, 3), st.integers(1, 15))
+@in_each_form
 def test_last_results_of_a_rolling_reduce_are_those_of_batch_mode(
     new_environment, records, parallelism, epoch_records
 ):
@@ -60,6 +62,7 @@ def test_last_results_of_a_rolling_reduce_are_those_of_batch_mode(
 
 @settings(max_examples=20, deadline=None)
 @given(RECORDS, st.integers(1, 3), st.integers(1, 15))
+@in_each_form
 def test_windows_are_those_of_streaming_without_late_records(
     new_environment, records, parallelism, epoch_records
 ):
@@ -73,6 +76,7 @@ def test_windows_are_those_of_streaming_without_late_records(
 
 @settings(max_examples=20, deadline=None)
 @given(RECORDS, st.randoms(use_true_random=False), st.integers(1, 15))
+@in_each_form
 def test_order_of_arrival_does_not_matter_for_records_of_different_times(
     new_environment, records, random, epoch_records
 ):

@@ -7,6 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batch_forms import in_each_form
 from millstream.base.time import Time
 from millstream.common import Duration, WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner
@@ -83,6 +84,7 @@ ARRIVALS = st.lists(st.tuples(RECORD, st.integers(0, BOUND_MS)), min_size=1, max
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(ARRIVALS, min_size=2, max_size=2), st.integers(1, 3), st.integers(1, 15))
+@in_each_form
 def test_results_do_not_depend_on_parallelism_or_epochs(new_environment, sources, parallelism, epoch_records):
     environment = new_environment("local", parallelism, {"millstream.epoch.fixed-records": epoch_records})
     assert run(environment, sources) == oracle(sum(sources, []))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from batch_forms import in_each_form
 from millstream.base.crash_points import set_crash_hook
 from millstream.common import Configuration, Row, WatermarkStrategy
 from millstream.connectors.files.buckets import BucketAssigner
@@ -148,6 +149,7 @@ def read(base, form):
     interval=st.sampled_from(["1 ms", "5 ms", "1 h"]),
     turns=st.sets(st.integers(1, 150), max_size=6),
 )
+@in_each_form
 def test_directory_holds_the_input_exactly_once(
     form, policy, compaction, buckets, count, records, parallelism, interval, turns
 ):

@@ -1,4 +1,5 @@
-"""Random graphs give what plain lists give: on any executor, parallelism, cut of epochs and order of arrival.
+"""Random graphs give what plain lists give: on any executor, parallelism, cut of epochs, order of arrival and form of
+batches.
 
 The programs and the oracle are in `graph_programs.py`. What fails is printed as a program to paste.
 """
@@ -13,6 +14,8 @@ from random import Random
 import pytest
 from graph_programs import BOUND_MS, Program, Step, event_time_programs, ordered_programs, outcome
 from hypothesis import HealthCheck, assume, given, settings
+
+from batch_forms import in_each_form
 
 MAX_RESULTS = 1_500
 SHRINK_S = 40
@@ -63,6 +66,7 @@ def check(program: Program, expected: Counter, arrival: int, *run) -> None:
 
 @settings(common, max_examples=90)
 @given(event_time_programs())
+@in_each_form
 def test_event_time_graph_gives_the_same_for_any_parallelism_epochs_and_arrival(program):
     expected = program.expected()
     assume(sum(expected.values()) <= MAX_RESULTS)
@@ -75,6 +79,7 @@ def test_event_time_graph_gives_the_same_for_any_parallelism_epochs_and_arrival(
 
 @settings(common, max_examples=60)
 @given(ordered_programs())
+@in_each_form
 def test_graph_that_depends_on_the_order_of_a_key_gives_the_same_for_any_parallelism_and_epochs(program):
     expected = program.expected()
     assume(sum(expected.values()) <= MAX_RESULTS)

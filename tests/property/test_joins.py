@@ -6,6 +6,7 @@ import duckdb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batch_forms import in_each_form
 from millstream.base.time import Time
 from millstream.common import Duration, WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner
@@ -75,6 +76,7 @@ class Pair(ProcessJoinFunction):
 
 @settings(max_examples=25, deadline=None)
 @given(STREAMS, st.integers(-120, 120), st.integers(0, 200), PARALLELISM, EPOCH_RECORDS, st.booleans())
+@in_each_form
 def test_interval_join(new_environment, sources, lower, width, parallelism, epoch_records, exclusive):
     environment = new_environment("local", parallelism, {"millstream.epoch.fixed-records": epoch_records})
     first, second = streams(environment, sources)
@@ -105,6 +107,7 @@ class Both(FlatJoinFunction):
 
 @settings(max_examples=25, deadline=None)
 @given(STREAMS, st.sampled_from(["tumbling", "sliding"]), PARALLELISM, EPOCH_RECORDS)
+@in_each_form
 def test_window_join(new_environment, sources, kind, parallelism, epoch_records):
     environment = new_environment("local", parallelism, {"millstream.epoch.fixed-records": epoch_records})
     first, second = streams(environment, sources)
@@ -138,6 +141,7 @@ class Sides(CoGroupFunction):
 
 @settings(max_examples=25, deadline=None)
 @given(STREAMS, PARALLELISM, EPOCH_RECORDS)
+@in_each_form
 def test_co_group(new_environment, sources, parallelism, epoch_records):
     environment = new_environment("local", parallelism, {"millstream.epoch.fixed-records": epoch_records})
     first, second = streams(environment, sources)
@@ -177,6 +181,7 @@ def sql_unsorted(query, left, right):
 
 @settings(max_examples=15, deadline=None)
 @given(STREAMS, PARALLELISM, EPOCH_RECORDS)
+@in_each_form
 def test_session_join_pairs_records_of_one_merged_session(
     new_environment, sources, parallelism, epoch_records
 ):

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from batch_forms import in_each_form
 from millstream.base.time import Time
 from millstream.common import Row, Types
 from millstream.common.watermark_strategy import Duration, TimestampAssigner, WatermarkStrategy
@@ -415,6 +416,7 @@ def check(new_environment: Any, program: list, *arguments: Any) -> None:
 
 @settings(common, max_examples=25)
 @given(programs(), st.sampled_from(list(SHAPES)), st.sampled_from([1, 2]), st.sampled_from([1, 3, 5, 1000]))
+@in_each_form
 def test_what_is_changed_later_is_not_seen(new_environment, program, shape, parallelism, epoch):
     with suppress(TooManyError):
         check(new_environment, program, shape, "local", parallelism, epoch)
@@ -423,6 +425,7 @@ def test_what_is_changed_later_is_not_seen(new_environment, program, shape, para
 @pytest.mark.long
 @settings(common, max_examples=1_000)
 @given(programs(), st.sampled_from(list(SHAPES)), st.sampled_from([1, 2]), st.sampled_from([1, 3, 5, 1000]))
+@in_each_form
 def test_what_is_changed_later_is_not_seen_in_many_programs(
     new_environment, program, shape, parallelism, epoch
 ):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batch_forms import FORMS, in_form
 from millstream.base.time import Time
 from millstream.common import WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner, WatermarkGenerator
@@ -92,12 +93,15 @@ def run(environment, records, parallelism):
         return sorted(results, key=repr)
 
 
-def emit_in_pieces(output, batch, emit=ChainOutput.emit):
-    for piece in batch.pieces():
-        if isinstance(piece, Watermark):
-            output.emit_watermark(piece.timestamp_ms)
-        else:
-            emit(output, piece)
+def cut_at_watermarks(emit):
+    def emit_in_pieces(output, batch):
+        for piece in batch.pieces():
+            if isinstance(piece, Watermark):
+                output.emit_watermark(piece.timestamp_ms)
+            else:
+                emit(output, piece)
+
+    return emit_in_pieces
 
 
 RECORDS = st.lists(
@@ -112,14 +116,16 @@ def test_results_are_the_same_as_of_batches_cut_at_each_watermark(
     new_environment, records, parallelism, readers, epoch_records
 ):
     records = sorted(records, key=lambda record: record[1] + 9 * record[2])
-    outputs = []
-    for emit in (ChainOutput.emit, emit_in_pieces):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ChainOutput, "emit", emit)
-            options = {"millstream.epoch.fixed-records": epoch_records}
-            environment = new_environment("local", parallelism, options)
-            outputs.append(run(environment, records, min(readers, parallelism)))
-    assert outputs[0] == outputs[1]
+    for form in FORMS:
+        # Rows are dealt to readers one by one, columns by slices: each reader has its own in one form only.
+        count = 1 if form == "mixed" else min(readers, parallelism)
+        outputs = []
+        with in_form(form), pytest.MonkeyPatch.context() as patch:
+            for emit in (ChainOutput.emit, cut_at_watermarks(ChainOutput.emit)):
+                patch.setattr(ChainOutput, "emit", emit)
+                options = {"millstream.epoch.fixed-records": epoch_records}
+                outputs.append(run(new_environment("local", parallelism, options), records, count))
+        assert outputs[0] == outputs[1], form
 
 
 @pytest.mark.spark
