@@ -527,6 +527,22 @@ def test_sinks_and_sources_take_credentials_from_the_location_and_keep_them_to_t
     assert not secrets_in(str(failed.value) + "".join(capfd.readouterr()))
 
 
+def test_credentials_of_a_uri_are_no_other_job_s(server, root, monkeypatch):
+    without_aws(server, monkeypatch)
+    secret = server.secret_key.replace("/", "%2F").replace("+", "%2B")
+    reached = f"?scheme=http&endpoint_override=127.0.0.1:{server.port}"
+    right = f"{root}/out".replace("s3://", f"s3://{server.access_key}:{secret}@") + reached
+    wrong = f"{root}/out".replace("s3://", "s3://NOBODY:nothing@") + reached
+    remote_files.write(right, {"execution.checkpointing.dir": right.replace("/out", "/checkpoints"), **QUICK})
+    # The bucket is the same, and so is the process.
+    with pytest.raises(SourceError, match="refused the credentials"):
+        remote_files.read(f"{root}/out", {**server.options, **QUICK, "s3.secret-key": "not the secret"})
+    with pytest.raises(SourceError, match="refused the credentials"):
+        remote_files.read(wrong, QUICK)
+    assert remote_files.read(f"{root}/out", {**server.options, **QUICK}) == remote_files.WANTED
+    assert remote_files.read(right, {**QUICK, "s3.secret-key": "not the secret"}) == remote_files.WANTED
+
+
 @pytest.mark.parametrize("act", [remote_files.write, remote_files.read])
 def test_sinks_and_sources_say_that_s3_does_not_answer(server, act, monkeypatch, capfd):
     without_aws(server, monkeypatch)

@@ -6,7 +6,8 @@ besides comes from here, the first that says it::
     parameters in a URI   >   options of the job (`s3.…`)   >   environment (AWS_…)   >   what the AWS SDK finds
 
 A job's settings hold on its own thread (`using`), and in processes that belong to one job (`install`). Locations that
-are shown or stored never hold parameters: `parse_location` takes them off, and keeps them for the bucket.
+are shown or stored never hold parameters: `parse_location` takes them off. What a URI says holds for what is opened by
+it, and what an option's URI says for the bucket, in this job; nothing of it stays in the process for others.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from millstream.base.errors import ConfigurationError
 from millstream.config import options_checkpointing, options_file_systems
@@ -121,10 +122,23 @@ class S3Settings:
         return S3Settings(
             access_key=parameters.get("access_key"),
             secret_key=parameters.get("secret_key"),
+            session_token=parameters.get("session_token"),
             endpoint=endpoint,
             region=parameters.get("region"),
             path_style=None if virtual is None else not OptionType.BOOLEAN.convert(virtual),
         )
+
+    def to_parameters(self) -> dict[str, str]:
+        """Return what `of_parameters` makes these settings of."""
+        said = {
+            "access_key": self.access_key,
+            "secret_key": self.secret_key,
+            "session_token": self.session_token,
+            "region": self.region,
+            "endpoint_override": self.endpoint,
+            "force_virtual_addressing": None if self.path_style is None else str(not self.path_style).lower(),
+        }
+        return {name: value for name, value in said.items() if value is not None}
 
     def scrub(self, text: str) -> str:
         """Return a text without the credentials that may be in it."""
@@ -140,7 +154,7 @@ class FileSystemSettings:
 
     Attributes:
         s3: Options, and the environment of the process that submitted the job if it names a location in S3.
-        buckets: What URIs among the options say, by bucket.
+        buckets: What URIs among the options say, by bucket; of several the first one, checkpoints' before others.
         hadoop: Keys of Hadoop's configuration.
         hdfs_timeout_ms: For one call.
         trust: Whose local files are read.
@@ -166,13 +180,17 @@ class FileSystemSettings:
         """
         named = [location for option in LOCATION_OPTIONS if (location := configuration.get(option))]
         parsed = [parse_location(location) for location in named if "://" in location]
+        buckets: dict[str, S3Settings] = {}
+        for place in parsed:
+            if place.said != S3Settings():
+                buckets.setdefault(place.authority, place.said)
         s3 = _s3_options(configuration)
         if any(each.scheme in _S3_SCHEMES for each in parsed):
             s3 = s3.over(S3Settings.of_environment(environment))
         prefix = options_file_systems.HADOOP_PREFIX
         return FileSystemSettings(
             s3=s3,
-            buckets={each.authority: _remembered[each.authority] for each in parsed if each.has_parameters},
+            buckets=buckets,
             hadoop={
                 key[len(prefix) :]: str(configuration.get(key))
                 for key in configuration.key_set()
@@ -182,10 +200,10 @@ class FileSystemSettings:
             trust=Trust.of(configuration.get(options_file_systems.TRUSTED_OWNERS)),
         )
 
-    def s3_for(self, bucket: str) -> S3Settings:
-        """Return how to reach a bucket, as far as this process knows."""
-        of_bucket = self.buckets.get(bucket) or _remembered.get(bucket) or S3Settings()
-        return of_bucket.over(self.s3).over(S3Settings.of_environment(os.environ)).over(_DEFAULTS)
+    def s3_for(self, place: Location) -> S3Settings:
+        """Return how to reach a place in S3."""
+        said = place.said.over(self.buckets.get(place.authority, S3Settings()))
+        return said.over(self.s3).over(S3Settings.of_environment(os.environ)).over(_DEFAULTS)
 
 
 def _s3_options(configuration: Configuration) -> S3Settings:
@@ -214,8 +232,6 @@ _DEFAULTS: Final = S3Settings(
     socket_timeout_ms=options_file_systems.S3_SOCKET_TIMEOUT.default,
     max_retries=options_file_systems.S3_MAX_RETRIES.default,
 )
-_remembered: dict[str, S3Settings] = {}
-"""What the URIs said that this process has seen, by bucket."""
 
 
 # Locations
@@ -229,21 +245,27 @@ class Location:
         scheme: As it was written.
         authority: Bucket, or host and port; may be empty.
         path: Without a slash at the end; with one at the beginning if it is not empty.
-        has_parameters: Whether there were parameters.
+        said: What its parameters say of S3.
     """
 
     scheme: str
     authority: str
     path: str
-    has_parameters: bool = False
+    said: S3Settings = field(default_factory=S3Settings)
 
     def __str__(self) -> str:
         """Return the URI, without parameters."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
+    @property
+    def address(self) -> str:
+        """The URI with its parameters, in front of the path: never shown, nor stored."""
+        parameters = urlencode(self.said.to_parameters(), quote_via=quote)
+        return f"{self.scheme}://{self.authority}{'?' if parameters else ''}{parameters}{self.path}"
+
 
 def parse_location(location: str) -> Location:
-    """Take a URI apart; parameters of S3 are kept for its bucket.
+    """Take a URI apart.
 
     Parts of a path that somebody added behind the parameters belong to the path.
 
@@ -272,10 +294,8 @@ def parse_location(location: str) -> Location:
     if at:
         key, _, secret = credentials.partition(":")
         parameters |= {"access_key": unquote(key), "secret_key": unquote(secret)}
-    found = Location(scheme, bucket, path, bool(parameters))
-    if parameters:
-        _remembered[bucket] = S3Settings.of_parameters(parameters, str(found))
-    return found
+    found = Location(scheme, bucket, path)
+    return replace(found, said=S3Settings.of_parameters(parameters, str(found)))
 
 
 def _cut_query(rest: str) -> tuple[str, str]:

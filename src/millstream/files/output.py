@@ -50,10 +50,12 @@ class OutputFiles(ABC):
 
     Attributes:
         base: The base path, without a slash at its end.
+        address: The same as it was given, with what a URI says of how to reach it; never shown.
         appends: Whether a staged file is durable up to what was synced, while it grows.
     """
 
     base: str
+    address: str
     appends: bool
 
     @abstractmethod
@@ -149,7 +151,7 @@ class OutputFiles(ABC):
             self.remove(probe)
         except OSError as error:
             hint = "Give a directory that this user may write to, or make it."
-            refusal = refusal_at(self.base, error, hint)
+            refusal = refusal_at(self.address, error, hint)
             raise SinkError(
                 refusal.after(f"directory {self.base!r} cannot be written"),
                 detail=refusal.detail,
@@ -163,7 +165,7 @@ class _LocalOutput(OutputFiles):
     appends = True
 
     def __init__(self, base: str) -> None:
-        self.base = base
+        self.base = self.address = base
 
     def make_directory(self, path: str) -> list[str]:
         return make_directories(path, sync=False)
@@ -211,18 +213,18 @@ class _ArrowOutput(OutputFiles):
     appends = False
 
     def __init__(self, uri: str) -> None:
-        self._uri = uri
+        self.address = uri
         self._opened: tuple[Any, str] | None = None
         self.base = without_parameters(uri)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_uri": self._uri, "_opened": None, "base": self.base}
+        return {"address": self.address, "_opened": None, "base": self.base}
 
     def _resolve(self, path: str) -> tuple[Any, str]:
         """Return the file system, and a path as it wants it."""
         if self._opened is None:
             try:
-                self._opened = open_remote(self._uri)
+                self._opened = open_remote(self.address)
             except (OSError, ValueError) as error:
                 raise SinkError(
                     f"file sink cannot write to {self.base!r}",

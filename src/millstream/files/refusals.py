@@ -43,7 +43,7 @@ def refusal_at(location: str, error: Exception, hint: str) -> Refusal:
     if "://" in location:
         place = parse_location(location)
         if place.scheme in S3_SCHEMES:
-            return refusal_of_s3(current().s3_for(place.authority), place.authority, error)
+            return refusal_of_s3(current().s3_for(place), place.authority, error)
     return Refusal("", str(error), hint)
 
 

@@ -10,6 +10,8 @@ How to reach them is said in one place (`file_systems`), whatever is kept there:
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from importlib import metadata
 from typing import Any
@@ -28,6 +30,7 @@ __all__ = [
     "hadoop_of",
     "open_remote",
     "s3",
+    "with_parameters",
     "without_parameters",
 ]
 
@@ -45,7 +48,7 @@ def open_remote(location: str) -> tuple[Any, str]:
     place = parse_location(location)
     if place.scheme in S3_SCHEMES:
         check_pyarrow("s3", 21)
-        return s3(current().s3_for(place.authority), place.authority), f"{place.authority}{place.path}"
+        return s3(current().s3_for(place), place.authority), f"{place.authority}{place.path}"
     if place.scheme in HDFS_SCHEMES:
         check_hdfs()
         return _hdfs(place.scheme, place.authority, hadoop_of(current())), place.path or "/"
@@ -54,13 +57,36 @@ def open_remote(location: str) -> tuple[Any, str]:
 
 
 def without_parameters(location: str) -> str:
-    """Return a URI as it may be shown and stored; what its parameters say is kept for its bucket in this process.
+    """Return a path or URI as it may be shown and stored.
 
     Raises:
         ConfigurationError: If the URI cannot be understood.
     """
     place = parse_location(location)
     return str(place) if place.scheme in S3_SCHEMES else location.rstrip("/")
+
+
+def with_parameters(path: str, roots: Iterable[str]) -> str:
+    """Return the path or URI of a file as it is opened, with the parameters of the URI that it was found by.
+
+    Args:
+        path: Without parameters.
+        roots: Paths and URIs; one that is at or above the file counts, the longest of several.
+
+    Raises:
+        ConfigurationError: If a URI cannot be understood.
+    """
+    if "://" not in path:
+        return path
+    place = parse_location(path)
+    above = [
+        root
+        for root in (parse_location(root) for root in roots if "://" in root)
+        if root.authority == place.authority and f"{place.path}/".startswith(f"{root.path}/")
+    ]
+    if place.scheme not in S3_SCHEMES or not above:
+        return path
+    return replace(place, said=max(above, key=lambda root: len(root.path)).said).address
 
 
 def arrow_fs() -> Any:

@@ -85,10 +85,15 @@ class FileStore(ABC):
     """A directory, local or remote; every method may be called from any process.
 
     Attributes:
-        location: How users name it.
+        location: How users name it, as it is shown and stored.
     """
 
     location: str
+
+    @property
+    def address(self) -> str:
+        """The location with what a URI says of how to reach it, to open it anew: never shown, nor stored."""
+        return self.location
 
     def write(self, path: str, data: bytes) -> FileRef:
         """Write a file; it is durable and visible as a whole when this returns.

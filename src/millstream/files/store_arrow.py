@@ -127,9 +127,15 @@ class S3Store(ArrowStore):
     def __init__(self, place: Location, settings: S3Settings) -> None:
         check_pyarrow("s3", 21)
         self.location = str(place)
+        self._address = place.address
         self._bucket = place.authority
         self._root = f"{place.authority}{place.path}"
         self._settings = settings
+
+    @property
+    def address(self) -> str:
+        """The location with what its URI says: never shown, nor stored."""
+        return self._address
 
     def _open(self) -> tuple[Any, str]:
         try:

@@ -50,7 +50,7 @@ def open_store(location: str) -> FileStore:
         return LocalStore(local, current().trust)
     place = parse_location(location)
     if place.scheme in S3_SCHEMES:
-        return S3Store(place, current().s3_for(place.authority))
+        return S3Store(place, current().s3_for(place))
     if place.scheme in HDFS_SCHEMES:
         return HdfsStore(place, current())
     return ArrowStore(location.rstrip("/"))

@@ -11,7 +11,7 @@ from pathlib import Path
 from millstream.base.errors import ConfigurationError
 from millstream.base.ids import new_id
 from millstream.files.paths import local_path
-from millstream.files.remote import open_remote
+from millstream.files.remote import open_remote, without_parameters
 from millstream.files.scratch import scratch_directory
 
 __all__ = ["KeptDirectory"]
@@ -88,4 +88,4 @@ def _remove(path: str, process: int) -> None:
         file_system, root = open_remote(path)
         file_system.delete_dir(root)
     except OSError as error:  # nobody waits for this, and the next may do without it
-        _log.warning("directory %s could not be removed: %s", path, error)
+        _log.warning("directory %s could not be removed: %s", without_parameters(path), error)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.base.errors import (
@@ -28,6 +28,7 @@ from millstream.connectors.columns.frames import plain_table
 from millstream.connectors.columns.kept import KeptDirectory
 from millstream.connectors.columns.parts import PartsEnumerator, PartsReader, batch_rows
 from millstream.files.paths import list_files, open_file
+from millstream.files.remote import with_parameters, without_parameters
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator, SplitRange
 from millstream.types.arrow_typeinfo import plain_schema
 from millstream.types.arrow_types import load_arrow, load_parquet
@@ -81,10 +82,11 @@ def frames_source(frame: Any, kept: KeptDirectory, event_time: EventTime | None)
     load_parquet()
     _write(frame, kept.uri)
     # The names begin with the number of the partition.
-    files = tuple(_Part(found.path, _metadata(found.path).num_rows) for found in list_files(kept.path))
+    paths = [with_parameters(found.path, [kept.path]) for found in list_files(kept.path)]
+    files = tuple(_Part(path, _metadata(path).num_rows) for path in paths)
     if not files:
         raise SourceError(
-            f"Spark wrote no files to {kept.path!r} that this process sees",
+            f"Spark wrote no files to {without_parameters(kept.path)!r} that this process sees",
             hint="Give from_spark a location= that the driver and all of Spark's executors share.",
         )
     schema = plain_schema(_metadata(files[0].path).schema.to_arrow_schema())
@@ -117,11 +119,11 @@ class _Part:
     """A file that Spark wrote.
 
     Attributes:
-        path: Its path.
+        path: Its path, as it is opened.
         rows: How many rows are in it.
     """
 
-    path: str
+    path: str = field(repr=False)
     rows: int
 
 
@@ -248,5 +250,7 @@ class _OpenPart:
         try:
             batch = next(batch for batch in self._batches if batch.num_rows)
         except (StopIteration, pa.ArrowException, OSError) as error:
-            raise SourceError(f"file {self.path!r} ends before its last row", detail=str(error)) from error
+            raise SourceError(
+                f"file {without_parameters(self.path)!r} ends before its last row", detail=str(error)
+            ) from error
         return batch

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from itertools import chain, islice
 from typing import Final, TypeVar
 
@@ -21,6 +22,8 @@ Result = TypeVar("Result")
 
 def side_by_side(actions: Iterable[Callable[[], Result]]) -> list[Result]:
     """Perform actions on threads of their own, which are gone when this returns; return what they gave, in order.
+
+    What holds on the calling thread, such as how to reach file systems, holds on theirs.
 
     Args:
         actions: Taken one by one on the calling thread, while those before are under way.
@@ -37,7 +40,7 @@ def side_by_side(actions: Iterable[Callable[[], Result]]) -> list[Result]:
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="file-sink")
     try:
         for action in chain(first, rest):
-            futures.append(pool.submit(action))
+            futures.append(pool.submit(copy_context().run, action))
         wait(futures, return_when=FIRST_EXCEPTION)
     finally:
         pool.shutdown(cancel_futures=True)

@@ -18,7 +18,7 @@ from millstream.connectors.files.providers import (
     check_provider,
 )
 from millstream.files.paths import FoundFile, is_compressed, local_path, open_file
-from millstream.files.remote import without_parameters
+from millstream.files.remote import with_parameters, without_parameters
 from millstream.operators.weight import estimate_bytes
 from millstream.spi.batch import Batch, Columns, Rows
 from millstream.spi.formats import BulkFormat, FileFormat, FileRecords, StreamFileFormat
@@ -103,10 +103,7 @@ class FileSource(Source):
 
     def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
         """Make the reader of one subtask."""
-        for path in self._paths:
-            if local_path(path) is None:
-                without_parameters(path)  # files are named without them
-        return _FileReader(self._format)
+        return _FileReader(self._format, self._paths)
 
 
 class FileSourceBuilder:
@@ -180,8 +177,9 @@ class _FileReader(SourceReader):
 
     gives_away = True
 
-    def __init__(self, file_format: FileFormat) -> None:
+    def __init__(self, file_format: FileFormat, paths: tuple[str, ...]) -> None:
         self._format = file_format
+        self._paths = paths
         self._opened: tuple[str, tuple[int, int] | None] | None = None
         self._records: FileRecords | None = None
         self._gives_columns = False
@@ -245,7 +243,7 @@ class _FileReader(SourceReader):
         if self._records is not None and self._opened == wanted and self._records.position == position:
             return self._records
         self.close()
-        file = open_file(split.path, decompress=self._format.decompress)
+        file = open_file(with_parameters(split.path, self._paths), decompress=self._format.decompress)
         try:
             if split.part is None:
                 self._records = self._format.open(file, split.path, position)

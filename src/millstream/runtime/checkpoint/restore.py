@@ -95,7 +95,7 @@ def find_saved(path: str) -> Saved:
     store = open_store(path)
     if store.read_if_there(MANIFEST) is None:
         return _newest(store, store.location)  # as it is shown: a URI may hold credentials
-    parent, name = posixpath.split(store.location)
+    parent, name = posixpath.split(store.address)
     try:
         manifest = read_manifest(store, "")
     except CheckpointDamagedError as error:
@@ -183,7 +183,9 @@ def _beside(store: FileStore, kind: str) -> Iterator[Saved]:
         except MillstreamError:
             continue
         if manifest is not None and manifest.kind == kind:
-            place = Saved(open_store(store.describe(name)), "", manifest) if manifest.is_savepoint else None
+            place = (
+                Saved(open_store(f"{store.address}/{name}"), "", manifest) if manifest.is_savepoint else None
+            )
             found.append(place or Saved(store, name, manifest))
     if kind == "savepoint":
         found.sort(key=lambda saved: saved.manifest.created_ms, reverse=True)
@@ -225,7 +227,7 @@ def fit_to_job(saved: Saved, job_graph: JobGraph, *, allow_non_restored: bool) -
         if entry.driver is not None:
             driver_states[node.id] = load_state(saved.store.read(entry.driver))
     order = RestoreOrder(
-        location=saved.store.location,
+        location=saved.store.address,
         checkpoint_id=saved.manifest.checkpoint_id,
         state=saved.manifest.state,
         parallelism={entry.operator_id: entry.parallelism for entry in saved.manifest.operators},

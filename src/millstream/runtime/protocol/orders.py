@@ -39,12 +39,12 @@ class CompactionOrder:
     """What a slot is told: merge these files.
 
     Attributes:
-        location: Of the store.
+        location: Of the store, as it is opened: a URI may hold credentials.
         files: A chain, or its beginning, in order.
         target: Path of the merged file within the store; no other attempt writes there.
     """
 
-    location: str
+    location: str = field(repr=False)
     files: tuple[FileRef, ...]
     target: str
 
@@ -75,7 +75,7 @@ class CheckpointOrder:
 
     Attributes:
         checkpoint_id: Number of the checkpoint.
-        location: Of the store.
+        location: Of the store, as it is opened: a URI may hold credentials.
         directory: Where state files go within it.
         manifest_directory: Where the manifest goes within it; empty for the store itself.
         is_savepoint: Whether it belongs to the user.
@@ -86,7 +86,7 @@ class CheckpointOrder:
     """
 
     checkpoint_id: int
-    location: str
+    location: str = field(repr=False)
     directory: str
     manifest_directory: str
     is_savepoint: bool = False
@@ -144,13 +144,13 @@ class RestoreOrder:
     """What an attempt begins from.
 
     Attributes:
-        location: Of the store.
+        location: Of the store, as it is opened: a URI may hold credentials.
         checkpoint_id: The checkpoint.
         state: Its state files.
         parallelism: Of each operator when the checkpoint was made, by operator id.
     """
 
-    location: str
+    location: str = field(repr=False)
     checkpoint_id: int
     state: tuple[StateFile, ...]
     parallelism: Mapping[str, int] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from millstream.connectors.files.compaction import FileCompactor, FileCompactStr
 from millstream.connectors.files.rolling import RollingPolicy
 from millstream.connectors.files.side_by_side import side_by_side
 from millstream.connectors.files.sink import FileSink
+from millstream.files.file_systems import FileSystemSettings, S3Settings, current, using
 from millstream.formats.parquet.writer import ParquetBulkWriters
 from millstream.spi.batch import Rows
 from millstream.spi.serialization import BulkWriter, BulkWriterFactory, Encoder
@@ -355,3 +356,11 @@ def test_those_begun_have_ended_when_no_further_can_be_taken():
     running = [thread for thread in threading.enumerate() if thread.name.startswith("file-sink")]
     assert running == []
     assert set(ended) <= {0, 1, 2, 3}
+
+
+def test_what_is_done_side_by_side_reaches_file_systems_as_the_job_does():
+    settings = FileSystemSettings(s3=S3Settings(region="of this job"))
+    with using(settings):
+        seen = side_by_side([lambda: (threading.get_ident(), current())] * 3)
+    assert [found for _, found in seen] == [settings] * 3
+    assert threading.get_ident() not in dict(seen)
