@@ -7,7 +7,7 @@ keys, for `env.configure(...)`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NoReturn
 
 from millstream.base.errors import ConfigurationError, NotSupportedError
 from millstream.config import options_checkpointing as options
@@ -140,11 +140,8 @@ class CustomCheckpointStorage(CheckpointStorage):
         NotSupportedError: Always.
     """
 
-    def __init__(self, j_custom_checkpoint_storage: Any) -> None:
+    def __new__(cls, j_custom_checkpoint_storage: Any) -> NoReturn:
+        """Refuse it."""
         raise NotSupportedError(
             "a checkpoint storage written in Java was given", hint="Use FileSystemCheckpointStorage(path)."
         )
-
-    def configuration(self) -> Configuration:
-        """Never called: there is no instance."""
-        raise NotImplementedError

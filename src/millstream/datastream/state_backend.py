@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import Any
+from typing import Any, NoReturn
 
 from millstream.base.errors import ConfigurationError, NotSupportedError, TypeMismatchError
 from millstream.config import options_checkpointing as options
@@ -149,12 +149,9 @@ class CustomStateBackend(StateBackend):
         NotSupportedError: Always.
     """
 
-    def __init__(self, j_custom_state_backend: Any) -> None:
+    def __new__(cls, j_custom_state_backend: Any) -> NoReturn:
+        """Refuse it."""
         raise NotSupportedError(
             "a state backend written in Java was given",
             hint="Use HashMapStateBackend() or EmbeddedRocksDBStateBackend().",
         )
-
-    def configuration(self) -> Configuration:
-        """Never called: there is no instance."""
-        raise NotImplementedError

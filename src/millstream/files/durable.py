@@ -13,7 +13,7 @@ file, its name to the directory. So whatever a checkpoint, a reader or a later d
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from contextlib import suppress
 
 from millstream.base.ids import new_id
 from millstream.files.private_files import create_own
@@ -81,5 +81,6 @@ def write_file(path: str, data: bytes) -> None:
             os.fsync(file.fileno())
         publish(staged, path)
     except BaseException:
-        Path(staged).unlink(missing_ok=True)
+        with suppress(OSError):  # the error that is under way says more, and may be an interruption
+            os.unlink(staged)
         raise

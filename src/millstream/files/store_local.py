@@ -57,7 +57,8 @@ class LocalStore(FileStore):
             reach("storage.staged", staged)
             give_name(staged, target)
         except BaseException:
-            Path(staged).unlink(missing_ok=True)
+            with suppress(OSError):  # the error that is under way says more, and may be an interruption
+                os.unlink(staged)
             raise
 
     def _get(self, path: str) -> bytes:

@@ -85,6 +85,8 @@ def test_backends_and_storages_are_sets_of_flinks_options():
 def test_backends_and_storages_refuse_what_they_cannot_do():
     with pytest.raises(NotSupportedError):
         CustomStateBackend(object())
+    with pytest.raises(NotSupportedError):
+        datastream.CustomCheckpointStorage(object())
     with pytest.raises(ConfigurationError):
         FileSystemCheckpointStorage()
     with pytest.raises(ConfigurationError, match="threshold"):

@@ -76,6 +76,22 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_interruption_is_told_though_what_is_left_cannot_be_removed(tmp_path, monkeypatch):
+    store = open_store(str(tmp_path))
+
+    def refuse(path, **_):
+        raise PermissionError(path)
+
+    def interrupted():
+        yield b"a"
+        monkeypatch.setattr(os, "unlink", refuse)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.write_parts("a", interrupted, FileRef("a", 2, ""))
+    assert [path.suffix for path in tmp_path.iterdir()] == [store_module.STAGED]
+
+
 def test_an_unknown_scheme_is_refused():
     with pytest.raises(CheckpointStorageError, match="nosuch://there"):
         open_store("nosuch://there").write("a", b"")
