@@ -191,21 +191,24 @@ class SlotTasks:
     def _write_state(
         self, order: CheckpointOrder
     ) -> WrittenState | CheckpointStorageError | CheckpointDeclined:
-        """Write the state of all operators; storage that fails fails the checkpoint, not the attempt."""
+        """Write the state of all operators; storage that fails fails the checkpoint, not the attempt.
+
+        What stores gave for a file that is not there is not lost: the driver asks for everything then.
+        """
         suspended = _suspended(self._subtasks())
         if suspended is not None:
             return CheckpointDeclined(self.slot, suspended)
         reach("state.write", str(order.checkpoint_id))
         deadline = self._clock.monotonic() + order.timeout_s
         self._compact(order)
-        writer = StateFileWriter()
-        states: dict[int, dict[str, str]] = {}
-        for subtask in self._subtasks():
-            states |= subtask.add_state(writer, self._changes, order)
+        store = open_store(order.location)
         name = f"{order.directory}/{order.checkpoint_id}-{self.slot}-{new_id()[:8]}"
-        write = partial(writer.write_to, open_store(order.location), name)
+        states: dict[int, dict[str, str]] = {}
         try:
-            file = within(self._clock, deadline, write)
+            writer = StateFileWriter()
+            for subtask in self._subtasks():
+                states |= subtask.add_state(writer, self._changes, order)
+            file = within(self._clock, deadline, partial(writer.write_to, store, name))
         except CheckpointStorageError as error:
             return error
         is_delta = self._changes.suffice(order)
