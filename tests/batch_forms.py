@@ -100,18 +100,20 @@ def _reshaped(schema: Any, records: list[Any]) -> list[Any]:
 def is_columnar(records: list[Any]) -> bool:
     """Tell whether columns hold records exactly, by what is said of them: docs/columns.md."""
     shapes = set(map(type, records))
-    shape = shapes.pop() if len(shapes) == 1 else None
-    if shape in (tuple, list):
-        fields = {(None,) * len(each) for each in records}
-        values = records
-    elif shape is Row:
+    if not shapes & {tuple, list, dict, Row}:
+        return bool(shapes - {type(None)}) and _is_column(records)  # bare values
+    if len(shapes) > 1:
+        return False
+    shape = shapes.pop()
+    if shape is Row:
         fields = {each._fields or (None,) * len(each) for each in records}
         values = [each._values for each in records]
     elif shape is dict:
         fields = {tuple(each) for each in records}
         values = [tuple(each.values()) for each in records]
     else:
-        return shape not in (None, type(None)) and _is_column(records)
+        fields = {(None,) * len(each) for each in records}
+        values = records
     if len(fields) != 1 or not values[0] or not {str, type(None)}.issuperset(map(type, fields.pop())):
         return False
     return all(map(_is_column, zip(*values, strict=True))) and not _is_shared(values)
