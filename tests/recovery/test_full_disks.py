@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import tempfile
+from pathlib import Path
 
 import pytest
 from recovery_support import new_environment, running
 
+from millstream.base.crash_points import set_crash_hook
 from millstream.base.errors import CheckpointStorageError, JobExecutionError
 from millstream.datastream import KeyedProcessFunction, MapFunction
 from millstream.datastream.state import ValueStateDescriptor
@@ -99,3 +101,46 @@ def test_no_room_for_longer_than_is_tolerated_fails_the_job(tmp_path, monkeypatc
         run(monkeypatch, tmp_path, disk, restart__strategy_type="none")
     assert isinstance(failed.value.__cause__, CheckpointStorageError)
     assert "Make room, or name another directory in TMPDIR" in str(failed.value.__cause__)
+
+
+class FullStore:
+    """Has no room for the files of the second slot for a while; keeps what is there as each checkpoint begins."""
+
+    def __init__(self, checkpoints):
+        self.checkpoints = checkpoints
+        self.refused, self.found = set(), {}
+
+    def reach(self, name, detail):
+        pass
+
+    def around(self, name, detail, action):
+        path = Path(detail)
+        number, _, rest = path.name.partition("-")
+        if name == "storage.write" and path.parent.name == "shared":
+            there = path.parent.iterdir() if path.parent.is_dir() else ()
+            self.found.setdefault(int(number), {int(each.name.partition("-")[0]) for each in there})
+            if rest.startswith("1-") and int(number) in self.checkpoints:
+                self.refused.add(int(number))
+                raise OSError(errno.ENOSPC, "No space left on device")
+        return action()
+
+
+def test_what_was_written_for_a_checkpoint_that_failed_leaves_its_room_to_the_next(tmp_path):
+    store = FullStore(range(3, 9))
+    environment = new_environment(
+        parallelism=2,
+        epoch=2,
+        execution_checkpointing_interval=1,
+        execution_checkpointing_dir=str(tmp_path),
+        execution_checkpointing_tolerable__failed__checkpoints=10,
+    )
+    FailsOnce.left = set()
+    records = environment.from_collection([(number,) for number in RECORDS]).map(FailsOnce())
+    before = set_crash_hook(store)
+    try:
+        with records.key_by(lambda value: value[0] % KEYS).process(Count()).execute_and_collect() as results:
+            assert sorted(results) == [(number, number // KEYS + 1) for number in RECORDS]
+    finally:
+        set_crash_hook(before)
+    assert store.refused == set(range(3, 9))
+    assert [max(store.found[number]) for number in range(4, 10)] == [2] * 6

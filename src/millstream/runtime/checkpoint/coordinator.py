@@ -279,7 +279,18 @@ class CheckpointCoordinator:
         store = self._store(order.location)
         deadline = self._clock.monotonic() + order.timeout_s
         state = self._state_files(order, written)
-        within(self._clock, deadline, partial(self._confirm, store, state))
+        driver_files: dict[int, FileRef] = {}
+        try:
+            within(self._clock, deadline, partial(self._confirm, store, state))
+            for node in self._nodes:
+                if node.id in driver_states:
+                    content = driver_states[node.id]
+                    driver_files[node.id] = self._write_driver_state(order, node, content, deadline)
+            reach("manifest.write", str(order.checkpoint_id))
+            within(self._clock, deadline, self.check_owner)
+        except CheckpointStorageError:
+            self.discard(order, [*(each.file for each in written), *driver_files.values()])
+            raise
         manifest = Manifest(
             checkpoint_id=order.checkpoint_id,
             kind=order.kind,
@@ -287,14 +298,9 @@ class CheckpointCoordinator:
             job_name=self._job_name,
             epoch=epoch,
             created_ms=self._clock.now_ms(),
-            operators=tuple(
-                self._entry(node, written, self._write_driver_state(order, node, driver_states, deadline))
-                for node in self._nodes
-            ),
+            operators=tuple(self._entry(node, written, driver_files.get(node.id)) for node in self._nodes),
             state=state,
         )
-        reach("manifest.write", str(order.checkpoint_id))
-        within(self._clock, deadline, self.check_owner)
         offer()
         within(self._clock, deadline, partial(write_manifest, store, order.manifest_directory, manifest))
         reach("manifest.published", str(order.checkpoint_id))
@@ -347,6 +353,18 @@ class CheckpointCoordinator:
         for checkpoint_id in sorted(self._unknown):
             self.store.delete(self._directory(checkpoint_id))
         self._unknown.clear()
+
+    def discard(self, order: CheckpointOrder, files: Sequence[FileRef]) -> None:
+        """Remove files of a checkpoint that was given up before its manifest: the next one may need their room.
+
+        What cannot be removed now goes when a later checkpoint is complete.
+        """
+        store, deadline = self._store(order.location), self._clock.monotonic() + order.timeout_s
+        try:
+            for file in files:
+                within(self._clock, deadline, partial(store.delete, file.path, may_return=True))
+        except CheckpointStorageError as error:
+            log.info("files of checkpoint %d stay for now: %s", order.checkpoint_id, error.message)
 
     def failed(self, order: CheckpointOrder, error: CheckpointStorageError) -> None:
         """Take note of a checkpoint that could not be written.
@@ -444,13 +462,11 @@ class CheckpointCoordinator:
                 store.confirm(each.file, f"slot {each.slot}")
 
     def _write_driver_state(
-        self, order: CheckpointOrder, node: StreamNode, driver_states: Mapping[int, object], deadline: float
-    ) -> FileRef | None:
-        if node.id not in driver_states:
-            return None
+        self, order: CheckpointOrder, node: StreamNode, state: object, deadline: float
+    ) -> FileRef:
         name = f"{order.directory}/{order.checkpoint_id}-{node.operator_id}-driver-{new_id()[:8]}"
         reach("state.driver", node.name)
-        content = _pickle_driver_state(node.name, driver_states[node.id])
+        content = _pickle_driver_state(node.name, state)
         return within(self._clock, deadline, partial(self._store(order.location).write, name, content))
 
     def _entry(

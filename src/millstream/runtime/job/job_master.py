@@ -495,11 +495,15 @@ class JobMaster:
         else:
             return False
         self._checkpoints.learn([each for each in answers if isinstance(each, WrittenState)])
-        for order in orders:
+        for position, order in enumerate(orders):
             if order.is_savepoint:
                 self._checkpoints.give_up(order)
-            else:
-                self._checkpoints.declined(order)
+                continue
+            outcomes = [report.written[position] for report in reports]
+            self._checkpoints.discard(
+                order, [each.file for each in outcomes if isinstance(each, WrittenState)]
+            )
+            self._checkpoints.declined(order)
         if request is not None and not request.done.done():
             self._control.savepoints.appendleft(request)
         return True
@@ -522,6 +526,7 @@ class JobMaster:
         self._checkpoints.learn(written)
         for each in outcomes:
             if isinstance(each, CheckpointStorageError):
+                self._checkpoints.discard(order, [state.file for state in written])
                 raise each
         return self._checkpoints.complete(
             order,
