@@ -16,6 +16,8 @@ from millstream.verify.faults import Fault, FaultKind
 from millstream.verify.run import simulate
 from millstream.verify.scenario import Scenario
 
+pytestmark = pytest.mark.usefixtures("some_form")
+
 SLOT, DRIVER = "slot", "driver"
 """A sink's writer lives in a slot, its committer on the driver."""
 

@@ -14,6 +14,8 @@ from millstream.verify.faults import POINTS, Fault, FaultKind, kinds_at
 from millstream.verify.run import simulate
 from millstream.verify.scenario import Scenario
 
+pytestmark = pytest.mark.usefixtures("some_form")
+
 COUNT = 90
 BASE = Scenario(seed=5, parallelism=(2,), epoch_records=16, interval_ms=10, retained=1, compacts=False)
 ELSEWHERE = ("sink.abort", "sink.compact", "sink.compacted")

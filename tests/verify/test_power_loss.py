@@ -30,6 +30,8 @@ from millstream.verify.faults import Fault, FaultKind
 from millstream.verify.run import simulate
 from millstream.verify.scenario import Scenario
 
+pytestmark = pytest.mark.usefixtures("some_form")
+
 BASE = Scenario(seed=3, parallelism=(2,), epoch_records=12, interval_ms=10, retained=2)
 
 

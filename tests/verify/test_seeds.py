@@ -14,6 +14,8 @@ from millstream.verify.faults import FaultKind
 from millstream.verify.scenario import EVERYTHING
 from millstream.verify.verifier import Summary, Verifier
 
+pytestmark = pytest.mark.usefixtures("some_form")
+
 SEEDS = 170
 AT_ONCE = 34
 

@@ -20,6 +20,8 @@ from millstream.verify.scenario import EVERYTHING, Scenario
 from millstream.verify.verifier import Verifier
 from millstream.verify.watch import FilesWatch, SinkWatch
 
+pytestmark = pytest.mark.usefixtures("some_form")
+
 SEEDS = 30
 COUNT = 60
 BASE = Scenario(seed=3, parallelism=(2, 3, 1), epoch_records=12, interval_ms=10, retained=1)

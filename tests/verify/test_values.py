@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from verify_jobs import captured
 
 from millstream.common import Types
 from millstream.common.state import ValueStateDescriptor
 from millstream.datastream.functions import FlatMapFunction, KeyedProcessFunction
 from millstream.verify.verifier import Verifier
+
+pytestmark = pytest.mark.usefixtures("some_form")
 
 NUMBERS = range(40)
 
