@@ -310,11 +310,13 @@ class _TimeTypeInfo(_ClassTypeInfo):
         """Return True."""
         return True
 
+    @abstractmethod
     def _to_integer(self, value: Any) -> int:
-        raise NotImplementedError
+        """Return what PyFlink writes for a value."""
 
+    @abstractmethod
     def _from_integer(self, number: int) -> Any:
-        raise NotImplementedError
+        """Return the value that PyFlink wrote so."""
 
 
 class InstantTypeInfo(_TimeTypeInfo):

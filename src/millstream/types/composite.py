@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import itemgetter
@@ -52,15 +53,16 @@ class _FieldsTypeInfo(TypeInformation):
     def _identity(self) -> object:
         return self._field_types
 
+    @abstractmethod
     def _has_shape(self, value: Any) -> bool:
-        raise NotImplementedError
+        """Return whether a value is of the kind, with as many fields."""
 
     def _columns(self, values: Sequence[Any]) -> list[Sequence[Any]]:
         return list(zip(*values, strict=True))
 
+    @abstractmethod
     def _uniform_columns(self, values: Sequence[Any]) -> list[Sequence[Any]] | None:
         """Return the fields of all values if all have the same, fitting shape, else None; the fast way."""
-        raise NotImplementedError
 
     def _misfit(self, values: Sequence[Any]) -> int | None:
         shaped = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["CloseableIterator", "DataStreamSink", "StreamEnds"]
 
 
-class StreamEnds(OperatorSettings, Generic[T]):
+class StreamEnds(OperatorSettings, ABC, Generic[T]):
     """What a stream has for its end; a base of `DataStream`, which says what the members are."""
 
     _environment: StreamExecutionEnvironment
@@ -198,11 +199,11 @@ class StreamEnds(OperatorSettings, Generic[T]):
     def _sink(self, name: str, spec: OperatorSpec) -> DataStreamSink:
         return DataStreamSink(self._transform(name, spec))
 
+    @abstractmethod
     def _transform(
         self, name: str, spec: OperatorSpec, output_type: TypeInformation | None = None
     ) -> StreamEnds[Any]:
         """Add an operator that reads this stream; returns its result."""
-        raise NotImplementedError
 
 
 class DataStreamSink(OperatorSettings):
