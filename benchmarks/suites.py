@@ -183,4 +183,4 @@ DATASTREAM = Suite(
 )
 
 SUITES = {"core": CORE, "datastream": DATASTREAM}
-QUICK_DIVISOR = {"pyflink": 2, "millstream": 2, "loop": 2}
+QUICK_DIVISOR = {"pyflink": 4, "millstream": 2, "loop": 2}
