@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.base.time import Time
@@ -40,14 +40,17 @@ VALUES = {
     "mixed": st.integers(-9, 9) | st.sampled_from([0.1, 0.2, 1e16, -1e16]) | st.booleans(),
 }
 WINDOWS = st.sampled_from([(10, 10, 0), (10, 10, 3), (10, 5, 0), (7, 3, 0), (9, 3, 1)])
+FIRST_MARKS = st.sampled_from([-30, -30, None])
 METHODS = st.sampled_from(["sum", "min", "max", "min_by", "max_by"])
 
 
 @st.composite
 def steps(draw):
-    record = st.tuples(st.integers(0, 2), VALUES[draw(st.sampled_from(list(VALUES)))], st.integers(-20, 60))
-    step = st.tuples(st.lists(record, min_size=1, max_size=15), st.booleans()) | st.integers(-10, 70)
-    return draw(st.lists(step, max_size=14))
+    """Batches of records of few times and keys, so that some can be put together, and watermarks between them."""
+    value = VALUES[draw(st.sampled_from(["int", "int", "mixed"]))]
+    record = st.tuples(st.integers(0, 1), value, st.integers(-5, 15))
+    batch = st.tuples(st.lists(record, min_size=5, max_size=20), st.sampled_from([True, True, False]))
+    return draw(st.lists(batch | batch | st.integers(-10, 30), min_size=2, max_size=10))
 
 
 def windows_of(size, slide, offset):
@@ -57,17 +60,29 @@ def windows_of(size, slide, offset):
     return SlidingEventTimeWindows.of(size, slide, offset)
 
 
-@given(steps(), WINDOWS, METHODS, st.sampled_from(list(FORMS)))
-def test_windows_are_the_same_whatever_is_combined(program, window, method, form):
+HALVES = {number: number // 2 for number in range(-9, 10)}
+KEYS = {
+    "another field": lambda value: value[0],
+    "what is added up": lambda value: value[1] // 3 if isinstance(value[1], int) else 0,
+    "fails for others": lambda value: HALVES[value[1]] if isinstance(value[1], int) else 0,
+}
+
+
+@settings(max_examples=200)
+@given(steps(), WINDOWS, METHODS, st.sampled_from(list(FORMS)), st.sampled_from(list(KEYS)), FIRST_MARKS)
+def test_windows_are_the_same_whatever_is_combined(program, window, method, form, by, first_mark):
     make, field = FORMS[form]
+    key = KEYS[by]
 
     def windowed(stream):
-        return getattr(stream.key_by(lambda value: value[0]).window(windows_of(*window)), method)(field)
+        return getattr(stream.key_by(key).window(windows_of(*window)), method)(field)
 
     combiner = find_operator(windowed, 1).spec.build_combiner()
     plainly, combined = OperatorHarness(windowed), OperatorHarness(windowed)
     watermark, number = None, 0
-    for step in [*program, 1_000]:
+    for step in [first_mark, *program, 1_000]:
+        if step is None:
+            continue  # nothing is combined before a watermark is known
         if isinstance(step, int):
             if watermark is not None and step <= watermark:
                 continue
@@ -106,6 +121,15 @@ def test_records_of_a_key_and_window_become_one():
     assert combiner.combine(batch, None) is batch, "what is late is not known"
     late = combiner.combine(batch, 9)
     assert late.values == [("a", 1), ("a", 2), ("b", 5), ("a", 4)], "each late record counts"
+
+
+def test_records_stay_apart_where_their_sum_has_another_key():
+    def windowed(stream):
+        return stream.key_by(lambda number: 6 // (4 - number)).window(windows_of(10, 10, 0)).sum()
+
+    combiner = find_operator(windowed, 1).spec.build_combiner()
+    batch = rows([1, 1, 2, 2], [0, 0, 0, 0])
+    assert combiner.combine(batch, -1).values == [1, 1, 2, 2], "1 + 1 has another key, 2 + 2 none"
 
 
 class First(ProcessWindowFunction):

@@ -5,9 +5,10 @@ Such a record is one like those that it stands for, so the windows that get it n
     records      (a, 1) @3   (b, 5) @4   (a, 2) @5   (a, 4) @12        sum(1) over 10 ms
     combined     (a, 3) @5   (b, 5) @4               (a, 4) @12
 
-Records of one slice are in the same windows. What may be late is left alone, so that each late record counts: records
-of slices that the last watermark that was sent has passed. The receiver's is not ahead of that one, unless the sender
-has paused.
+Records of one slice are in the same windows. If the record that is to stand for them has not their key, which may
+depend on what is added up, they travel as they are. What may be late is left alone, so that each late record counts:
+records of slices that the last watermark that was sent has passed. The receiver's is not ahead of that one, unless the
+sender has paused.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from millstream.operators.combining import Combiner
-from millstream.operators.keys import keys_of
+from millstream.operators.keys import key_list, keys_of
 from millstream.operators.reduce import RollingAggregate
 from millstream.spi.batch import Rows
 
@@ -58,15 +59,22 @@ class RollingCombiner(Combiner):
         groups = self._group(batch.values, batch.timestamps)
         values: list[Any] = []
         stamps: list[int] = []
-        for (end, _), (members, times) in groups.items():
+        for (end, key), (members, times) in groups.items():
             whole = None if end <= sent_ms + 1 or len(members) == 1 else self._aggregate.of_many(members)
-            if whole is None:
+            if whole is None or not self._has_key(whole, key):
                 values += members
                 stamps += times
             else:
                 values.append(whole)
                 stamps.append(times[-1])
         return Rows(values, stamps)
+
+    def _has_key(self, whole: Any, key: Any) -> bool:
+        """Return whether a record that stands for others has their key: it may depend on what is added up."""
+        try:
+            return key_list(self._key_selector, [whole]) == [key]
+        except Exception:  # noqa: BLE001 - the selector was made for records that come, and this one did not
+            return False
 
     def _group(self, values: list[Any], timestamps: list[int]) -> dict[tuple[int, Any], _Group]:
         """Return the records, with their timestamps, by the end of their slice and key."""
