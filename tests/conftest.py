@@ -30,7 +30,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("millstream", deadline=None)
 settings.load_profile("millstream")
 
-# `batch_forms`: with `--import-mode=importlib` tests have no directory on the path.
+# `batch_forms`, `servers`: with `--import-mode=importlib` tests have no directory on the path.
 sys.path.append(str(Path(__file__).parent))
 
 NewEnvironment = Callable[..., StreamExecutionEnvironment]

@@ -5,4 +5,4 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-collect_ignore = ["recovery_programs.py", "recovery_support.py", "storage_programs.py", "storage_servers.py"]
+collect_ignore = ["recovery_programs.py", "recovery_support.py", "storage_programs.py"]

@@ -22,13 +22,13 @@ from storage_programs import (
     start_program,
     wait_until,
 )
-from storage_servers import HdfsServer
 
 from millstream.base.errors import CheckpointDamagedError, CheckpointStorageError, ConfigurationError
 from millstream.common import Configuration
 from millstream.files.file_systems import FileSystemSettings, using
 from millstream.files.stores import FileStore, open_store
 from millstream.runtime.checkpoint.restore import discard, find_saved
+from servers.storage import HdfsServer
 
 QUICK = {"millstream.hdfs.timeout": "1 s", "flink.hadoop.dfs.client.failover.max.attempts": "1"}
 

@@ -30,7 +30,6 @@ from storage_programs import (
     start_program,
     wait_until,
 )
-from storage_servers import S3Server, secrets_in
 
 from millstream.base.errors import (
     CheckpointDamagedError,
@@ -48,6 +47,7 @@ from millstream.runtime.checkpoint.restore import discard, find_saved
 from millstream.runtime.checkpoint.state_file import StateFileWriter
 from millstream.runtime.protocol.orders import CompactionOrder
 from millstream.runtime.slot.compactor import ProcessCompactor
+from servers.storage import S3Server, secrets_in
 
 QUICK = {"s3.connection.timeout": "1 s", "s3.socket.timeout": "1 s", "s3.retry.max-num-retries": 0}
 

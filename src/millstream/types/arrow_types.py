@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any
 
 from millstream.base.errors import ConfigurationError
+from millstream.base.optional import load_package
 from millstream.types import datatypes as types
 
 __all__ = ["Form", "arrow_type", "cast_plain", "load_arrow", "load_parquet"]
@@ -20,14 +21,7 @@ def load_arrow(what: str) -> Any:
     Raises:
         ConfigurationError: If it is not installed.
     """
-    try:
-        import pyarrow  # optional: the extra `parquet`
-    except ImportError as error:
-        raise ConfigurationError(
-            f"{what} need the package pyarrow, which is not installed",
-            hint='Install the extra: pip install "millstream[parquet]".',
-        ) from error
-    return pyarrow
+    return load_package("pyarrow", extra="parquet", what=what)
 
 
 def load_parquet() -> Any:

@@ -1,32 +1,18 @@
-"""Servers that checkpoints are kept in, as processes of their own: S3 by S3Proxy, HDFS by Hadoop's mini cluster.
-
-Both come from Maven, once for a checkout, into the directory build/test-servers. They listen on this machine only, and
-end with the process that started them, also if that is killed.
-"""
+"""Servers of files and objects: S3 by S3Proxy, HDFS by Hadoop's mini cluster."""
 
 from __future__ import annotations
 
-import ctypes
 import datetime
 import hashlib
 import hmac
-import os
 import re
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
-CACHE = Path(__file__).parents[2] / "build" / "test-servers"
-JVM_OPTIONS = ("-Xmx320m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+from servers.maven import JVM_OPTIONS, jars
+from servers.process import Server, answers, free_port
 
 S3PROXY = ("org.gaul:s3proxy:4.1.0:jar-with-dependencies",)
 HADOOP = (
@@ -39,142 +25,6 @@ HADOOP = (
     "junit:junit:4.13.2",
     "org.junit.jupiter:junit-jupiter-api:5.8.2",
 )
-
-_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>millstream</groupId><artifactId>test-servers</artifactId><version>1</version>
-<dependencies>{dependencies}</dependencies></project>
-"""
-_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-
-
-def jars(artifacts: tuple[str, ...], *, alone: bool = False) -> str:
-    """Return a class path of artifacts (group:artifact:version[:classifier]) and, unless `alone`, what they need."""
-    digest = hashlib.sha256(repr((artifacts, alone)).encode()).hexdigest()[:12]
-    directory = CACHE / f"{artifacts[0].split(':')[1]}-{digest}"
-    if not directory.is_dir():
-        _download(artifacts, directory, alone=alone)
-    return f"{directory}/*"
-
-
-def _download(artifacts: tuple[str, ...], directory: Path, *, alone: bool) -> None:
-    staged = CACHE / f".{directory.name}-{os.getpid()}"
-    staged.mkdir(parents=True)
-    (staged / "pom.xml").write_text(_POM.format(dependencies="".join(map(_dependency, artifacts))))
-    command = [
-        _maven(),
-        "-q",
-        "-B",
-        "-ntp",
-        "-f",
-        str(staged / "pom.xml"),
-        _COPY,
-        f"-DoutputDirectory={staged}",
-    ]
-    command += ["-DincludeScope=runtime", f"-DexcludeTransitive={str(alone).lower()}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
-    if done.returncode != 0:
-        shutil.rmtree(staged)
-        raise RuntimeError(f"Maven could not get {', '.join(artifacts)}:\n{done.stdout}{done.stderr}")
-    try:
-        staged.rename(directory)
-    except OSError:  # another test session was faster
-        shutil.rmtree(staged)
-
-
-def _dependency(artifact: str) -> str:
-    group, name, version, *classifier = artifact.split(":")
-    more = f"<classifier>{classifier[0]}</classifier>" if classifier else ""
-    return (
-        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
-        f"<version>{version}</version>{more}</dependency>"
-    )
-
-
-def _maven() -> str:
-    """Return Maven; on a machine of ours that has none, it is installed (with a Java, if need be)."""
-    if shutil.which("mvn") is None and shutil.which("apt-get") is not None and os.geteuid() == 0:
-        for arguments in (
-            ["update"],
-            ["install", "-y", "--no-install-recommends", "maven", "default-jre-headless"],
-        ):
-            subprocess.run(["apt-get", "-q", *arguments], check=True, capture_output=True, timeout=250)
-    found = shutil.which("mvn")
-    if found is None:
-        raise RuntimeError(
-            "These tests need Maven (mvn) and Java 17 or newer on the path: please install them."
-        )
-    return found
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
-class Server:
-    """A Java program that serves on a port of this machine."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.port = free_port()
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def command(self) -> list[str]:
-        raise NotImplementedError
-
-    def is_ready(self) -> bool:
-        raise NotImplementedError
-
-    def start(self) -> None:
-        """Start, on the same port and with the same data as before; return when it answers."""
-        log = self.directory / "server.log"
-        with log.open("ab") as output:
-            self._process = subprocess.Popen(
-                self.command(),
-                cwd=self.directory,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                preexec_fn=_end_with_this_process,
-                start_new_session=True,
-            )
-        deadline = time.monotonic() + 90
-        while not self.is_ready():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.stop()
-                raise RuntimeError(f"{type(self).__name__} did not start:\n{log.read_text()[-3000:]}")
-            time.sleep(0.05)
-
-    def stop(self) -> None:
-        """Kill it: what has been acknowledged is on disk, or lost."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    def pause(self) -> None:
-        """Have it take connections, but answer nothing."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
-
-
-def _end_with_this_process() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
-def _answers(action: Callable[[], object]) -> bool:
-    try:
-        action()
-    except Exception:
-        return False
-    return True
 
 
 class S3Server(Server):
@@ -226,7 +76,7 @@ class S3Server(Server):
         }
 
     def is_ready(self) -> bool:
-        return _answers(self.keys)
+        return answers(self.keys)
 
     def keys(self, prefix: str = "") -> list[str]:
         """Return the keys of all objects that begin so, also empty ones whose key ends with a slash."""
