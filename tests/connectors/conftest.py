@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from servers.kafka import KafkaServer
 from servers.postgres import PostgresDatabase, PostgresServer
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    """A Kafka broker. Tests that kill it start it again."""
+    server = KafkaServer(tmp_path_factory.mktemp("kafka"))
+    try:
+        server.start()
+        server.warm_up()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def new_topic(kafka: KafkaServer) -> Callable[..., str]:
+    """Make Kafka topics with names of their own: `new_topic(partitions=2, cleanup_policy="compact")`."""
+
+    def make(partitions: int = 1, **config: object) -> str:
+        return kafka.create_topic(f"topic-{uuid.uuid4().hex[:12]}", partitions, **config)
+
+    return make
 
 
 @pytest.fixture(scope="session")
