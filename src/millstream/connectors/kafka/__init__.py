@@ -1,0 +1,1 @@
+"""Kafka: sources and sinks."""
