@@ -41,14 +41,15 @@ from millstream.datastream.functions import SourceFunction
 from millstream.spi.sink import Committer, Sink, SinkWriter
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = {}
 
 
 def blocks():
     for page in PAGES:
+        name = page.name if page.parent == ROOT else page.relative_to(ROOT / "docs").as_posix()
         for number, text in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(), re.S | re.M)):
-            yield page.name, number, text
+            yield name, number, text
 
 
 BLOCKS = {(page, number): text for page, number, text in blocks()}

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TAKEN_FOR_GRANTED = (
     "millstream.common",
     "millstream.common.accumulators",
@@ -68,12 +68,13 @@ def test_blocks_have_no_errors_of_type(tmp_path):
     files = {}
     for page in PAGES:
         text = page.read_text()
+        name = str(page.relative_to(ROOT))
         for number, found in enumerate(re.finditer(r"^```python\n(.*?)^```", text, re.S | re.M)):
             block = found[1]
             head = RELAXED + preamble(block)
-            path = tmp_path / f"{page.stem.replace('-', '_')}_{number}.py"
+            path = tmp_path / f"{re.sub('[^A-Za-z]', '_', name)}_{number}.py"
             path.write_text(head + block)
-            files[path.name] = (page.name, text[: found.start(1)].count("\n") - head.count("\n"))
+            files[path.name] = (name, text[: found.start(1)].count("\n") - head.count("\n"))
     done = subprocess.run(
         [
             sys.executable,

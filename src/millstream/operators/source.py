@@ -11,12 +11,14 @@ early, or not begun, are planned again.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+from millstream.base.interrupts import is_interruption
 from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec, RestoreScope, connector_name
@@ -29,6 +31,8 @@ from millstream.spi.source import RangeEnd, Source, SplitRange
 from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["SourceOperator", "SourceSpec"]
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,8 @@ class SourceOperator(Operator):
         self._reader = self._spec.source.build_reader(context.subtask_index, context.parallelism)
         # A declared type is checked record by record.
         self._reader.wants_columns = self.output.wants_columns and self._spec.output_type is None
+        if context.operator_state is not None:
+            context.operator_state.on_complete(self._tell_reader)
         self._reader.open()
 
     def process(self, batch: Rows) -> None:
@@ -216,6 +222,22 @@ class SourceOperator(Operator):
     def close(self) -> None:
         """Close the reader."""
         self._reader.close()
+
+    def _tell_reader(self, checkpoint_id: int) -> None:
+        """Tell the reader of a complete checkpoint; the job does not depend on what it does then."""
+        try:
+            self._reader.checkpoint_completed(checkpoint_id)
+        except BaseException as error:
+            if is_interruption(error):
+                raise
+            log.warning(
+                'source "%s", subtask %d, could not do what it does when checkpoint %d is complete: %s: %s',
+                self.context.name,
+                self.context.subtask_index,
+                checkpoint_id,
+                type(error).__name__,
+                error,
+            )
 
     def _split(self, split_id: str, *, sequential: bool) -> SplitWatermarks:
         split = self._splits.get(split_id)

@@ -135,6 +135,18 @@ class SplitEnumerator(ABC):
     def snapshot(self) -> Any:
         """Return the positions behind everything that `advance` was told; picklable, for a checkpoint."""
 
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        """Learn that a checkpoint is complete that holds what `snapshot` gives now: nothing was planned since.
+
+        Called behind the commits of the sinks, at most once for each checkpoint, in order. The last checkpoint of a
+        job and the savepoint that it stops with count; a savepoint of a job that goes on does not. If the attempt
+        fails in between it is not called: what it does has to be done by the next call as well.
+
+        Here a source tells others how far it has been read (offsets of a consumer group, a replication slot); the job
+        itself goes on from its checkpoints. So what it raises is logged and does not fail the job. The next epoch
+        waits for it.
+        """
+
     def close(self) -> None:
         """Release what the enumerator holds."""
 
@@ -154,6 +166,13 @@ class SourceReader(ABC):
 
     def open(self) -> None:
         """Called once, before the first range."""
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        """Learn that a checkpoint is complete: it holds all that this reader has read until now.
+
+        Called with the next epoch, before anything is read, or before `close` if there is none; otherwise as
+        `SplitEnumerator.checkpoint_completed`. What it raises is logged and does not fail the job.
+        """
 
     @abstractmethod
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:

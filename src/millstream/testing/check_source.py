@@ -5,6 +5,7 @@
     reference ── one subtask, each range read twice ─► what is right (or what the caller expects)
     then, for each parallelism and budget:  whole │ readers stopped │ ranges left out │ splits paused
           for epochs all along the way:     snapshot ─► pickled ─► the rest, at each parallelism
+          in one way:                       snapshot ─► checkpoint_completed … failure ─► from the last of these
     then, in jobs on a MiniCluster:         failures before and behind epochs, checkpoints, commits
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from millstream.common.source_functions import SourceFunction
@@ -31,6 +33,7 @@ _BUDGETS = (1, 3, 50, 100_000)
 _MOST_EPOCHS = 100
 """With a small budget a large source takes too many epochs: it is given a larger one."""
 _SNAPSHOTS = 12
+_EPOCHS_OF_ATTEMPT = 2
 _JOB_RECORDS = 20_000
 _IDLE = "1 s"
 
@@ -77,6 +80,15 @@ class _Kept:
     finished: frozenset[int]
 
 
+class _Fails(Enum):
+    """When an attempt fails."""
+
+    UNTOLD = "a failure before anybody is told that the next is complete"
+    HALF_TOLD = "a failure when the enumerator is told that the next is complete"
+    TOLD = "a failure when readers are told that the next is complete"
+    LATER = "a failure one epoch behind the next"
+
+
 @dataclass
 class _SourceCheck:
     """One check; `wanted` is what a bounded source is to give, as soon as that is known."""
@@ -113,6 +125,8 @@ class _SourceCheck:
                     self._compare_order(run, parallelism)
         for parallelism in self.parallelisms:
             self._check_snapshots(parallelism, self._affordable(size)[0])
+        for parallelism in self.parallelisms:
+            self._check_completed(parallelism, self._affordable(size)[0])
         if self.bounded and size <= _JOB_RECORDS:
             self._check_jobs()
 
@@ -188,6 +202,37 @@ class _SourceCheck:
         self._compare(run, rule, [value for value, _ in before])
         if not self.complete and (again := set(before) & set(run.records)) and self._is_distinct(before):
             raise run.violate(rule, f"{len(again)} records came again, such as {next(iter(again))}")
+
+    def _check_completed(self, parallelism: int, budget: int) -> None:
+        """Tell the source of checkpoints, and go on from the last of them whenever an attempt fails."""
+        kept = _Kept(0, [], None, frozenset())
+        before: list[tuple[Any, Any]] = []
+        for fails in (*_Fails, *_Fails, None):
+            scenario = (
+                f"{parallelism} subtasks, budget {budget}, from checkpoint {kept.epoch}, "
+                f"{'to the end' if fails is None else fails.value}"
+            )
+            run = self._begin(parallelism, budget, scenario, restored=kept.snapshot, finished=kept.finished)
+            kept = self._run_told(run, kept, fails)
+            run.close()
+            if fails is None:
+                self._compare(run, SourceRule.COMPLETED, [value for value, _ in before])
+            before += kept.records
+
+    def _run_told(self, run: SourceRun, kept: _Kept, fails: _Fails | None) -> _Kept:
+        """Run an attempt with a checkpoint behind each epoch; return the last."""
+        first, enough = kept.epoch, self._enough(run)
+        while not run.has_ended and not enough():
+            run.epoch()
+            kept = _Kept(first + run.epochs, list(run.records), run.snapshot(), run.finished)
+            ends = fails is not None and run.epochs == _EPOCHS_OF_ATTEMPT
+            if not ends or fails is not _Fails.UNTOLD:
+                run.complete(kept.epoch, readers=not ends or fails is not _Fails.HALF_TOLD)
+            if ends:
+                if fails is _Fails.LATER and not run.has_ended:
+                    run.epoch()
+                break
+        return kept
 
     def _is_distinct(self, before: Sequence[Any]) -> bool:
         return len(set(before)) == len(before)

@@ -51,6 +51,9 @@ class SourceRule(Rule):
     ORDER = "records of a split come in the same order, however its ranges are cut"
     COMPLETE = "every record is read once, whatever the parallelism and the budget"
     RESTORED = "from the snapshot of any epoch, the records behind it follow, no more and no less"
+    COMPLETED = (
+        "from the last complete checkpoint the records behind it follow, whoever was told that it is complete"
+    )
     RESCALED = "from the snapshot of any epoch, the records behind it follow at another parallelism too"
     ENDED = "a bounded source ends, and one that was restored at its end gives nothing"
     JOB = "a job that fails anywhere, and goes on from its last checkpoint, gives every record once"
@@ -156,6 +159,13 @@ class SourceRun:
     def snapshot(self) -> Any:
         """Return the enumerator's snapshot as it comes back from a checkpoint."""
         return travel(self._enumerator.snapshot(), SourceRule.TRAVELS, self.scenario)
+
+    def complete(self, checkpoint_id: int, *, readers: bool = True) -> None:
+        """Tell the enumerator, and the readers, that a checkpoint with its last snapshot is complete."""
+        self._enumerator.checkpoint_completed(checkpoint_id)
+        if readers:
+            for reader in self._readers:
+                reader.checkpoint_completed(checkpoint_id)
 
     def run(self, *, until: Callable[[], bool] = lambda: False) -> list[Any]:
         """Run epochs until the source has ended, or somebody says that it is enough, then close it.

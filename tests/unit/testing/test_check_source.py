@@ -458,6 +458,14 @@ def test_an_unbounded_source_that_falls_silent_has_to_give_all():
     assert raised.value.rule is SourceRule.RESTORED
 
 
+class ForgetsWhenTold(Letters):
+    """Takes what a complete checkpoint holds for read to the end."""
+
+    def checkpoint_completed(self, checkpoint_id):
+        if checkpoint_id > 2:
+            self.left = {}
+
+
 class NeverEnds(Letters):
     def plan(self, request):
         return SourcePlan(super().plan(request).ranges)
@@ -481,6 +489,7 @@ BUGS = {
     LosesOne: SourceRule.COMPLETE,
     SnapshotOfTheBeginning: SourceRule.RESTORED,
     KeepsItsParallelism: SourceRule.RESCALED,
+    ForgetsWhenTold: SourceRule.COMPLETED,
     NeverEnds: SourceRule.ENDED,
 }
 

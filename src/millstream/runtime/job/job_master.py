@@ -8,7 +8,8 @@ One epoch::
     commit   positions to the enumerators, committables to the committers, then the next epoch
 
 Where checkpoints are made, committables wait for one: the manifest is published first (`runtime.checkpoint`), then
-they are committed, then functions are told with the next epoch. Otherwise each epoch is committed as it ends.
+they are committed and enumerators told, then functions and readers with the next epoch. Otherwise each epoch is
+committed as it ends.
 
 An epoch without input, due timer, due checkpoint or end is not run at all. Where records go round
 (`operators.iteration`), epochs follow until none does; then comes the last one.
@@ -391,6 +392,8 @@ class JobMaster:
             self._sinks.seal()
             self._sinks.commit()
             reach("commit.done")
+            if recorded and self._completed_checkpoint is not None:
+                self._sources.checkpoint_completed(self._completed_checkpoint)
             self._checkpoints.tidy()
         if self._control.stopping is not None:
             raise StoppedWithSavepoint

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from millstream.base.interrupts import is_interruption
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.runtime.protocol.report import SourceWork
@@ -13,6 +15,8 @@ from millstream.runtime.watermarks.alignment import HeldBack, SplitAligner
 from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
 
 __all__ = ["EpochWork", "SourceCoordinator"]
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -95,6 +99,25 @@ class SourceCoordinator:
     def left_early(self, node_id: int, subtask: int) -> None:
         """Learn that a subtask has not read all that was planned for it: it has not finished either."""
         self._source(node_id).left_early(subtask)
+
+    def checkpoint_completed(self, checkpoint_id: int) -> None:
+        """Tell every enumerator that a checkpoint with its last snapshot is complete.
+
+        What one raises is logged: it tells others how far the source was read, which the next one does again.
+        """
+        for source in self._sources:
+            try:
+                source.enumerator.checkpoint_completed(checkpoint_id)
+            except BaseException as error:
+                if is_interruption(error):
+                    raise
+                log.warning(
+                    'source "%s" could not do what it does when checkpoint %d is complete: %s: %s',
+                    source.node.name,
+                    checkpoint_id,
+                    type(error).__name__,
+                    error,
+                )
 
     def _source(self, node_id: int) -> _CoordinatedSource:
         return next(source for source in self._sources if source.node.id == node_id)
