@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from enum import Enum
 from typing import Any
 
+from millstream.connectors.guarantee import DeliveryGuarantee
 from millstream.connectors.two_phase import SinkContext, TwoPhaseCommitSink
 from millstream.connectors.write_ahead import CheckpointCommitter, WriteAheadSink
 from millstream.spi.batch import Columns, Rows
@@ -46,14 +46,6 @@ __all__ = [
     "WriteAheadSink",
     "WriterContext",
 ]
-
-
-class DeliveryGuarantee(Enum):
-    """How often a record is seen in a sink if the job fails and goes on."""
-
-    EXACTLY_ONCE = 0
-    AT_LEAST_ONCE = 1
-    NONE = 2
 
 
 class StreamTransformer(ABC):
