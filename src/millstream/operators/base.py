@@ -26,6 +26,7 @@ from millstream.operators.budget import WorkBudget
 from millstream.spi.batch import Batch, StreamStatus
 from millstream.spi.sink import Sink
 from millstream.spi.source import Source
+from millstream.spi.versions import FIRST_VERSION
 
 if TYPE_CHECKING:
     from millstream.operators.combining import Combiner
@@ -197,6 +198,7 @@ class RestoreScope:
         parallelism: How many subtasks take over.
         owns: Whether a key belongs to the subtask that takes over.
         rescaled: Whether another number of subtasks had been there: what comes from several is put together.
+        version: Of which form the snapshot of a connector is.
     """
 
     written_by: int
@@ -204,6 +206,7 @@ class RestoreScope:
     parallelism: int
     owns: Callable[[Any], bool]
     rescaled: bool = False
+    version: int = FIRST_VERSION
 
     @property
     def adopts(self) -> bool:
@@ -450,6 +453,23 @@ class OperatorSpec(ABC):
         one's state wrongly belongs in here, and nothing else. Messages show it.
         """
         return ""
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """Of which forms its connector's parts of checkpoints are: `"snapshot"`, `"committable"`."""
+        return {}
+
+    def bring_up_driver_state(self, kept: Any, versions: Mapping[str, int]) -> Any:
+        """Return what the driver keeps of it, from a checkpoint, in today's form.
+
+        Args:
+            kept: What the checkpoint holds.
+            versions: What `versions` was then.
+
+        Raises:
+            StateIncompatibleError: If the connector does not read that form.
+        """
+        return kept
 
     def build_combiner(self) -> Combiner | None:
         """Make what puts records together before they are sent to it by key; None if every record has to come.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -25,6 +26,7 @@ from millstream.operators.user_code import attach_element
 from millstream.operators.weight import estimate_bytes
 from millstream.spi.batch import Batch, Rows
 from millstream.spi.sink import Sink, WriterContext
+from millstream.spi.versions import FIRST_VERSION, bring_up
 from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["CollectSpec", "PrintSpec", "SinkFunctionSpec", "SinkSpec"]
@@ -57,6 +59,25 @@ class SinkSpec(OperatorSpec):
     def keeps_state(self) -> bool:
         """Committables are state."""
         return True
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """Of its writers' snapshots and committables."""
+        return {"snapshot": self.sink.snapshot_version, "committable": self.sink.committable_version}
+
+    def bring_up_driver_state(self, kept: Any, versions: Mapping[str, int]) -> Any:
+        """Return committables in today's form."""
+        sink = self.sink
+        return [
+            bring_up(
+                committable,
+                versions.get("committable", FIRST_VERSION),
+                sink.committable_version,
+                sink.upgrade_committable,
+                what=f'committable of sink "{type(sink).__name__}"',
+            )
+            for committable in kept
+        ]
 
     def build(self) -> Operator:
         """Make the running half."""
@@ -200,6 +221,14 @@ class SinkOperator(Operator):
 
     def restore_state(self, snapshot: Any, scope: RestoreScope) -> None:
         """Keep it for the writer, which is made later; every subtask sees all."""
+        sink = self._sink
+        snapshot = bring_up(
+            snapshot,
+            scope.version,
+            sink.snapshot_version,
+            sink.upgrade_snapshot,
+            what=f'writer\'s snapshot of sink "{type(sink).__name__}"',
+        )
         self._restored.append((scope.adopts, snapshot))
 
     def abort(self) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ from millstream.operators.values import claim
 from millstream.operators.watermarks import SplitWatermarks
 from millstream.spi.batch import ACTIVE, IDLE, Batch, Rows, StreamStatus
 from millstream.spi.source import RangeEnd, Source, SplitRange
+from millstream.spi.versions import FIRST_VERSION, bring_up
 from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["SourceOperator", "SourceSpec"]
@@ -58,6 +59,22 @@ class SourceSpec(OperatorSpec):
     def watermark_strategy(self) -> WatermarkStrategy:
         """Its watermark strategy."""
         return self.strategy
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """Of its positions."""
+        return {"snapshot": self.source.snapshot_version}
+
+    def bring_up_driver_state(self, kept: Any, versions: Mapping[str, int]) -> Any:
+        """Return positions in today's form."""
+        source = self.source
+        return bring_up(
+            kept,
+            versions.get("snapshot", FIRST_VERSION),
+            source.snapshot_version,
+            source.upgrade_snapshot,
+            what=f'snapshot of source "{type(source).__name__}"',
+        )
 
     def build(self) -> Operator:
         """Make the running half."""

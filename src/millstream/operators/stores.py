@@ -91,6 +91,7 @@ def _scope(operator: Operator, saved: SavedChunks, old: int) -> RestoreScope:
         parallelism=saved.parallelism,
         owns=_owns(operator, saved, old),
         rescaled=saved.old_parallelism != saved.parallelism,
+        version=saved.version,
     )
 
 

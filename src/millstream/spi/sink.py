@@ -18,9 +18,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from millstream.base.ids import new_id
+from millstream.spi.versions import FIRST_VERSION, refuse_version
 from millstream.types.basic import TypeInformation
 
 __all__ = ["Committer", "Sink", "SinkWriter", "WriterContext"]
@@ -213,7 +214,15 @@ class Committer(ABC):
 
 
 class Sink(ABC):
-    """What a user declares: small, immutable, picklable."""
+    """What a user declares: small, immutable, picklable.
+
+    Attributes:
+        snapshot_version: Of which form the writers' snapshots are; count it up when the form changes.
+        committable_version: The same of committables.
+    """
+
+    snapshot_version: ClassVar[int] = FIRST_VERSION
+    committable_version: ClassVar[int] = FIRST_VERSION
 
     @abstractmethod
     def build_writer(self, context: WriterContext) -> SinkWriter:
@@ -222,6 +231,40 @@ class Sink(ABC):
     def build_committer(self) -> Committer | None:
         """Make the committer; None if the writer publishes by itself, at least once."""
         return None
+
+    def upgrade_snapshot(self, version: int, snapshot: Any) -> Any:
+        """Make a writer's snapshot of today's form of an older one; called in the slot, before `restore`.
+
+        Args:
+            version: Of which form it is: lower than `snapshot_version`.
+            snapshot: What a writer of that form gave.
+
+        Raises:
+            StateIncompatibleError: If there is no way; by default always.
+        """
+        refuse_version(
+            f'writer\'s snapshot of sink "{type(self).__name__}"',
+            version,
+            self.snapshot_version,
+            "upgrade_snapshot",
+        )
+
+    def upgrade_committable(self, version: int, committable: Any) -> Any:
+        """Make a committable of today's form of an older one; called on the driver, before `Committer.recover`.
+
+        Args:
+            version: Of which form it is: lower than `committable_version`.
+            committable: What a writer of that form returned.
+
+        Raises:
+            StateIncompatibleError: If there is no way; by default always.
+        """
+        refuse_version(
+            f'committable of sink "{type(self).__name__}"',
+            version,
+            self.committable_version,
+            "upgrade_committable",
+        )
 
     def check(self) -> None:
         """Called on the driver before the job starts.

@@ -14,9 +14,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from millstream.spi.batch import Batch
+from millstream.spi.versions import FIRST_VERSION, refuse_version
 
 __all__ = [
     "Boundedness",
@@ -190,7 +191,13 @@ class SourceReader(ABC):
 
 
 class Source(ABC):
-    """What a user declares: small, immutable, picklable."""
+    """What a user declares: small, immutable, picklable.
+
+    Attributes:
+        snapshot_version: Of which form the enumerator's snapshots are; count it up when the form changes.
+    """
+
+    snapshot_version: ClassVar[int] = FIRST_VERSION
 
     @abstractmethod
     def get_boundedness(self) -> Boundedness:
@@ -207,6 +214,20 @@ class Source(ABC):
     @abstractmethod
     def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
         """Make the reader of one subtask."""
+
+    def upgrade_snapshot(self, version: int, snapshot: Any) -> Any:
+        """Make a snapshot of today's form of an older one; called on the driver, before `build_enumerator`.
+
+        Args:
+            version: Of which form it is: lower than `snapshot_version`.
+            snapshot: What an enumerator of that form gave.
+
+        Raises:
+            StateIncompatibleError: If there is no way; by default always.
+        """
+        refuse_version(
+            f'snapshot of source "{type(self).__name__}"', version, self.snapshot_version, "upgrade_snapshot"
+        )
 
     def max_parallelism(self) -> int | None:
         """Return how many subtasks can share the source at most; None for any number."""

@@ -28,6 +28,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
+from millstream.spi.versions import FIRST_VERSION
+
 __all__ = ["ChunkKind", "SavedChunks", "StateChunk", "StateStore"]
 
 
@@ -89,6 +91,7 @@ class SavedChunks(ABC):
         old_parallelism: How many there were.
         written: The old subtasks that a file is there of, ascending.
         old_subtasks: Those of them that had keys of the new one, ascending.
+        version: Of which form the snapshot of the operator's connector is.
     """
 
     checkpoint_id: int
@@ -97,6 +100,7 @@ class SavedChunks(ABC):
     old_parallelism: int
     written: Sequence[int]
     old_subtasks: Sequence[int]
+    version: int = FIRST_VERSION
 
     @abstractmethod
     def read(self, kind: ChunkKind, *, of: int | None = None) -> Iterator[StateChunk]:

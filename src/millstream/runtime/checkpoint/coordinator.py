@@ -486,6 +486,7 @@ class CheckpointCoordinator:
             driver=driver,
             form=node.spec.state_form,
             key_type=form_of(node.key_type),
+            versions=dict(node.spec.versions),
         )
 
     def _take_id(self) -> int:

@@ -55,6 +55,8 @@ class OperatorEntry:
         driver: What the driver keeps of it: a source's positions, a sink's committables; None if nothing.
         form: What it keeps, where that depends on more than its kind; empty if it does not, or is not known.
         key_type: Declared type of its keys, see `common.type_forms`; None if none is.
+        versions: Of which forms its connector's parts are (`OperatorSpec.versions`); those that are not there are of
+            the first.
     """
 
     operator_id: str
@@ -67,6 +69,7 @@ class OperatorEntry:
     driver: FileRef | None = None
     form: str = ""
     key_type: TypeForm | None = None
+    versions: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from millstream.base.errors import (
     MillstreamError,
     StateIncompatibleError,
 )
-from millstream.files.stores import FileStore, open_store
+from millstream.files.stores import FileRef, FileStore, open_store
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.runtime.checkpoint.manifest import (
@@ -225,14 +225,29 @@ def fit_to_job(saved: Saved, job_graph: JobGraph, *, allow_non_restored: bool) -
             continue
         _check_fits(entry, node, saved)
         if entry.driver is not None:
-            driver_states[node.id] = load_state(saved.store.read(entry.driver))
+            driver_states[node.id] = _driver_state(entry, entry.driver, node, saved)
     order = RestoreOrder(
         location=saved.store.address,
         checkpoint_id=saved.manifest.checkpoint_id,
         state=saved.manifest.state,
         parallelism={entry.operator_id: entry.parallelism for entry in saved.manifest.operators},
+        versions={
+            entry.operator_id: entry.versions["snapshot"]
+            for entry in saved.manifest.operators
+            if "snapshot" in entry.versions
+        },
     )
     return Restored(order, driver_states)
+
+
+def _driver_state(entry: OperatorEntry, file: FileRef, node: StreamNode, saved: Saved) -> Any:
+    kept = load_state(saved.store.read(file))
+    try:
+        return node.spec.bring_up_driver_state(kept, entry.versions)
+    except StateIncompatibleError as error:
+        where = f'Operator {_describe(entry)} of {saved.manifest.kind} "{saved.path}".'
+        error.detail = where if error.detail is None else f"{where} {error.detail}"
+        raise
 
 
 def _check_nothing_lost(entry: OperatorEntry, saved: Saved) -> None:

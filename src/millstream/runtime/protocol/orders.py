@@ -148,9 +148,12 @@ class RestoreOrder:
         checkpoint_id: The checkpoint.
         state: Its state files.
         parallelism: Of each operator when the checkpoint was made, by operator id.
+        versions: Of which form the snapshots of connectors are, by operator id; those that are not there are of the
+            first.
     """
 
     location: str = field(repr=False)
     checkpoint_id: int
     state: tuple[StateFile, ...]
     parallelism: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)

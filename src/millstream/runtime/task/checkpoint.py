@@ -18,6 +18,7 @@ from millstream.runtime.checkpoint.chain import StateChain
 from millstream.runtime.checkpoint.state_file import StateFileReader, StateFileWriter
 from millstream.runtime.protocol.orders import CheckpointOrder, RestoreOrder
 from millstream.spi.state_store import ChunkKind, SavedChunks, StateChunk
+from millstream.spi.versions import FIRST_VERSION
 from millstream.state.key_groups import key_group_range
 
 __all__ = ["Changes", "SavedState", "add_operator_state", "begin_checkpoint", "restore_operator"]
@@ -131,6 +132,7 @@ class _OperatorChunks(SavedChunks):
         self._operator_id = node.operator_id
         self._most = node.max_parallelism
         self.checkpoint_id = saved.order.checkpoint_id
+        self.version = saved.order.versions.get(node.operator_id, FIRST_VERSION)
         self.subtask = subtask
         self.parallelism = node.parallelism
         self.old_parallelism = saved.order.parallelism[node.operator_id]

@@ -107,7 +107,7 @@ def write(operator, changes, order):
 
 
 def restore(files, operator):
-    order = SimpleNamespace(checkpoint_id=1, parallelism={"op": 1})
+    order = SimpleNamespace(checkpoint_id=1, parallelism={"op": 1}, versions={})
     restore_operator(SimpleNamespace(order=order, slots={0: StateChain(files)}), NODE, 0, operator)
 
 
