@@ -34,11 +34,13 @@ from millstream.common import (
     watermark_strategy,
 )
 from millstream.common.functions import CheckpointedFunction
+from millstream.connectors.index_splits import IndexEnumerator
 from millstream.datastream import StreamExecutionEnvironment, functions, state, window
 from millstream.datastream.connectors import file_system
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.functions import SourceFunction
 from millstream.spi.sink import Committer, Sink, SinkWriter
+from millstream.spi.source import Boundedness, Source
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -369,6 +371,33 @@ def compacting_files(case):
     case.env.execute()
     files = [path for path in (case.path / "out").rglob("[!.]*") if path.is_file()]
     assert sorted(line for path in files for line in path.read_text().split()) == sorted(map(str, range(30)))
+
+
+# docs/formats.md
+
+
+@example("formats.md", 0)
+def dead_letters(case):
+    messages = [b"a", b"\xff", b"b"]
+    yield {"fetch": lambda start, stop: messages[start:stop]}, {}
+
+    class Feed(Source):
+        reader = case.names["Reader"]
+
+        def get_boundedness(self):
+            return Boundedness.BOUNDED
+
+        def build_enumerator(self, parallelism, restored):
+            return IndexEnumerator([range(len(messages))], parallelism, restored)
+
+        def build_reader(self, subtask_index, parallelism):
+            return self.reader()
+
+    stream = case.env.from_source(Feed(), WatermarkStrategy.no_watermarks(), "feed")
+    dead = stream.get_side_output(case.names["DEAD"]).map(
+        lambda letter: f"{letter.position}: {letter.message}"
+    )
+    assert sorted(collect(stream.union(dead))) == ["a", "b", "message 1: b'\\xff'"]
 
 
 # docs/sources.md

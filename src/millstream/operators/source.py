@@ -27,7 +27,7 @@ from millstream.operators.user_code import fit
 from millstream.operators.values import claim
 from millstream.operators.watermarks import SplitWatermarks
 from millstream.spi.batch import ACTIVE, IDLE, Batch, Rows, StreamStatus
-from millstream.spi.source import RangeEnd, Source, SplitRange
+from millstream.spi.source import RangeEnd, Source, SourceReader, SourceReaderContext, SplitRange
 from millstream.spi.versions import FIRST_VERSION, bring_up
 from millstream.types.typeinfo import TypeInformation
 
@@ -89,6 +89,14 @@ class _Held(NamedTuple):
     batch: Batch
 
 
+class _Aside(NamedTuple):
+    """What a reader gave for a side output while it read a split."""
+
+    split_id: str
+    tag_id: str
+    batch: Batch
+
+
 class _EndRange(NamedTuple):
     """The end of a range, and of its split if that is finished."""
 
@@ -124,7 +132,8 @@ class SourceOperator(Operator):
         self._ended: list[SplitTime] = []
         self._told_ms = MIN_TIMESTAMP
         self._restored: dict[str, Any] = {}
-        self._agenda: deque[_Held | _EndRange | _Told | _EndSource] = deque()
+        self._agenda: deque[_Held | _Aside | _EndRange | _Told | _EndSource] = deque()
+        self._reads = ""  # the split that is being read
         self._left_early = False
         self._adopted: set[str] = set()  # splits of which only records came here, with another parallelism
 
@@ -134,12 +143,18 @@ class SourceOperator(Operator):
         strategy = self._spec.strategy
         self._strategy = strategy.without_watermarks() if context.batch else strategy
         self._empty_since_ms = context.time.now_ms
-        self._reader = self._spec.source.build_reader(context.subtask_index, context.parallelism)
+        self._reader = self._build_reader()
         # A declared type is checked record by record.
         self._reader.wants_columns = self.output.wants_columns and self._spec.output_type is None
         if context.operator_state is not None:
             context.operator_state.on_complete(self._tell_reader)
         self._reader.open()
+
+    def _build_reader(self) -> SourceReader:
+        context = self.context
+        reader = self._spec.source.build_reader(context.subtask_index, context.parallelism)
+        reader.context = SourceReaderContext(context.metrics, self._take_aside, context.side_outputs)
+        return reader
 
     def process(self, batch: Rows) -> None:
         """Never called: a source has no input."""
@@ -189,7 +204,7 @@ class SourceOperator(Operator):
     @property
     def held(self) -> int:
         """Records that were read and are still to be emitted."""
-        return sum(len(item.batch) for item in self._agenda if isinstance(item, _Held))
+        return sum(len(item.batch) for item in self._agenda if isinstance(item, (_Held, _Aside)))
 
     @property
     def has_ended(self) -> bool:
@@ -278,6 +293,7 @@ class SourceOperator(Operator):
 
     def _read(self, split_range: SplitRange) -> None:
         self._split(split_range.split_id, sequential=split_range.sequential)
+        self._reads = split_range.split_id
         end = self._reader.read(split_range, partial(self._take, split_range))
         self._ends.append(end)
         if self._agenda and not end.finished:
@@ -298,6 +314,13 @@ class SourceOperator(Operator):
                 self._work_off()
         return not self._agenda
 
+    def _take_aside(self, tag_id: str, batch: Batch) -> None:
+        """Take what the reader has for a side output; what nobody reads goes nowhere."""
+        if len(batch) and tag_id in self.context.side_outputs:
+            self._agenda.append(_Aside(self._reads, tag_id, batch))
+            if len(self._agenda) == 1:
+                self._work_off()
+
     def _work_off(self) -> None:
         """Do what is on the agenda, as far as the budget goes.
 
@@ -306,7 +329,7 @@ class SourceOperator(Operator):
         agenda = self._agenda
         while agenda:
             item = agenda.popleft()
-            if isinstance(item, _Held):
+            if isinstance(item, (_Held, _Aside)):
                 rest = self._emit_some(item)
                 if rest is not None:
                     agenda.appendleft(rest)
@@ -318,9 +341,13 @@ class SourceOperator(Operator):
             else:
                 self._finish()
 
-    def _emit_some(self, item: _Held) -> _Held | None:
+    def _emit_some(self, item: _Held | _Aside) -> _Held | _Aside | None:
         """Emit as many of the records as the budget allows; return those that are left, if any."""
-        split = self._split(item.split_id, sequential=item.sequential)
+        emit = (
+            partial(self._emit, self._split(item.split_id, sequential=item.sequential))
+            if isinstance(item, _Held)
+            else partial(self.output.emit_side, item.tag_id)
+        )
         batch = item.batch
         count, start = len(batch), 0
         while start < count:
@@ -328,7 +355,7 @@ class SourceOperator(Operator):
             stop = start + granted
             if not granted:
                 return item._replace(batch=batch.cut(start, count))
-            self._emit(split, batch.cut(start, stop))
+            emit(batch.cut(start, stop))
             start = stop
         return None
 

@@ -68,11 +68,11 @@ class _SourceFunctionOperator(SourceOperator):
 
     def open(self) -> None:
         """Open the reader with the function's state."""
-        context, spec = self.context, self._spec
-        strategy = spec.strategy
+        context = self.context
+        strategy = self._spec.strategy
         self._strategy = strategy.without_watermarks() if context.batch else strategy
         self._empty_since_ms = context.time.now_ms
-        self._reader = spec.source.build_reader(context.subtask_index, context.parallelism)
+        self._reader = self._build_reader()
         self._reading = cast(FunctionReader, self._reader)
         self._reading.bind(context, self)
         self._reading.restore(self._received)

@@ -53,18 +53,33 @@ class SerializationSchema(ABC):
 
 
 class DeserializationSchema(ABC):
-    """Turns a message into a value."""
+    """Turns a message into a value.
+
+    Attributes:
+        gives_many: Whether a message may have several records: then `deserialize_many` is called.
+    """
+
+    gives_many: bool = False
 
     @abstractmethod
     def deserialize(self, message: bytes) -> Any:
-        """Return the value of a message.
+        """Return the value of a message; None if it has none: nothing is emitted then.
 
         Raises:
             ValueError: If the message does not parse.
         """
 
+    def deserialize_many(self, message: bytes) -> Sequence[Any]:
+        """Return the values of a message, if `gives_many`.
+
+        Raises:
+            ValueError: If the message does not parse.
+        """
+        value = self.deserialize(message)
+        return () if value is None else (value,)
+
     def deserialize_all(self, messages: Sequence[bytes]) -> list[Any]:
-        """Return the value of each message; called with whole batches."""
+        """Return the value of each message, None for those that have none; called with whole batches."""
         return list(map(self.deserialize, messages))
 
     def columns_of(self, messages: Sequence[bytes]) -> Any | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
 
+from millstream.metrics.groups import MetricGroup
 from millstream.spi.batch import Batch
 from millstream.spi.versions import FIRST_VERSION, refuse_version
 
@@ -27,6 +28,7 @@ __all__ = [
     "Source",
     "SourcePlan",
     "SourceReader",
+    "SourceReaderContext",
     "SplitEnumerator",
     "SplitRange",
 ]
@@ -152,16 +154,39 @@ class SplitEnumerator(ABC):
         """Release what the enumerator holds."""
 
 
+def _drop(tag_id: str, batch: Batch) -> None:
+    """Nobody reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReaderContext:
+    """What a reader may use of where it runs; by default nowhere in particular, for readers that are run by hand.
+
+    Attributes:
+        metrics: The operator's group: a reader makes metrics of its own in it.
+        emit_side: Hands a batch to the side output with an id. It comes before what is emitted later, in the same
+            range, and as often as that does if the job fails: what belongs to records has to be emitted in the range
+            that they are read in.
+        side_outputs: Ids of the side outputs that somebody reads; None if that is not known.
+    """
+
+    metrics: MetricGroup = field(default_factory=lambda: MetricGroup(lambda: 0))
+    emit_side: Callable[[str, Batch], None] = _drop
+    side_outputs: frozenset[str] | None = None
+
+
 class SourceReader(ABC):
     """Reads ranges. Lives in the slot for the whole attempt; one thread calls it.
 
     Attributes:
+        context: Set before `open`: metrics and side outputs.
         gives_away: Whether records that can be changed are referred to by nothing but the lists they are emitted in;
             if not, they are looked at, and copied where they are not.
         wants_columns: Set before `open`: whether what follows does best with columns. A reader that decodes columns
             anyway emits them then; any reader may emit either form at any time.
     """
 
+    context: SourceReaderContext
     gives_away: bool = False
     wants_columns: bool = False
 

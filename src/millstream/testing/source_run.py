@@ -15,6 +15,7 @@ from millstream.spi.source import (
     Source,
     SourcePlan,
     SourceReader,
+    SourceReaderContext,
     SplitEnumerator,
     SplitRange,
 )
@@ -258,6 +259,7 @@ class SourceRun:
 
     def _open_reader(self, subtask: int, *, columns: bool) -> SourceReader:
         reader = self._source.build_reader(subtask, self._parallelism)
+        reader.context = SourceReaderContext()
         reader.wants_columns = columns
         reader.open()
         return reader

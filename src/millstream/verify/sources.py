@@ -20,6 +20,7 @@ from millstream.spi.source import (
     Source,
     SourcePlan,
     SourceReader,
+    SourceReaderContext,
     SplitEnumerator,
     SplitRange,
 )
@@ -100,6 +101,7 @@ class _Reader(SourceReader):
         self._inner = inner
 
     def open(self) -> None:
+        self._inner.context = self.context
         self._inner.wants_columns = self.wants_columns
         self._inner.open()
 
@@ -148,6 +150,7 @@ def shuffled(source: Source, strategy: WatermarkStrategy, random: Random) -> Sou
 
 def _read_all(source: Source) -> list[Any]:
     enumerator, reader = source.build_enumerator(1, None), source.build_reader(0, 1)
+    reader.context = SourceReaderContext()
     values: list[Any] = []
     request = PlanRequest(parallelism=1, max_records=1_000_000, now_ms=0)
     while True:

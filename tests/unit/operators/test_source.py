@@ -9,7 +9,7 @@ from millstream.operators.budget import EpochLimits
 from millstream.operators.source import SourceOperator, SourceSpec
 from millstream.spi.batch import IDLE, Rows, Watermark
 from millstream.spi.source import Boundedness, RangeEnd, Source, SourceReader, SplitRange
-from millstream.testing.recorder import Record, Recorder
+from millstream.testing.recorder import Record, Recorder, SideRecord
 
 
 class Stamped(Source):
@@ -36,20 +36,25 @@ def told(element):
     """Return a record's value, or a watermark or status as a word."""
     if isinstance(element, Record):
         return element.value
+    if isinstance(element, SideRecord):
+        return element.tag_id, element.value
     if isinstance(element, Watermark):
         return "Wend" if element.timestamp_ms == MAX_TIMESTAMP else f"W{element.timestamp_ms}"
     return "idle" if element is IDLE else "active"
 
 
 class Subject:
-    def __init__(self, strategy=None, *, batch=False):
+    def __init__(self, strategy=None, *, batch=False, source=None, side_outputs=frozenset()):
         self.time = EpochTime(0)
         self.output = Recorder()
         strategy = strategy or WatermarkStrategy.for_monotonous_timestamps()
-        built = SourceSpec(Stamped(), strategy).build()
+        built = SourceSpec(source or Stamped(), strategy).build()
         assert isinstance(built, SourceOperator)
         self.operator = built
-        built.setup(OperatorContext("job", "Source", "id", 0, 1, 128, 0, self.time, batch=batch), self.output)
+        context = OperatorContext(
+            "job", "Source", "id", 0, 1, 128, 0, self.time, batch=batch, side_outputs=side_outputs
+        )
+        built.setup(context, self.output)
         built.open()
 
     def epoch(self, *ranges, now_ms=0, finished=False, held=frozenset()):
@@ -163,3 +168,31 @@ def test_split_that_another_subtask_reads_since_a_restore_holds_back_no_longer_t
     subject.operator.restore_state(former.operator.snapshot_state(), scope)
     assert subject.epoch(part("b", 15)) == [20, 15, "W14"]
     assert subject.epoch(part("b", 90)) == [90, "W89" if rescaled else "W19"]
+
+
+class _Aside(SourceReader):
+    def read(self, split_range, emit):
+        stamps = list(split_range.split)
+        self.context.emit_side("read", Rows([-stamp for stamp in stamps]))
+        self.context.emit_side("unread", Rows(["nobody"]))
+        emit(Rows(stamps, stamps))
+        return RangeEnd(split_range.split_id, len(stamps), split_range.stop == "end", len(stamps))
+
+
+class WithSideOutput(Stamped):
+    def build_reader(self, subtask_index, parallelism):
+        return _Aside()
+
+
+def test_what_a_reader_gives_aside_is_in_order_and_in_the_epochs_budget_and_held_in_checkpoints():
+    subject = Subject(source=WithSideOutput(), side_outputs=frozenset({"read"}))
+    assert subject.epoch(part("a", 10)) == [("read", -10), 10, "W9"]
+    subject.operator.context.budget.begin(EpochLimits(records=2))
+    assert subject.epoch(part("a", 20, 30, 40)) == [("read", -20), ("read", -30)]
+    assert subject.operator.held == 4
+    assert subject.report.ranges_left_early
+    restored = Subject(source=WithSideOutput(), side_outputs=frozenset({"read"}))
+    scope = RestoreScope(0, 0, 1, lambda key: True)
+    restored.operator.restore_state(subject.operator.snapshot_state(), scope)
+    held = [("read", -40), 20, 30, 40, "W39"]
+    assert restored.epoch(part("a", 50, ends=True)) == [*held, ("read", -50), 50, "W49"]

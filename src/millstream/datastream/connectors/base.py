@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from millstream.connectors.guarantee import DeliveryGuarantee
+from millstream.connectors.messages import DeadLetter, MalformedPolicy, MessageDecoder
 from millstream.connectors.two_phase import SinkContext, TwoPhaseCommitSink
 from millstream.connectors.write_ahead import CheckpointCommitter, WriteAheadSink
 from millstream.spi.batch import Columns, Rows
@@ -18,6 +19,7 @@ from millstream.spi.source import (
     Source,
     SourcePlan,
     SourceReader,
+    SourceReaderContext,
     SplitEnumerator,
     SplitRange,
 )
@@ -27,8 +29,11 @@ __all__ = [
     "CheckpointCommitter",
     "Columns",
     "Committer",
+    "DeadLetter",
     "DeliveryGuarantee",
     "EmitBatch",
+    "MalformedPolicy",
+    "MessageDecoder",
     "PlanRequest",
     "RangeEnd",
     "Rows",
@@ -38,6 +43,7 @@ __all__ = [
     "Source",
     "SourcePlan",
     "SourceReader",
+    "SourceReaderContext",
     "SplitEnumerator",
     "SplitRange",
     "StreamTransformer",
