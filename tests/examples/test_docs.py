@@ -22,7 +22,7 @@ import cloudpickle
 import pytest
 
 from millstream import common, datastream
-from millstream.base.errors import StateAccessError
+from millstream.base.errors import SourceError, StateAccessError
 from millstream.common import (
     Configuration,
     Encoder,
@@ -248,6 +248,56 @@ def typical_prices(case):
         ("north", 1_000, 419_000, float(sum(range(120))))
     ]
     assert sorted(map(tuple, collect(case.names["sales"]))) == [(0, 60_000, 59), (60_000, 120_000, 60)]
+
+
+# docs/connectors/writing-one.md
+
+
+def new_databases(path):
+    numbers = itertools.count()
+
+    def new_database(rows, name=None):
+        database = str(path / (name or f"{next(numbers)}.db"))
+        with sqlite3.connect(database) as connection:
+            connection.execute("CREATE TABLE visits (page TEXT, seconds INTEGER)")
+            connection.executemany("INSERT INTO visits VALUES (?, ?)", rows)
+        connection.close()
+        return database
+
+    return new_database
+
+
+def connector(case):
+    exec(BLOCKS["connectors/writing-one.md", 0], case.names)
+    return new_databases(case.path)
+
+
+@example("connectors/writing-one.md", 0)
+def a_whole_connector(case):
+    yield {}, {}
+    assert len(BLOCKS["connectors/writing-one.md", 0].splitlines()) < 150
+    source = case.names["TableSource"](str(case.path / "missing.db"), "visits")
+    with pytest.raises(SourceError, match='table "visits" of .* cannot be read'):
+        case.env.from_source(source, WatermarkStrategy.no_watermarks(), "visits").execute_and_collect()
+
+
+@example("connectors/writing-one.md", 1)
+def long_visits(case):
+    new_database = connector(case)
+    visits = [(f"page {number}", number) for number in range(100)]
+    new_database(visits, "visits.db")
+    long = new_database([], "long.db")
+    yield {}, {'"visits.db"': repr(str(case.path / "visits.db")), '"long.db"': repr(long)}
+    assert sorted(sqlite3.connect(long).execute("SELECT * FROM visits")) == sorted(visits[61:])
+
+
+@example("connectors/writing-one.md", 2)
+def a_connector_that_is_checked(case):
+    new_database = connector(case)
+    yield {}, {}
+    if case.env._configuration.get("execution.target") == "local":  # the suites run nothing on Spark
+        case.names["test_the_source_keeps_the_contract"](new_database)
+        case.names["test_the_sink_publishes_exactly_once"](new_database)
 
 
 # docs/in-and-out.md

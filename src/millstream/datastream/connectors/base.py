@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from millstream.base.errors import MalformedRecordError, SinkError, SourceError
 from millstream.connectors.guarantee import DeliveryGuarantee
 from millstream.connectors.messages import DeadLetter, MalformedPolicy, MessageDecoder
 from millstream.connectors.two_phase import SinkContext, TwoPhaseCommitSink
@@ -33,14 +34,17 @@ __all__ = [
     "DeliveryGuarantee",
     "EmitBatch",
     "MalformedPolicy",
+    "MalformedRecordError",
     "MessageDecoder",
     "PlanRequest",
     "RangeEnd",
     "Rows",
     "Sink",
     "SinkContext",
+    "SinkError",
     "SinkWriter",
     "Source",
+    "SourceError",
     "SourcePlan",
     "SourceReader",
     "SourceReaderContext",
