@@ -9,6 +9,7 @@ import pytest
 
 from servers.kafka import KafkaServer
 from servers.postgres import PostgresDatabase, PostgresServer
+from servers.redis import RedisDatabase, RedisServer
 
 
 @pytest.fixture(scope="session")
@@ -48,3 +49,23 @@ def postgres(postgres_server: PostgresServer) -> Iterator[PostgresDatabase]:
     """A new database. Tests that stop or pause its server start it again, or leave that to this fixture."""
     with postgres_server.new_database() as database:
         yield database
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def redis_database(redis_server: RedisServer) -> Iterator[RedisDatabase]:
+    """An empty database. Tests that stop or pause its server start it again, or leave that to this fixture."""
+    database = redis_server.new_database()
+    try:
+        yield database
+    finally:
+        redis_server.ensure()

@@ -41,6 +41,7 @@ from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.functions import SourceFunction
 from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.spi.source import Boundedness, Source
+from servers.redis import RedisServer
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -391,6 +392,25 @@ def parameters(case):
 
     yield {"runtime_context": Context}, {}
     assert case.names["result"] == "20"
+
+
+# docs/connectors/
+
+
+@example("connectors/redis.md", 0)
+def redis_totals(case):
+    server = RedisServer(case.path)
+    server.start()
+    try:
+        client = server.client()
+        for stream in ("orders-north", "orders-south"):
+            for cents in range(1, 6):
+                client.xadd(stream, {"shop": stream[-5:], "cents": cents})
+        yield {}, {"redis://localhost:6379/0": server.url()}
+        seen = [(fields[b"shop"], int(fields[b"cents"])) for _, fields in client.xrange("totals")]
+    finally:
+        server.stop()
+    assert sorted(seen) == [(shop, total) for shop in (b"north", b"south") for total in (1, 3, 6, 10, 15)]
 
 
 # docs/sinks.md

@@ -1,0 +1,1 @@
+"""Redis: streams as sources; streams, hashes, strings, sets and lists as sinks."""

@@ -1,0 +1,187 @@
+"""The source of Redis streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.base.errors import ConfigurationError, SourceError
+from millstream.base.time import Duration, to_milliseconds
+from millstream.connectors.patience import Patience
+from millstream.connectors.redis.connection import RedisClient, RedisConnection
+from millstream.connectors.redis.entries import EntryDecoder, FieldDecoder, MapDecoder, RowDecoder
+from millstream.connectors.redis.offsets import RedisOffsetsInitializer
+from millstream.connectors.redis.stream_reader import StreamReader
+from millstream.connectors.redis.stream_splits import StreamEnumerator
+from millstream.spi.serialization import DeserializationSchema
+from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
+from millstream.types.basic import TypeInformation
+
+__all__ = ["RedisStreamSource", "RedisStreamSourceBuilder"]
+
+_POLL_MS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class RedisStreamSource(Source):
+    """The entries of Redis streams, each exactly once: where reading stands is an id, kept in checkpoints.
+
+    Each stream is a split, read in order by one subtask; consumer groups are not used. An entry's event time is that of
+    its id. Made by `RedisStreamSource.builder()`.
+    """
+
+    _connection: RedisConnection
+    _streams: tuple[str, ...]
+    _decoder: EntryDecoder = field(repr=False)
+    _start: RedisOffsetsInitializer
+    _stop: RedisOffsetsInitializer | None
+    _boundedness: Boundedness
+    _poll_ms: int
+    _fail_on_data_loss: bool
+
+    @staticmethod
+    def builder() -> RedisStreamSourceBuilder:
+        """Return a builder."""
+        return RedisStreamSourceBuilder()
+
+    def get_boundedness(self) -> Boundedness:
+        """Return whether it was built to end."""
+        return self._boundedness
+
+    def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
+        """Look at the streams.
+
+        Raises:
+            SourceError: If the server does not answer, or a stream of a bounded source is not there.
+        """
+        return StreamEnumerator(
+            RedisClient(self._connection, SourceError),
+            self._streams,
+            parallelism,
+            start=self._start,
+            stop=self._stop,
+            bounded=self._boundedness is Boundedness.BOUNDED,
+            poll_ms=self._poll_ms,
+            fail_on_data_loss=self._fail_on_data_loss,
+            restored=restored,
+        )
+
+    def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
+        """Make the reader of one subtask."""
+        return StreamReader(self._connection, self._decoder, fail_on_data_loss=self._fail_on_data_loss)
+
+
+class RedisStreamSourceBuilder:
+    """Builds a `RedisStreamSource`; each method returns the builder."""
+
+    def __init__(self) -> None:
+        self._url: str | None = None
+        self._patience = Patience()
+        self._streams: tuple[str, ...] = ()
+        self._decoder: EntryDecoder = MapDecoder()
+        self._start = RedisOffsetsInitializer.earliest()
+        self._stop: RedisOffsetsInitializer | None = None
+        self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
+        self._poll_ms = _POLL_MS
+        self._fail_on_data_loss = True
+
+    def set_url(self, url: str) -> RedisStreamSourceBuilder:
+        """Name the server: `redis://user:password@host:port/database`, or `rediss://` with TLS.
+
+        Raises:
+            ConfigurationError: If it is no such URL.
+        """
+        RedisConnection(url)
+        self._url = url
+        return self
+
+    def set_streams(self, *streams: str) -> RedisStreamSourceBuilder:
+        """Name the streams."""
+        self._streams = streams
+        return self
+
+    def set_starting_offsets(self, offsets: RedisOffsetsInitializer) -> RedisStreamSourceBuilder:
+        """Choose where to start without a checkpoint; by default with the first entry that is there."""
+        self._start = offsets
+        return self
+
+    def set_bounded(self, stopping_offsets: RedisOffsetsInitializer) -> RedisStreamSourceBuilder:
+        """Have the source end there; `latest()` is the end of the streams when the job starts."""
+        self._stop, self._boundedness = stopping_offsets, Boundedness.BOUNDED
+        return self
+
+    def set_unbounded(self, stopping_offsets: RedisOffsetsInitializer) -> RedisStreamSourceBuilder:
+        """Have the source end there, and the job run as a streaming one."""
+        self._stop, self._boundedness = stopping_offsets, Boundedness.CONTINUOUS_UNBOUNDED
+        return self
+
+    def set_value_only_deserializer(
+        self, schema: DeserializationSchema, field_name: str = "value"
+    ) -> RedisStreamSourceBuilder:
+        """Have records made of one field by a schema; without it a record is a dict of texts, all fields.
+
+        Raises:
+            ConfigurationError: If it is no schema.
+        """
+        self._decoder = FieldDecoder(schema, field_name)
+        return self
+
+    def set_row_type(self, row_type: TypeInformation) -> RedisStreamSourceBuilder:
+        """Have records be Rows with the fields of a `Types.ROW_NAMED`; one that an entry has not got is None.
+
+        Raises:
+            ConfigurationError: If a field's type is not read from text.
+        """
+        self._decoder = RowDecoder(row_type)
+        return self
+
+    def set_poll_interval(self, interval: Duration) -> RedisStreamSourceBuilder:
+        """Choose how often streams are asked for new entries when there are none; by default each 100 ms.
+
+        Raises:
+            ConfigurationError: If it is not positive.
+        """
+        self._poll_ms = to_milliseconds(interval)
+        if self._poll_ms <= 0:
+            raise ConfigurationError(f"the poll interval is {self._poll_ms} ms, must be positive")
+        return self
+
+    def set_fail_on_data_loss(self, fail_on_data_loss: bool) -> RedisStreamSourceBuilder:
+        """Choose whether the job fails if entries were removed before they were read (the default), or warns."""
+        self._fail_on_data_loss = fail_on_data_loss
+        return self
+
+    def set_patience(self, patience: Patience) -> RedisStreamSourceBuilder:
+        """Choose how long the server is waited for."""
+        self._patience = patience
+        return self
+
+    def build(self) -> RedisStreamSource:
+        """Return the source.
+
+        Raises:
+            ConfigurationError: If the URL or the streams are missing, a stream is named twice, or one has no offset.
+        """
+        if self._url is None:
+            raise ConfigurationError("the Redis source has no server", hint="set_url('redis://host:6379/0').")
+        if not self._streams or not all(isinstance(stream, str) and stream for stream in self._streams):
+            raise ConfigurationError(
+                f"the Redis source has the streams {self._streams}", hint="set_streams('name', …)."
+            )
+        if len(set(self._streams)) < len(self._streams):
+            raise ConfigurationError(f"a stream is named twice: {', '.join(self._streams)}")
+        for offsets in filter(None, (self._start, self._stop)):
+            names = offsets.names()
+            missing = [] if names is None else [each for each in self._streams if each not in names]
+            if missing:
+                raise ConfigurationError(f"no id was given for the streams {', '.join(missing)}")
+        return RedisStreamSource(
+            RedisConnection(self._url, self._patience),
+            self._streams,
+            self._decoder,
+            self._start,
+            self._stop,
+            self._boundedness,
+            self._poll_ms,
+            self._fail_on_data_loss,
+        )
