@@ -192,6 +192,21 @@ def score(case):
     assert collect(case.names["scored"]) == [1, 2, 3]
 
 
+@example("async-io.md", 2)
+def customers(case):
+    with sqlite3.connect(case.path / "shop.db") as database:
+        database.execute("CREATE TABLE customers (id INTEGER, name TEXT)")
+        database.executemany("INSERT INTO customers VALUES (?, ?)", [(1, "ann"), (2, "bo")])
+    database.close()
+    orders = [record(customer_id=number % 3, amount=number) for number in range(6)]
+    yield (
+        {"orders": case.env.from_collection(orders)},
+        {'"shop.db"': repr(str(case.path / "shop.db"))},
+    )
+    names = [None, "ann", "bo"]
+    assert sorted(collect(case.names["enriched"])) == [(number, names[number % 3]) for number in range(6)]
+
+
 # docs/checkpoints.md
 
 

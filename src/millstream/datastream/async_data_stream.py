@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -17,9 +18,12 @@ from millstream.common.async_functions import (
     BatchAsyncFunction,
     NoRetryStrategy,
 )
-from millstream.common.functions import Function
+from millstream.common.functions import Function, KeySelector
 from millstream.datastream.streams.data_stream import DataStream, transform
 from millstream.operators.async_io import AsyncWaitSpec
+from millstream.operators.functions_adapter import as_key_selector
+from millstream.operators.lookup import LookupFunction, pair
+from millstream.spi.lookup import AsyncLookup, LookupCache
 from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["AsyncDataStream"]
@@ -189,6 +193,86 @@ class AsyncDataStream:
             ordered=True,
         )
 
+    @staticmethod
+    def unordered_lookup(
+        data_stream: DataStream[S],
+        lookup: AsyncLookup,
+        key_selector: KeySelector[S, Any] | Callable[[S], Any],
+        timeout: Length,
+        join: Callable[[S, Any], R] = pair,
+        *,
+        batch_size: int = 100,
+        max_delay: Length | None = None,
+        capacity: int = 1000,
+        cache: LookupCache | None = None,
+        output_type: TypeInformation | None = None,
+        async_retry_strategy: AsyncRetryStrategy[Any] = NO_RETRY_STRATEGY,
+    ) -> DataStream[R]:
+        """Find the row of another system for each record; results come as calls end. Flink has it in SQL only.
+
+        Args:
+            data_stream: The input.
+            lookup: Finds rows by key.
+            key_selector: Gives a record's key.
+            timeout: How long a call may take with all its attempts; zero for any time.
+            join: Makes the result of a record and its row, which is None if there is none; by default a pair.
+            batch_size: How many records a call serves; it asks for each of their keys once.
+            max_delay: A call goes when its first record has waited so long; by default it waits until there are
+                enough, or the epoch ends.
+            capacity: How many records may be in flight in one subtask.
+            cache: What each subtask keeps of what it found; by default nothing. After `key_by` with the same key no
+                two subtasks keep the same.
+            output_type: Type of the results, checked.
+            async_retry_strategy: Decides on further attempts.
+
+        Raises:
+            TypeMismatchError: If an argument is not of its class, or `lookup` is not declared `async def`.
+            ConfigurationError: If a number does not fit.
+        """
+        function = _lookup_function(lookup, key_selector, join, cache)
+        return AsyncDataStream.unordered_wait_batched(
+            data_stream, function, timeout, batch_size, max_delay, capacity, output_type, async_retry_strategy
+        )
+
+    @staticmethod
+    def ordered_lookup(
+        data_stream: DataStream[S],
+        lookup: AsyncLookup,
+        key_selector: KeySelector[S, Any] | Callable[[S], Any],
+        timeout: Length,
+        join: Callable[[S, Any], R] = pair,
+        *,
+        batch_size: int = 100,
+        max_delay: Length | None = None,
+        capacity: int = 1000,
+        cache: LookupCache | None = None,
+        output_type: TypeInformation | None = None,
+        async_retry_strategy: AsyncRetryStrategy[Any] = NO_RETRY_STRATEGY,
+    ) -> DataStream[R]:
+        """Find the row of another system for each record; results come in the order of the input.
+
+        Arguments and errors are those of `unordered_lookup`.
+        """
+        function = _lookup_function(lookup, key_selector, join, cache)
+        return AsyncDataStream.ordered_wait_batched(
+            data_stream, function, timeout, batch_size, max_delay, capacity, output_type, async_retry_strategy
+        )
+
+
+def _lookup_function(
+    lookup: AsyncLookup,
+    key_selector: KeySelector[Any, Any] | Callable[[Any], Any],
+    join: Callable[[Any, Any], Any],
+    cache: LookupCache | None,
+) -> LookupFunction:
+    if not isinstance(lookup, AsyncLookup):
+        raise TypeMismatchError(f"a {type(lookup).__name__} was given, not an AsyncLookup")
+    for method in ("open", "lookup", "close"):
+        _check_async(lookup, method)
+    if cache is not None and not isinstance(cache, LookupCache):
+        raise TypeMismatchError(f"a {type(cache).__name__} was given as cache, not a LookupCache")
+    return LookupFunction(lookup, as_key_selector(key_selector), join, cache)
+
 
 def _wait_batched(
     data_stream: DataStream,
@@ -249,6 +333,10 @@ def _wait(
 def _check_function(function: object, kind: type[Function], method: str) -> None:
     if not isinstance(function, kind):
         raise TypeMismatchError(f"a {type(function).__name__} was given, not a {kind.__name__}")
+    _check_async(function, method)
+
+
+def _check_async(function: object, method: str) -> None:
     if not inspect.iscoroutinefunction(getattr(function, method)):
         raise TypeMismatchError(
             f"method {method} of {type(function).__name__} is not declared with async def",

@@ -11,6 +11,7 @@ from millstream.connectors.messages import DeadLetter, MalformedPolicy, MessageD
 from millstream.connectors.two_phase import SinkContext, TwoPhaseCommitSink
 from millstream.connectors.write_ahead import CheckpointCommitter, WriteAheadSink
 from millstream.spi.batch import Columns, Rows
+from millstream.spi.lookup import AsyncLookup, LookupCache
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.spi.source import (
     Boundedness,
@@ -26,6 +27,7 @@ from millstream.spi.source import (
 )
 
 __all__ = [
+    "AsyncLookup",
     "Boundedness",
     "CheckpointCommitter",
     "Columns",
@@ -33,6 +35,7 @@ __all__ = [
     "DeadLetter",
     "DeliveryGuarantee",
     "EmitBatch",
+    "LookupCache",
     "MalformedPolicy",
     "MalformedRecordError",
     "MessageDecoder",
