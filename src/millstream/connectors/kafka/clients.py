@@ -22,7 +22,12 @@ Result = TypeVar("Result")
 _DEFAULTS: dict[ClientKind, dict[str, str]] = {
     # Records of a key go where producers in Java put them.
     "producer": {"partitioner": "murmur2_random"},
-    "consumer": {},
+    # By default a full queue is looked at again after a second, and a fetch at the end of the log holds back others.
+    "consumer": {
+        "fetch.queue.backoff.ms": "5",
+        "fetch.wait.max.ms": "100",
+        "queued.min.messages": "20000",
+    },
     "admin": {},
 }
 _COMMON = {

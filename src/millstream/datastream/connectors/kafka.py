@@ -1,13 +1,23 @@
-"""Kafka under PyFlink's names: declared, not yet built (`pyflink.datastream.connectors.kafka`)."""
+"""Kafka (PyFlink's `pyflink.datastream.connectors.kafka`); sinks are declared, not yet built."""
 
 from __future__ import annotations
 
 from enum import Enum
 
 from millstream.base.not_yet import NotYet
+from millstream.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
+from millstream.connectors.kafka.partitions import KafkaTopicPartition
+from millstream.connectors.kafka.records import (
+    ConsumerRecord,
+    ConsumerRecords,
+    KafkaRecordDeserializationSchema,
+)
+from millstream.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
 from millstream.datastream.connectors.base import DeliveryGuarantee
 
 __all__ = [
+    "ConsumerRecord",
+    "ConsumerRecords",
     "DeliveryGuarantee",
     "FlinkKafkaConsumer",
     "FlinkKafkaConsumerBase",
@@ -15,6 +25,7 @@ __all__ = [
     "FlinkKafkaProducerBase",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
+    "KafkaRecordDeserializationSchema",
     "KafkaRecordSerializationSchema",
     "KafkaRecordSerializationSchemaBuilder",
     "KafkaSink",
@@ -32,36 +43,12 @@ class _Kafka(NotYet):
     _hint = "Until then use FileSource, FileSink or a Source of your own (millstream.spi.source)."
 
 
-class KafkaOffsetResetStrategy(Enum):
-    """Where to go on if an offset is gone."""
-
-    LATEST = 0
-    EARLIEST = 1
-    NONE = 2
-
-
 class Semantic(Enum):
     """What the older sink guarantees."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
     NONE = 2
-
-
-class KafkaSource(_Kafka):
-    """Reads topics."""
-
-
-class KafkaSourceBuilder(_Kafka):
-    """Makes a KafkaSource."""
-
-
-class KafkaTopicPartition(_Kafka):
-    """A partition of a topic."""
-
-
-class KafkaOffsetsInitializer(_Kafka):
-    """Where reading starts and stops."""
 
 
 class KafkaSink(_Kafka):

@@ -1,0 +1,190 @@
+"""Records of Kafka with all that they have, and schemas that make values of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from millstream.base.errors import TypeMismatchError
+from millstream.connectors.kafka.partitions import KafkaTopicPartition
+from millstream.spi.serialization import DeserializationSchema
+
+Message = Any  # of the client library, which types offsets as if there were none
+__all__ = ["ConsumerRecord", "ConsumerRecords", "KafkaRecordDeserializationSchema", "ValueOnly"]
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerRecord:
+    """One record of a topic.
+
+    Attributes:
+        topic: The topic.
+        partition: The partition in it.
+        offset: Its place in the partition.
+        timestamp: Epoch milliseconds, from its producer or the broker, as the topic is set up.
+        key: The key's bytes; None if it has none.
+        value: The value's bytes; None for a tombstone, which says that the key is deleted.
+        headers: Names and values; a name may come more than once.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+class ConsumerRecords(Sequence[ConsumerRecord]):
+    """Records of one partition, in order of their offsets: as records, or column by column, which costs less."""
+
+    def __init__(self, partition: KafkaTopicPartition, messages: Sequence[Message]) -> None:
+        self._partition = partition
+        self._messages = messages
+
+    @property
+    def topic(self) -> str:
+        """The topic of all records."""
+        return self._partition.topic
+
+    @property
+    def partition(self) -> int:
+        """The partition of all records."""
+        return self._partition.partition
+
+    @cached_property
+    def values(self) -> list[bytes | None]:
+        """The value of each record; None for a tombstone."""
+        return [message.value() for message in self._messages]
+
+    @cached_property
+    def keys(self) -> list[bytes | None]:
+        """The key of each record, or None."""
+        return [message.key() for message in self._messages]
+
+    @cached_property
+    def offsets(self) -> list[int]:
+        """The offset of each record."""
+        return [message.offset() for message in self._messages]
+
+    @cached_property
+    def timestamps(self) -> list[int]:
+        """The timestamp of each record, epoch milliseconds."""
+        return [message.timestamp()[1] for message in self._messages]
+
+    @cached_property
+    def headers(self) -> list[Headers]:
+        """The headers of each record."""
+        return [tuple(message.headers() or ()) for message in self._messages]
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return ConsumerRecords(self._partition, self._messages[index])
+        message = self._messages[index]
+        return ConsumerRecord(
+            self._partition.topic,
+            self._partition.partition,
+            message.offset(),
+            message.timestamp()[1],
+            message.key(),
+            message.value(),
+            tuple(message.headers() or ()),
+        )
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        topic, partition = self._partition.topic, self._partition.partition
+        columns = (self.offsets, self.timestamps, self.keys, self.values, self.headers)
+        for offset, timestamp, key, value, headers in zip(*columns, strict=True):
+            yield ConsumerRecord(topic, partition, offset, timestamp, key, value, headers)
+
+    def without_tombstones(self) -> ConsumerRecords:
+        """Return the records that have a value."""
+        values = self.values
+        if None not in values:
+            return self
+        kept = [place for place, value in enumerate(values) if value is not None]
+        return ConsumerRecords(self._partition, [self._messages[place] for place in kept])
+
+
+class KafkaRecordDeserializationSchema(ABC):
+    """Makes a value of a record with its key, headers, topic, partition and offset (`set_deserializer`).
+
+    Override `deserialize`; for speed `deserialize_all`, which is given whole batches, and `columns_of`.
+    """
+
+    @abstractmethod
+    def deserialize(self, record: ConsumerRecord) -> Any:
+        """Return the value of a record; None leaves it out.
+
+        Raises:
+            ValueError: If the record does not parse.
+        """
+
+    def deserialize_all(self, records: ConsumerRecords) -> list[Any]:
+        """Return the value of each record, None for those to leave out; called with batches of one partition."""
+        return list(map(self.deserialize, records))
+
+    def columns_of(self, records: ConsumerRecords) -> Any | None:
+        """Return a `pyarrow.RecordBatch` whose records are what `deserialize_all` would return, one for each record.
+
+        None if these records, or all of this schema, have to be deserialized as values; so it is by default.
+        """
+        return None
+
+    @staticmethod
+    def value_only(schema: DeserializationSchema) -> KafkaRecordDeserializationSchema:
+        """Make a schema of one for values: keys and headers do not matter, tombstones are left out.
+
+        Raises:
+            TypeMismatchError: If it is no DeserializationSchema.
+        """
+        return ValueOnly(schema)
+
+    @staticmethod
+    def records() -> KafkaRecordDeserializationSchema:
+        """Make a schema whose values are the records themselves: `ConsumerRecord`s, tombstones as well."""
+        return _Records()
+
+
+class ValueOnly(KafkaRecordDeserializationSchema):
+    """What a schema makes of the values; batches that it is given have no tombstones.
+
+    Args:
+        schema: The schema of values.
+    """
+
+    def __init__(self, schema: DeserializationSchema) -> None:
+        if not isinstance(schema, DeserializationSchema):
+            raise TypeMismatchError(
+                f"a Kafka source was given a {type(schema).__name__} for its values, not a DeserializationSchema"
+            )
+        self.schema = schema
+
+    def deserialize(self, record: ConsumerRecord) -> Any:
+        """Return what the schema makes of the value."""
+        return None if record.value is None else self.schema.deserialize(record.value)
+
+    def deserialize_all(self, records: ConsumerRecords) -> list[Any]:
+        """Return what the schema makes of the values."""
+        return self.schema.deserialize_all(records.values)  # type: ignore[arg-type]  # no tombstones here
+
+    def columns_of(self, records: ConsumerRecords) -> Any | None:
+        """Return what the schema makes of the values as columns."""
+        return self.schema.columns_of(records.values)  # type: ignore[arg-type]  # no tombstones here
+
+
+class _Records(KafkaRecordDeserializationSchema):
+    def deserialize(self, record: ConsumerRecord) -> ConsumerRecord:
+        return record
+
+    def deserialize_all(self, records: ConsumerRecords) -> list[Any]:
+        return list(records)
