@@ -168,7 +168,7 @@ class KafkaServer(Server):
 
     def _wait_for(self, name: str, partitions: int) -> None:
         """Wait until partitions have leaders: a partition just made may be asked for its offsets then."""
-        reader = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "none", "log_level": "0"})
+        reader = self.consumer("none")
         while len(self.admin.list_topics(name, timeout=10).topics[name].partitions) < partitions:
             pass
         for partition in range(partitions):
@@ -204,6 +204,15 @@ class KafkaServer(Server):
             )
         assert producer.flush(60) == 0
         assert not errors, errors[0]
+
+    def consumer(self, group: str) -> Consumer:
+        """Make a consumer of the public client."""
+        return Consumer({"bootstrap.servers": self.bootstrap, "group.id": group, "log_level": "0"})
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Delete the records of a partition in front of an offset."""
+        place = TopicPartition(topic, partition, before)
+        self.admin.delete_records([place])[place].result(30)
 
     def messages(self, topic: str, *, isolation: str = "read_committed") -> list[Any]:
         """Return all messages of a topic, partition by partition, as the public client gives them."""
