@@ -117,6 +117,7 @@ class KafkaServer(Server):
             "auto.create.topics.enable": "false",
             "log.cleaner.dedupe.buffer.size": "2097152",
             "controlled.shutdown.enable": "false",
+            "log.cleaner.backoff.ms": "500",
             "broker.session.timeout.ms": "2000",  # so long a broker that was killed is not let in again
             "broker.heartbeat.interval.ms": "400",
             **self._properties,

@@ -363,22 +363,25 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
 
     def add_source(
         self,
-        source_func: SourceFunction,
+        source_func: SourceFunction | Source,
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
     ) -> DataStream:
         """Make a stream of a source function written in Python; PyFlink's only wrap Java classes.
 
         It runs once, unless it is a ParallelSourceFunction. Timestamps and watermarks are those that it emits.
+        A source such as FlinkKafkaConsumer is read as by `from_source`, without watermarks.
 
         Args:
-            source_func: What runs.
+            source_func: What runs, or is read.
             source_name: Name of the operator.
             type_info: Type of the records, checked as they are read.
 
         Raises:
             NotSupportedError: If it is something else.
         """
+        if isinstance(source_func, Source):
+            return self.from_source(source_func, WatermarkStrategy.no_watermarks(), source_name, type_info)
         if not isinstance(source_func, SourceFunction):
             raise NotSupportedError(
                 f"add_source was given a {type(source_func).__name__}",

@@ -9,8 +9,10 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from millstream.base.errors import ConfigurationError, MalformedRecordError, SourceError
-from millstream.common import DeserializationSchema
+from millstream.common import DeserializationSchema, SimpleStringSchema
+from millstream.datastream.connectors.base import MalformedPolicy
 from millstream.datastream.connectors.kafka import (
+    FlinkKafkaConsumer,
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaRecordDeserializationSchema,
@@ -133,6 +135,21 @@ def test_compacted_topic_is_read_as_it_is(kafka, new_topic, source_of):
 # Where it begins and stops
 
 
+def test_older_source_begins_at_the_offsets_of_the_group(kafka, new_topic):
+    topic = new_topic()
+    kafka.produce(topic, ["a", "b", "c"])
+    reader = kafka.consumer(f"group-of-{topic}")
+    reader.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    reader.close()
+    properties = {"bootstrap.servers": kafka.bootstrap, "auto.offset.reset": "earliest"}
+    consumer = FlinkKafkaConsumer(topic, SimpleStringSchema(), properties)
+    assert read(consumer) == ["a", "b", "c"]
+    assert read(consumer.set_start_from_latest()) == []
+    assert read(
+        FlinkKafkaConsumer([topic], SimpleStringSchema(), {**properties, "group.id": f"group-of-{topic}"})
+    ) == ["c"]
+
+
 def test_reading_begins_and_stops_where_it_is_told_to(kafka, new_topic, source_of):
     topic = new_topic()
     values = [f"{place}" for place in range(10)]
@@ -249,9 +266,11 @@ def test_record_that_does_not_parse_is_named(kafka, new_topic):
     builder = KafkaSource.builder().set_bootstrap_servers(kafka.bootstrap).set_topics(topic)
     builder.set_value_only_deserializer(Numbers()).set_bounded(KafkaOffsetsInitializer.latest())
     with pytest.raises(
-        MalformedRecordError, match=f"offset 2 of partition 0 of topic '{topic}'.*invalid literal"
+        MalformedRecordError,
+        match=f"topic '{topic}', partition 0, offset 2, does not parse(?s:.)*invalid literal",
     ):
         read(builder.build())
+    assert read(builder.set_malformed_policy(MalformedPolicy.skip()).build()) == [1, 2, 4]
 
 
 # Records that are lost

@@ -56,16 +56,16 @@ class KafkaEnumerator(SplitEnumerator):
         self._topic_ids: dict[str, str] = {}
         self._opened: set[KafkaTopicPartition] = set()
         self._turn = 0
-        if restored is None:
-            self._begin()
-        else:
-            self._go_on_from(restored)
         interval_ms = settings.discovery_interval_ms
         self._discovery = (
             None
             if interval_ms is None
             else Discovery(lambda: settings.subscription.find(self._cluster), interval_ms, clock.now_ms())
         )
+        if restored is None:
+            self._begin()
+        else:
+            self._go_on_from(restored)
         self._commits = (
             OffsetCommits(self._cluster, settings.group)
             if settings.group is not None and settings.commits_offsets
@@ -132,11 +132,14 @@ class KafkaEnumerator(SplitEnumerator):
     def _go_on_from(self, restored: KafkaSnapshot) -> None:
         self._positions = {each: replace(split) for each, split in restored.positions.items()}
         self._topic_ids = dict(restored.topic_ids)
-        found: Found = {}
-        if self._settings.discovery_interval_ms is not None or self._settings.drops_unsubscribed:
-            found = self._settings.subscription.find(self._cluster)
+        if self._settings.discovery_interval_ms is None and all(
+            split.finished for split in self._positions.values()
+        ):
+            return
+        found = self._settings.subscription.find(self._cluster)
         if self._settings.drops_unsubscribed:
             self._drop_all_but({each for topic in found.values() for each in topic.partitions})
+        self._check_that_topics_are_the_same(found)
         if self._settings.discovery_interval_ms is not None:
             self._add_new(found)
         self._check_that_positions_are_there()
@@ -159,14 +162,17 @@ class KafkaEnumerator(SplitEnumerator):
     def _discover(self, now_ms: int) -> None:
         found = None if self._discovery is None else self._discovery.look(now_ms)
         if found is not None:
+            self._check_that_topics_are_the_same(found)
             self._add_new(found)
 
-    def _add_new(self, found: Found) -> None:
-        """Begin with partitions that were not there before, with their first records."""
+    def _check_that_topics_are_the_same(self, found: Found) -> None:
         for name, topic in found.items():
             known = self._topic_ids.get(name)
             if known and topic.topic_id and known != topic.topic_id:
                 self._made_anew(name, topic.partitions)
+
+    def _add_new(self, found: Found) -> None:
+        """Begin with partitions that were not there before, with their first records."""
         new = {
             name: replace(topic, partitions=topic.partitions - self._positions.keys())
             for name, topic in found.items()

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from millstream.base.clock import Clock, SystemClock
-from millstream.base.errors import MalformedRecordError, shorten
 from millstream.connectors.kafka.clients import Cluster
 from millstream.connectors.kafka.fetcher import Buffer, Fetcher, OffsetGoneError
 from millstream.connectors.kafka.losses import Losses, LostRecords
 from millstream.connectors.kafka.offsets import OffsetLookup
 from millstream.connectors.kafka.positions import KafkaSplit
-from millstream.connectors.kafka.records import ConsumerRecords, KafkaRecordDeserializationSchema, ValueOnly
+from millstream.connectors.kafka.records import (
+    AsMessages,
+    ConsumerRecords,
+    KafkaRecordDeserializationSchema,
+    ValueOnly,
+)
 from millstream.connectors.kafka.settings import SourceSettings
-from millstream.spi.batch import Batch, Columns, Rows
+from millstream.connectors.messages import MalformedPolicy, MessageDecoder
+from millstream.spi.batch import Batch
 from millstream.spi.source import EmitBatch, RangeEnd, SourceReader, SplitRange
 
 __all__ = ["KafkaReader"]
-
-log = logging.getLogger(__name__)
 
 _BATCH_RECORDS = 10_000
 
@@ -30,6 +32,7 @@ class KafkaReader(SourceReader):
     Args:
         settings: What is read.
         schema: What records become.
+        malformed: What becomes of records that do not parse.
         subtask_index: Which subtask.
         clock: What time it is.
     """
@@ -38,15 +41,28 @@ class KafkaReader(SourceReader):
         self,
         settings: SourceSettings,
         schema: KafkaRecordDeserializationSchema,
+        malformed: MalformedPolicy,
         subtask_index: int,
         clock: Clock | None = None,
     ) -> None:
         self._settings = settings
         self._schema = schema
+        self._malformed = malformed
         self._subtask_index = subtask_index
         self._clock = clock or SystemClock()
         self._cluster: Cluster | None = None
         self._fetcher: Fetcher | None = None
+
+    def open(self) -> None:
+        """Make ready to decode; brokers are asked when there is something to read."""
+        schema = self._schema
+        self._decoder = MessageDecoder(
+            schema.schema if isinstance(schema, ValueOnly) else AsMessages(schema),
+            self._malformed,
+            self.context,
+            source="Kafka",
+            columns=self.wants_columns,
+        )
 
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         """Read up to the range's end or budget; less, if the brokers are silent: the rest is planned again."""
@@ -103,20 +119,8 @@ class KafkaReader(SourceReader):
         return losses.go_on_behind(LostRecords(partition, buffer.covered, first, end))
 
     def _decode(self, records: ConsumerRecords) -> Batch:
-        if isinstance(self._schema, ValueOnly):
-            records = records.without_tombstones()
-        timestamps = records.timestamps
-        try:
-            data = self._schema.columns_of(records) if self.wants_columns and timestamps else None
-            if data is not None:
-                return Columns(data, _int64_array(timestamps))
-            values = self._schema.deserialize_all(records)
-        except Exception as error:
-            raise _malformed(records, self._schema, error) from error
-        if None in values:
-            kept = [place for place, value in enumerate(values) if value is not None]
-            values, timestamps = [values[place] for place in kept], [timestamps[place] for place in kept]
-        return Rows(values, timestamps)
+        messages: Any = records.values if isinstance(self._schema, ValueOnly) else records
+        return self._decoder.decode(messages, records.place, records.timestamps)
 
 
 def _consumer_settings(settings: SourceSettings) -> dict[str, Any]:
@@ -129,31 +133,3 @@ def _consumer_settings(settings: SourceSettings) -> dict[str, Any]:
         "auto_offset_reset": "error",
         "isolation_level": settings.isolation,
     }
-
-
-def _int64_array(numbers: list[int]) -> Any:
-    import pyarrow as pa  # optional: the extra `parquet`
-
-    return pa.array(numbers, pa.int64())
-
-
-def _malformed(
-    records: ConsumerRecords, schema: KafkaRecordDeserializationSchema, error: Exception
-) -> MalformedRecordError:
-    """Return the error that says which of the records does not parse."""
-    for record in records:
-        try:
-            schema.deserialize(record)
-        except Exception as found:  # noqa: BLE001 - a schema may raise anything
-            where = (
-                f"record at offset {record.offset} of partition {record.partition} of topic {record.topic!r}"
-            )
-            return MalformedRecordError(
-                f"{where} does not parse: {type(found).__name__}: {found}",
-                detail=f"Its value is {shorten(record.value)}.",
-            )
-    return MalformedRecordError(
-        f"records of partition {records.partition} of topic {records.topic!r} do not parse as a batch: "
-        f"{type(error).__name__}: {error}",
-        detail=f"Offsets {records.offsets[0]} to {records.offsets[-1]}; one by one they do.",
-    )

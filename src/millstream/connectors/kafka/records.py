@@ -13,7 +13,7 @@ from millstream.connectors.kafka.partitions import KafkaTopicPartition
 from millstream.spi.serialization import DeserializationSchema
 
 Message = Any  # of the client library, which types offsets as if there were none
-__all__ = ["ConsumerRecord", "ConsumerRecords", "KafkaRecordDeserializationSchema", "ValueOnly"]
+__all__ = ["AsMessages", "ConsumerRecord", "ConsumerRecords", "KafkaRecordDeserializationSchema", "ValueOnly"]
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -39,6 +39,10 @@ class ConsumerRecord:
     key: bytes | None
     value: bytes | None
     headers: Headers = ()
+
+    def __bytes__(self) -> bytes:
+        """Return the value: what a dead letter has of the record."""
+        return self.value or b""
 
 
 class ConsumerRecords(Sequence[ConsumerRecord]):
@@ -83,6 +87,10 @@ class ConsumerRecords(Sequence[ConsumerRecord]):
         """The headers of each record."""
         return [tuple(message.headers() or ()) for message in self._messages]
 
+    def place(self, index: int) -> str:
+        """Return where a record is, for messages."""
+        return f"topic {self.topic!r}, partition {self.partition}, offset {self._messages[index].offset()}"
+
     def __len__(self) -> int:
         return len(self._messages)
 
@@ -106,13 +114,8 @@ class ConsumerRecords(Sequence[ConsumerRecord]):
         for offset, timestamp, key, value, headers in zip(*columns, strict=True):
             yield ConsumerRecord(topic, partition, offset, timestamp, key, value, headers)
 
-    def without_tombstones(self) -> ConsumerRecords:
-        """Return the records that have a value."""
-        values = self.values
-        if None not in values:
-            return self
-        kept = [place for place, value in enumerate(values) if value is not None]
-        return ConsumerRecords(self._partition, [self._messages[place] for place in kept])
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, ConsumerRecord) and value in list(self)
 
 
 class KafkaRecordDeserializationSchema(ABC):
@@ -156,7 +159,7 @@ class KafkaRecordDeserializationSchema(ABC):
 
 
 class ValueOnly(KafkaRecordDeserializationSchema):
-    """What a schema makes of the values; batches that it is given have no tombstones.
+    """What a schema makes of the values.
 
     Args:
         schema: The schema of values.
@@ -173,14 +176,6 @@ class ValueOnly(KafkaRecordDeserializationSchema):
         """Return what the schema makes of the value."""
         return None if record.value is None else self.schema.deserialize(record.value)
 
-    def deserialize_all(self, records: ConsumerRecords) -> list[Any]:
-        """Return what the schema makes of the values."""
-        return self.schema.deserialize_all(records.values)  # type: ignore[arg-type]  # no tombstones here
-
-    def columns_of(self, records: ConsumerRecords) -> Any | None:
-        """Return what the schema makes of the values as columns."""
-        return self.schema.columns_of(records.values)  # type: ignore[arg-type]  # no tombstones here
-
 
 class _Records(KafkaRecordDeserializationSchema):
     def deserialize(self, record: ConsumerRecord) -> ConsumerRecord:
@@ -188,3 +183,28 @@ class _Records(KafkaRecordDeserializationSchema):
 
     def deserialize_all(self, records: ConsumerRecords) -> list[Any]:
         return list(records)
+
+
+class AsMessages(DeserializationSchema):
+    """A schema of records where one of messages is asked for: its messages are records.
+
+    Args:
+        schema: The schema of records.
+    """
+
+    def __init__(self, schema: KafkaRecordDeserializationSchema) -> None:
+        self._schema = schema
+
+    def deserialize(self, message: Any) -> Any:
+        """Return what the schema makes of a record."""
+        return self._schema.deserialize(message)
+
+    def deserialize_all(self, messages: Any) -> list[Any]:
+        """Return what the schema makes of records; a batch of which some are known to be malformed comes in pieces."""
+        if isinstance(messages, ConsumerRecords):
+            return self._schema.deserialize_all(messages)
+        return list(map(self._schema.deserialize, messages))
+
+    def columns_of(self, messages: Any) -> Any | None:
+        """Return what the schema makes of records as columns."""
+        return self._schema.columns_of(messages)

@@ -36,6 +36,7 @@ class SourceOptions:
         group: The consumer group; None if there is none.
         isolation: `read_committed` or `read_uncommitted`.
         reset: Where to go on behind records that are gone; NONE if nothing is said.
+        is_reset_set: Whether the program says something about that.
         patience_s: How long brokers that are away are waited for.
     """
 
@@ -47,6 +48,7 @@ class SourceOptions:
     group: str | None
     isolation: str
     reset: KafkaOffsetResetStrategy
+    is_reset_set: bool
     patience_s: float
 
     @staticmethod
@@ -70,6 +72,7 @@ class SourceOptions:
             group=text.get("group.id") or None,
             isolation=isolation,
             reset=_reset(text),
+            is_reset_set="auto.offset.reset" in text,
             patience_s=_integer(text, _PATIENCE, 60_000) / 1000,
         )
 

@@ -21,6 +21,7 @@ from millstream.connectors.kafka.properties import KafkaProperties
 from millstream.connectors.kafka.reader import KafkaReader
 from millstream.connectors.kafka.records import KafkaRecordDeserializationSchema
 from millstream.connectors.kafka.settings import SourceOptions, SourceSettings
+from millstream.connectors.messages import MalformedPolicy
 from millstream.spi.serialization import DeserializationSchema
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
 
@@ -38,10 +39,12 @@ class KafkaSource(Source):
         self,
         settings: SourceSettings,
         schema: KafkaRecordDeserializationSchema,
-        boundedness: Boundedness = Boundedness.CONTINUOUS_UNBOUNDED,
+        malformed: MalformedPolicy,
+        boundedness: Boundedness,
     ) -> None:
         self._settings = settings
         self._schema = schema
+        self._malformed = malformed
         self._boundedness = boundedness
 
     @staticmethod
@@ -63,7 +66,7 @@ class KafkaSource(Source):
 
     def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
         """Make the reader of one subtask."""
-        return KafkaReader(self._settings, self._schema, subtask_index)
+        return KafkaReader(self._settings, self._schema, self._malformed, subtask_index)
 
 
 class KafkaSourceBuilder:
@@ -79,6 +82,7 @@ class KafkaSourceBuilder:
         self._stops: KafkaOffsetsInitializer | None = None
         self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
         self._schema: KafkaRecordDeserializationSchema | None = None
+        self._malformed = MalformedPolicy.fail()
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
         """Name brokers to begin with: `host:9092,other:9092`."""
@@ -160,6 +164,19 @@ class KafkaSourceBuilder:
         self._schema = record_deserializer
         return self
 
+    def set_malformed_policy(self, policy: MalformedPolicy) -> KafkaSourceBuilder:
+        """Say what becomes of records that do not parse; they fail the job by default (millstream's own).
+
+        Raises:
+            TypeMismatchError: If it is no MalformedPolicy.
+        """
+        if not isinstance(policy, MalformedPolicy):
+            raise TypeMismatchError(
+                f"set_malformed_policy was given a {type(policy).__name__}, not a MalformedPolicy"
+            )
+        self._malformed = policy
+        return self
+
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
         """Say what the names begin with under which brokers see the clients."""
         return self.set_property("client.id.prefix", prefix)
@@ -193,7 +210,7 @@ class KafkaSourceBuilder:
         )
         if self._boundedness is Boundedness.BOUNDED or (self._stops and not options.is_discovery_set):
             settings = replace(settings, discovery_interval_ms=None)
-        return KafkaSource(settings, self._schema, self._boundedness)
+        return KafkaSource(settings, self._schema, self._malformed, self._boundedness)
 
     def _subscribe(self, subscription: Subscription) -> KafkaSourceBuilder:
         if self._subscription is not None:

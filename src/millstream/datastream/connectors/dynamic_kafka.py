@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from millstream.base.not_yet import NotYet
+from millstream.connectors.kafka.records import KafkaRecordDeserializationSchema
 
 __all__ = [
     "DynamicKafkaSource",
@@ -17,8 +18,8 @@ __all__ = [
 
 
 class _DynamicKafka(NotYet):
-    _reason = "The Kafka connectors come with a later release, as the extra millstream[kafka]."
-    _hint = "Until then use FileSource, FileSink or a Source of your own (millstream.spi.source)."
+    _reason = "KafkaSource, of the extra millstream[kafka], reads one cluster."
+    _hint = "Use a KafkaSource for each cluster, and union(...)."
 
 
 class DynamicKafkaSource(_DynamicKafka):
@@ -47,7 +48,3 @@ class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
 
 class StreamPatternSubscriber(KafkaStreamSubscriber):
     """Chooses streams by pattern."""
-
-
-class KafkaRecordDeserializationSchema(_DynamicKafka):
-    """Messages into records."""

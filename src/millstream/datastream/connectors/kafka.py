@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from millstream.base.not_yet import NotYet
+from millstream.connectors.kafka.consumer import FlinkKafkaConsumer, FlinkKafkaConsumerBase
 from millstream.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
 from millstream.connectors.kafka.partitions import KafkaTopicPartition
 from millstream.connectors.kafka.records import (
@@ -69,14 +70,6 @@ class KafkaRecordSerializationSchemaBuilder(_Kafka):
 
 class KafkaTopicSelector(_Kafka):
     """Chooses the topic of a record."""
-
-
-class FlinkKafkaConsumerBase(_Kafka):
-    """The older source, base."""
-
-
-class FlinkKafkaConsumer(FlinkKafkaConsumerBase):
-    """The older source."""
 
 
 class FlinkKafkaProducerBase(_Kafka):
