@@ -14,6 +14,7 @@ import json
 import re
 import sqlite3
 import sys
+import uuid
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,10 +38,12 @@ from millstream.common.functions import CheckpointedFunction
 from millstream.connectors.index_splits import IndexEnumerator
 from millstream.datastream import StreamExecutionEnvironment, functions, state, window
 from millstream.datastream.connectors import file_system
+from millstream.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.functions import SourceFunction
 from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.spi.source import Boundedness, Source
+from servers.kafka import KafkaServer
 from servers.redis import RedisServer
 
 ROOT = Path(__file__).parents[2]
@@ -409,7 +412,50 @@ def parameters(case):
     assert case.names["result"] == "20"
 
 
-# docs/connectors/
+# docs/connectors/kafka.md
+
+
+@pytest.fixture(scope="module", autouse=True)
+def brokers(tmp_path_factory):
+    """One Kafka broker for all blocks that want one, started by the first."""
+    started = []
+
+    def broker():
+        if not started:
+            started.append(KafkaServer(tmp_path_factory.mktemp("kafka")))
+            started[0].start()
+        return started[0]
+
+    BROKERS.append(broker)
+    yield
+    BROKERS.pop()
+    for server in started:
+        server.stop()
+
+
+BROKERS = []
+
+
+@example("connectors/kafka.md", 0)
+def kafka_clicks(case):
+    broker, topic = BROKERS[0](), f"clicks-{uuid.uuid4().hex}"
+    broker.create_topic(topic, 2)
+    broker.produce(topic, ["/home", "/cart"])
+    yield {}, {"localhost:9092": broker.bootstrap, '"clicks")\n    .set_group': f'"{topic}")\n    .set_group'}
+    assert sorted(case.capsys.readouterr().out.split()) == ["/cart", "/home"]
+
+
+@example("connectors/kafka.md", 1)
+def kafka_changes(case):
+    broker, topic = BROKERS[0](), f"clicks-{uuid.uuid4().hex}"
+    broker.create_topic(topic)
+    broker.produce(topic, ["1", None], keys=["a", "b"])
+    source = case.names | {"KafkaSource": KafkaSource, "KafkaOffsetsInitializer": KafkaOffsetsInitializer}
+    yield source, {"localhost:9092": broker.bootstrap, '"clicks"': f'"{topic}"'}
+    assert collect(case.names["latest"]) == [("a", "1"), ("b", None)]
+
+
+# docs/connectors/redis.md
 
 
 @example("connectors/redis.md", 0)
