@@ -40,6 +40,7 @@ from millstream.datastream import StreamExecutionEnvironment, functions, state, 
 from millstream.datastream.connectors import file_system
 from millstream.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
+from millstream.datastream.formats.avro import AvroBulkWriters
 from millstream.datastream.functions import SourceFunction
 from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.spi.source import Boundedness, Source
@@ -508,6 +509,21 @@ def compacting_files(case):
 
 
 @example("formats.md", 0)
+def avro(case):
+    folder = case.path / "users"
+    folder.mkdir()
+    yield {}, {"/data/users": str(folder)}
+    schema = case.names["user"]
+    with open(folder / "a.avro", "wb") as file:
+        writer = AvroBulkWriters.for_generic_record(schema).create(file)
+        writer.add_elements([{"name": "ann", "age": 5}, {"name": "bo"}])
+        writer.finish()
+    rows = case.env.from_source(case.names["source"], WatermarkStrategy.no_watermarks(), "users")
+    assert sorted(collect(rows.map(lambda row: (row.name, row.age)))) == [("ann", 5), ("bo", None)]
+    assert case.names["messages"].deserialize(b"\x04bo\x00") == Row(name="bo", age=None)
+
+
+@example("formats.md", 1)
 def dead_letters(case):
     messages = [b"a", b"\xff", b"b"]
     yield {"fetch": lambda start, stop: messages[start:stop]}, {}

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from millstream.base.errors import NotSupportedError
+from millstream.spi.source import Source
 
 __all__ = ["InputFormat"]
 
 
 class InputFormat:
-    """An input format written in Java: there is none here.
+    """What `create_input` reads; those of PyFlink wrap Java classes, of which there are none here.
 
     Raises:
-        NotSupportedError: Always.
+        NotSupportedError: Always; a format that can be read, such as AvroInputFormat, is a class of its own.
     """
 
     def __init__(self, j_input_format: Any) -> None:
@@ -21,3 +22,7 @@ class InputFormat:
             "an input format written in Java was given",
             hint="Use a Source, such as FileSource or NumberSequenceSource.",
         )
+
+    def to_source(self) -> Source:
+        """Return the source that reads it."""
+        raise NotSupportedError(f"{type(self).__name__} cannot be read")

@@ -396,16 +396,23 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
     def create_input(
         self, input_format: InputFormat | BulkFormat, type_info: TypeInformation | None = None
     ) -> DataStream:
-        """Make a stream of an input format; PyFlink's only wrap Java classes, so there is none to run.
+        """Make a stream of an input format, such as AvroInputFormat.
+
+        Args:
+            input_format: What is read; its own type of records is not checked.
+            type_info: Type of the records, which is checked.
 
         Raises:
-            NotSupportedError: Always.
+            NotSupportedError: If it is a BulkFormat, or wraps a Java class.
         """
-        raise NotSupportedError(
-            f"create_input was given a {type(input_format).__name__}",
-            detail="Input formats of PyFlink wrap Java classes.",
-            hint="Use from_source(FileSource.for_bulk_file_format(format, path).build(), ...).",
-        )
+        _check_type_info(type_info)
+        if not isinstance(input_format, InputFormat):
+            raise NotSupportedError(
+                f"create_input was given a {type(input_format).__name__}",
+                hint="Use from_source(FileSource.for_bulk_file_format(format, path).build(), ...).",
+            )
+        source = input_format.to_source()
+        return self._add_source("Custom Source", source, WatermarkStrategy.no_watermarks(), type_info)
 
     # Jobs
 

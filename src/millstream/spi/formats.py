@@ -113,9 +113,11 @@ class FileFormat(ABC):
 
     Attributes:
         decompress: Whether files named .gz, .bz2, .xz or .deflate are decompressed for it.
+        gives_columns: Whether its records can be columns: `FileRecords.read_columns` is called only then.
     """
 
     decompress: bool = False
+    gives_columns: bool = True
 
     @abstractmethod
     def open(self, file: BinaryIO, path: str, position: Any) -> FileRecords:

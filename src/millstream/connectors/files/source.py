@@ -120,9 +120,9 @@ class FileSourceBuilder:
     def set_split_size(self, size_bytes: int) -> FileSourceBuilder:
         """Have files that are larger read in parts of at most so many bytes, by several subtasks (millstream's own).
 
-        Lines of text, JSON lines, CSV without quotes and escapes, and Parquet (by row groups) are cut; other files, and
-        compressed ones, are read whole, as all are by default. The parts of a file are splits of their own: the order
-        of its records is kept within each.
+        Lines of text, JSON lines, CSV without quotes and escapes, Parquet (by row groups), Avro (by blocks) and ORC (by
+        stripes) are cut; other files, and compressed ones, are read whole, as all are by default. The parts of a file
+        are splits of their own: the order of its records is kept within each.
 
         Raises:
             ConfigurationError: If the size is not positive.
@@ -189,7 +189,9 @@ class _FileReader(SourceReader):
 
     def open(self) -> None:
         """Find out in which form records are wanted."""
-        self._gives_columns = self.wants_columns and find_spec("pyarrow") is not None
+        self._gives_columns = (
+            self.wants_columns and self._format.gives_columns and find_spec("pyarrow") is not None
+        )
 
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         """Read a file until its end, until the turn's budget is spent, or until no more is wanted."""
