@@ -38,6 +38,7 @@ from millstream.common.functions import CheckpointedFunction
 from millstream.connectors.index_splits import IndexEnumerator
 from millstream.datastream import StreamExecutionEnvironment, functions, state, window
 from millstream.datastream.connectors import file_system
+from millstream.datastream.connectors.hybrid_source import HybridSource
 from millstream.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.formats.avro import AvroBulkWriters
@@ -268,6 +269,26 @@ def typical_prices(case):
         ("north", 1_000, 419_000, float(sum(range(120))))
     ]
     assert sorted(map(tuple, collect(case.names["sales"]))) == [(0, 60_000, 59), (60_000, 120_000, 60)]
+
+
+# docs/connectors/hybrid.md
+
+
+@example("connectors/hybrid.md", 0)
+def history_then_numbers(case):
+    folder = case.path / "history"
+    folder.mkdir()
+    (folder / "a.txt").write_text("".join(f"{number}\n" for number in range(1, 101)))
+    yield {}, {'"history"': repr(str(folder))}
+    assert collect(case.names["numbers"]) == list(range(1, 201))
+
+
+@example("connectors/hybrid.md", 1)
+def rest_of_the_numbers(case):
+    yield {"HybridSource": HybridSource, "NumberSequenceSource": NumberSequenceSource}, {}
+    source = case.names["source"]
+    stream = case.env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    assert collect(stream) == list(range(1, 201))
 
 
 # docs/connectors/writing-one.md
