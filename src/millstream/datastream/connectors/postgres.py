@@ -1,0 +1,7 @@
+"""PostgreSQL as a source; PyFlink has none."""
+
+from __future__ import annotations
+
+from millstream.connectors.postgres.source import PostgresSource, PostgresSourceBuilder
+
+__all__ = ["PostgresSource", "PostgresSourceBuilder"]
