@@ -21,6 +21,7 @@ from types import SimpleNamespace
 
 import cloudpickle
 import pytest
+from pyarrow import parquet
 
 from millstream import common, datastream
 from millstream.base.errors import SourceError, StateAccessError
@@ -46,6 +47,7 @@ from millstream.datastream.functions import SourceFunction
 from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.spi.source import Boundedness, Source
 from servers.kafka import KafkaServer
+from servers.postgres import PostgresServer
 from servers.redis import RedisServer
 
 ROOT = Path(__file__).parents[2]
@@ -494,6 +496,26 @@ def redis_totals(case):
     finally:
         server.stop()
     assert sorted(seen) == [(shop, total) for shop in (b"north", b"south") for total in (1, 3, 6, 10, 15)]
+
+
+# docs/connectors/postgres.md
+
+
+@example("connectors/postgres.md", 0)
+def postgres_to_parquet(case):
+    server = PostgresServer()
+    try:
+        server.start()
+        with server.new_database() as database:
+            database.execute("CREATE TABLE orders (id int PRIMARY KEY, cents int)")
+            database.execute("INSERT INTO orders SELECT n, n * 7 FROM generate_series(1, 1000) n")
+            address = "postgresql://reader:secret@localhost:5432/shop"
+            yield {}, {address: database.url, '"lake/orders"': repr(str(case.path / "lake"))}
+    finally:
+        server.close()
+    files = [path for path in (case.path / "lake").rglob("part-*") if path.is_file()]
+    rows = [tuple(row.values()) for path in files for row in parquet.read_table(path).to_pylist()]
+    assert sorted(rows) == [(n, n * 7) for n in range(1, 1001)]
 
 
 # docs/sinks.md
