@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -38,10 +39,61 @@ from millstream.files.refusals import refusal_at
 from millstream.spi.serialization import BulkWriterFactory, Encoder
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
-__all__ = ["BulkSinkBuilder", "FileCommittable", "FileSink", "RowSinkBuilder", "SinkBuilder"]
+__all__ = [
+    "BulkSinkBuilder",
+    "FileCommittable",
+    "FileSink",
+    "RowSinkBuilder",
+    "SinkBuilder",
+    "check_bulk_policy",
+    "check_bulk_writers",
+    "check_encoder",
+]
 
 
-class SinkBuilder:
+def check_encoder(encoder: Encoder) -> Encoder:
+    """Return an encoder.
+
+    Raises:
+        ConfigurationError: If it is none.
+    """
+    if not isinstance(encoder, Encoder):
+        raise ConfigurationError(
+            f"{type(encoder).__name__} is no Encoder",
+            hint="Use Encoder.simple_string_encoder() or a subclass of Encoder.",
+        )
+    return encoder
+
+
+def check_bulk_writers(factory: BulkWriterFactory) -> BulkWriterFactory:
+    """Return a factory of bulk writers.
+
+    Raises:
+        ConfigurationError: If it is none.
+    """
+    if not isinstance(factory, BulkWriterFactory):
+        raise ConfigurationError(
+            f"{type(factory).__name__} is no BulkWriterFactory",
+            hint="Use ParquetBulkWriters, CsvBulkWriters or JsonLinesBulkWriters.",
+        )
+    return factory
+
+
+def check_bulk_policy(policy: RollingPolicy) -> RollingPolicy:
+    """Return a policy that files of a bulk format can be finished by.
+
+    Raises:
+        ConfigurationError: If it goes by size or age.
+    """
+    if isinstance(policy, DefaultRollingPolicy):
+        raise ConfigurationError(
+            "bulk formats cannot roll by size or age",
+            hint="Use RollingPolicy.on_checkpoint_rolling_policy().",
+        )
+    return policy
+
+
+class SinkBuilder(ABC):
     """What the builders of both kinds of format share."""
 
     def __init__(
@@ -56,6 +108,10 @@ class SinkBuilder:
         self._check_interval_ms = 60_000
         self._compact_strategy: FileCompactStrategy | None = None
         self._compactor: FileCompactor | None = None
+
+    @abstractmethod
+    def with_rolling_policy(self, rolling_policy: RollingPolicy) -> SinkBuilder:
+        """Set when files are finished."""
 
     def with_bucket_check_interval(self, interval: int | Duration) -> Any:
         """Set how often the age of files is looked at (milliseconds or Duration).
@@ -109,17 +165,19 @@ class SinkBuilder:
 
     def build(self) -> FileSink:
         """Return the sink."""
-        return FileSink(
-            FileSinkSettings(
-                self._base_path,
-                self._output,
-                self._bucket_assigner,
-                self._rolling_policy,
-                self._file_config,
-                self._check_interval_ms,
-                self._compact_strategy,
-                self._compactor,
-            )
+        return FileSink(self.settings())
+
+    def settings(self) -> FileSinkSettings:
+        """Return what was set."""
+        return FileSinkSettings(
+            self._base_path,
+            self._output,
+            self._bucket_assigner,
+            self._rolling_policy,
+            self._file_config,
+            self._check_interval_ms,
+            self._compact_strategy,
+            self._compactor,
         )
 
 
@@ -141,12 +199,7 @@ class BulkSinkBuilder(SinkBuilder):
         Raises:
             ConfigurationError: If the policy goes by size or age.
         """
-        if isinstance(rolling_policy, DefaultRollingPolicy):
-            raise ConfigurationError(
-                "bulk formats cannot roll by size or age",
-                hint="Use RollingPolicy.on_checkpoint_rolling_policy().",
-            )
-        self._rolling_policy = rolling_policy
+        self._rolling_policy = check_bulk_policy(rolling_policy)
         return self
 
 
@@ -170,12 +223,7 @@ class FileSink(Sink):
         Raises:
             ConfigurationError: If it is no encoder.
         """
-        if not isinstance(encoder, Encoder):
-            raise ConfigurationError(
-                f"{type(encoder).__name__} is no Encoder",
-                hint="Use Encoder.simple_string_encoder() or a subclass of Encoder.",
-            )
-        return RowSinkBuilder(base_path, encoder, RollingPolicy.default_rolling_policy())
+        return RowSinkBuilder(base_path, check_encoder(encoder), RollingPolicy.default_rolling_policy())
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> BulkSinkBuilder:
@@ -184,12 +232,8 @@ class FileSink(Sink):
         Raises:
             ConfigurationError: If it is no factory of bulk writers.
         """
-        if not isinstance(writer_factory, BulkWriterFactory):
-            raise ConfigurationError(
-                f"{type(writer_factory).__name__} is no BulkWriterFactory",
-                hint="Use ParquetBulkWriters, CsvBulkWriters or JsonLinesBulkWriters.",
-            )
-        return BulkSinkBuilder(base_path, writer_factory, RollingPolicy.on_checkpoint_rolling_policy())
+        factory = check_bulk_writers(writer_factory)
+        return BulkSinkBuilder(base_path, factory, RollingPolicy.on_checkpoint_rolling_policy())
 
     @property
     def base_path(self) -> str:
@@ -198,7 +242,10 @@ class FileSink(Sink):
 
     def at(self, base_path: str) -> FileSink:
         """Return the same sink with another directory."""
-        return FileSink(replace(self._settings, base_path=base_path))
+        return type(self)(replace(self._settings, base_path=base_path))
+
+    def get_transformer(self) -> None:
+        """Return None: records are written as they come, and each subtask merges its own files."""
 
     def build_writer(self, context: WriterContext) -> SinkWriter:
         """Make the writer of one subtask."""

@@ -1,6 +1,5 @@
 """Files (PyFlink's `pyflink.datastream.connectors.file_system`)."""
 
-from millstream.base.not_yet import NotYet
 from millstream.connectors.files.buckets import BucketAssigner, BucketAssignerContext
 from millstream.connectors.files.compaction import FileCompactor, FileCompactStrategy
 from millstream.connectors.files.providers import FileEnumeratorProvider, FileSplitAssignerProvider
@@ -12,6 +11,7 @@ from millstream.connectors.files.rolling import (
 )
 from millstream.connectors.files.sink import FileSink
 from millstream.connectors.files.source import FileSource, FileSourceBuilder
+from millstream.connectors.files.streaming_sink import StreamingFileSink
 from millstream.formats.text.lines import StreamFormat
 from millstream.spi.formats import BulkFormat
 
@@ -33,10 +33,3 @@ __all__ = [
     "StreamFormat",
     "StreamingFileSink",
 ]
-
-
-class StreamingFileSink(NotYet):
-    """The older file sink."""
-
-    _reason = "Flink itself has replaced it."
-    _hint = "Use FileSink, with sink_to(...) in place of add_sink(...)."

@@ -51,17 +51,16 @@ class StreamEnds(OperatorSettings, ABC, Generic[T]):
             raise TypeMismatchError(f"sink_to was given a {type(sink).__name__}, not a Sink", hint=hint)
         return self._sink(type(sink).__name__, SinkSpec(sink, self._type_info))
 
-    def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
-        """Call a SinkFunction for each record.
+    def add_sink(self, sink_func: SinkFunction | Sink) -> DataStreamSink:
+        """Call a SinkFunction for each record; a sink such as StreamingFileSink is written to as by `sink_to`.
 
         Raises:
             TypeMismatchError: If it is not a SinkFunction.
         """
+        if isinstance(sink_func, Sink):
+            return self.sink_to(sink_func)
         if not isinstance(sink_func, SinkFunction):
-            hint = "Use sink_to(...) for a Sink." if isinstance(sink_func, Sink) else None
-            raise TypeMismatchError(
-                f"add_sink was given a {type(sink_func).__name__}, not a SinkFunction", hint=hint
-            )
+            raise TypeMismatchError(f"add_sink was given a {type(sink_func).__name__}, not a SinkFunction")
         return self._sink(type(sink_func).__name__, SinkFunctionSpec(sink_func))
 
     @overload
