@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from servers.kafka import KafkaServer
+from servers.mariadb import MariaDbDatabase, MariaDbServer
 from servers.postgres import PostgresDatabase, PostgresServer
 from servers.redis import RedisDatabase, RedisServer
 
@@ -69,3 +70,20 @@ def redis_database(redis_server: RedisServer) -> Iterator[RedisDatabase]:
         yield database
     finally:
         redis_server.ensure()
+
+
+@pytest.fixture(scope="session")
+def mariadb_server() -> Iterator[MariaDbServer]:
+    server = MariaDbServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def mariadb(mariadb_server: MariaDbServer) -> Iterator[MariaDbDatabase]:
+    """A new database. Tests that stop or pause its server start it again, or leave that to this fixture."""
+    with mariadb_server.new_database() as database:
+        yield database

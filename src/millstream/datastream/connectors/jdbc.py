@@ -1,28 +1,16 @@
-"""Databases under PyFlink's names: declared, not yet built (`pyflink.datastream.connectors.jdbc`)."""
+"""Databases (PyFlink's `pyflink.datastream.connectors.jdbc`)."""
 
-from __future__ import annotations
-
-from millstream.base.not_yet import NotYet
+from millstream.connectors.jdbc.options import (
+    JdbcConnectionOptions,
+    JdbcExactlyOnceOptions,
+    JdbcExecutionOptions,
+)
+from millstream.connectors.jdbc.sink import JdbcSink, JdbcTableSinkBuilder
 
 __all__ = [
     "JdbcConnectionOptions",
+    "JdbcExactlyOnceOptions",
     "JdbcExecutionOptions",
     "JdbcSink",
+    "JdbcTableSinkBuilder",
 ]
-
-
-class _Jdbc(NotYet):
-    _reason = "The database connector comes with a later release."
-    _hint = "Until then use a SinkFunction that opens the connection in open()."
-
-
-class JdbcSink(_Jdbc):
-    """Writes rows."""
-
-
-class JdbcConnectionOptions(_Jdbc):
-    """Which database."""
-
-
-class JdbcExecutionOptions(_Jdbc):
-    """How rows are batched."""
