@@ -436,6 +436,41 @@ def parameters(case):
     assert case.names["result"] == "20"
 
 
+# docs/connectors/jdbc.md
+
+
+def shop(case):
+    database = sqlite3.connect(case.path / "shop.db")
+    database.execute("CREATE TABLE totals (shop TEXT PRIMARY KEY, cents INTEGER)")
+    return database, {
+        '"jdbc:postgresql://localhost:5432/shop"': f'"jdbc:sqlite:{case.path}/shop.db"',
+    }
+
+
+@example("connectors/jdbc.md", 0)
+def jdbc_statement(case):
+    database, written = shop(case)
+    yield {}, written
+    assert sorted(database.execute("SELECT * FROM totals")) == [("north", 9), ("south", 7)]
+    database.close()
+
+
+@example("connectors/jdbc.md", 1)
+def jdbc_table(case):
+    database, written = shop(case)
+    exec(
+        compile(
+            BLOCKS["connectors/jdbc.md", 0].partition("\ntotals =")[0].replace(*written.popitem()), "", "exec"
+        ),
+        case.names,
+    )
+    kind = Types.ROW_NAMED(["shop", "cents"], [Types.STRING(), Types.LONG()])
+    totals = case.env.from_collection([Row(shop="north", cents=5), Row(shop="north", cents=9)], kind)
+    yield case.names | {"totals": totals}, {}
+    assert database.execute("SELECT * FROM totals").fetchall() == [("north", 9)]
+    database.close()
+
+
 # docs/connectors/kafka.md
 
 
