@@ -343,6 +343,12 @@ def a_connector_that_is_checked(case):
         case.names["test_the_sink_publishes_exactly_once"](new_database)
 
 
+@example("connectors/writing-one.md", 3)
+def a_registered_connector(case):
+    yield {}, {}
+    assert case.names["SQLITE"].missing() == []
+
+
 # docs/in-and-out.md
 
 

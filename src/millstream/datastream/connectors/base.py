@@ -11,6 +11,7 @@ from millstream.connectors.messages import DeadLetter, MalformedPolicy, MessageD
 from millstream.connectors.two_phase import SinkContext, TwoPhaseCommitSink
 from millstream.connectors.write_ahead import CheckpointCommitter, WriteAheadSink
 from millstream.spi.batch import Columns, Rows
+from millstream.spi.connector import Connector
 from millstream.spi.lookup import AsyncLookup, LookupCache
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.spi.source import (
@@ -32,6 +33,7 @@ __all__ = [
     "CheckpointCommitter",
     "Columns",
     "Committer",
+    "Connector",
     "DeadLetter",
     "DeliveryGuarantee",
     "EmitBatch",

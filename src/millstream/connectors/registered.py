@@ -1,0 +1,46 @@
+"""What millstream itself registers under the entry point group `millstream.connectors`: one constant for each system.
+
+As in anybody's package (`spi.connector`): the entry points are in pyproject.toml. Nothing of a system is imported here.
+"""
+
+from __future__ import annotations
+
+from millstream.spi.connector import Connector
+
+__all__ = ["FILES", "HYBRID", "KAFKA", "POSTGRES", "REDIS"]
+
+_BASE = "millstream.datastream.connectors"
+
+FILES = Connector(
+    sources=(f"{_BASE}.file_system.FileSource",),
+    sinks=(f"{_BASE}.file_system.FileSink",),
+    guarantee="exactly once",
+    page="docs/sinks.md",
+)
+HYBRID = Connector(
+    sources=(f"{_BASE}.hybrid_source.HybridSource",),
+    guarantee="that of its sources",
+    page="docs/connectors/hybrid.md",
+)
+KAFKA = Connector(
+    sources=(f"{_BASE}.kafka.KafkaSource",),
+    guarantee="exactly once",
+    packages=("confluent-kafka",),
+    install="millstream[kafka]",
+    page="docs/connectors/kafka.md",
+)
+POSTGRES = Connector(
+    sources=(f"{_BASE}.postgres.PostgresSource",),
+    guarantee="exactly once",
+    packages=("psycopg", "pyarrow"),
+    install="millstream[postgres,parquet]",
+    page="docs/connectors/postgres.md",
+)
+REDIS = Connector(
+    sources=(f"{_BASE}.redis.RedisStreamSource",),
+    sinks=(f"{_BASE}.redis.RedisSink",),
+    guarantee="exactly once",
+    packages=("redis",),
+    install="millstream[redis]",
+    page="docs/connectors/redis.md",
+)
