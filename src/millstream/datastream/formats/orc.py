@@ -1,14 +1,6 @@
-"""ORC files (PyFlink's `pyflink.datastream.formats.orc`); declared, not yet built."""
+"""ORC files (PyFlink's `pyflink.datastream.formats.orc`), and a format to read them of millstream's own."""
 
-from __future__ import annotations
+from millstream.formats.orc.reader import OrcColumnarRowInputFormat
+from millstream.formats.orc.writer import OrcBulkWriters
 
-from millstream.base.not_yet import NotYet
-
-__all__ = ["OrcBulkWriters"]
-
-
-class OrcBulkWriters(NotYet):
-    """Writes ORC files."""
-
-    _reason = "ORC comes with a later release."
-    _hint = "Until then use ParquetBulkWriters."
+__all__ = ["OrcBulkWriters", "OrcColumnarRowInputFormat"]

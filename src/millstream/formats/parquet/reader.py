@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
 from itertools import accumulate
 from typing import Any, BinaryIO
 
-from millstream.base.errors import ConfigurationError, SourceError, shorten
+from millstream.base.errors import ConfigurationError, SourceError
 from millstream.formats.block import BlockLayout, ColumnBlock
+from millstream.formats.file_columns import as_declared, file_names
 from millstream.spi.formats import BulkFormat, FileRecords
 from millstream.types import datatypes as types
 from millstream.types.arrow_types import Form, load_arrow, load_parquet
-from millstream.types.arrow_values import values_of
 
 __all__ = ["ParquetColumnarRowInputFormat"]
 
@@ -67,7 +66,9 @@ class ParquetColumnarRowInputFormat(BulkFormat):
             parquet = load_parquet().ParquetFile(file)
         except (pa.ArrowInvalid, OSError) as error:
             raise SourceError(f"file {path!r} is no Parquet file", detail=str(error)) from error
-        names = self._file_columns(parquet, path)
+        names = file_names(
+            parquet.schema_arrow.names, self._row_type, path, case_sensitive=self._case_sensitive
+        )
         first, last = (0, parquet.metadata.num_rows) if part is None else _rows_within(parquet.metadata, part)
         return _ParquetRecords(
             parquet,
@@ -80,20 +81,6 @@ class ParquetColumnarRowInputFormat(BulkFormat):
             first if position is None else position,
             last,
         )
-
-    def _file_columns(self, parquet: Any, path: str) -> list[str]:
-        present = list(parquet.schema_arrow.names)
-        by_name = {name if self._case_sensitive else name.lower(): name for name in present}
-        wanted = self._row_type.field_names()
-        keys = wanted if self._case_sensitive else [name.lower() for name in wanted]
-        missing = [name for name, key in zip(wanted, keys, strict=True) if key not in by_name]
-        if missing:
-            raise SourceError(
-                f"file {path!r} has no column {missing[0]!r}",
-                detail=f"Its columns: {shorten(present, 1000)}.",
-                hint="Name the file's columns in the row type.",
-            )
-        return [by_name[key] for key in keys]
 
 
 class _ParquetRecords(FileRecords):
@@ -186,23 +173,8 @@ class _ParquetRecords(FileRecords):
     def _column(self, column: Any, name: str, kind: Any) -> Any:
         """Return a column of the file in its declared type: an array, or a list of values."""
         pa = load_arrow("Parquet files")
-        zoned = pa.types.is_timestamp(column.type) and (column.type.tz is not None or name in self._int96)
-        try:
-            if zoned:
-                in_utc = column.cast(pa.timestamp("us", column.type.tz), safe=False).view(pa.timestamp("us"))
-                return in_utc if self._utc else [value and _local(value) for value in values_of(in_utc)]
-            return column.cast(kind, safe=not pa.types.is_timestamp(column.type))  # nanoseconds are cut
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise SourceError(
-                f"file {self._path!r}, column {name!r}: type {column.type} does not fit {kind}",
-                detail=str(error),
-                hint="Declare the file's type in the row type.",
-            ) from error
-
-
-def _local(in_utc: datetime.datetime) -> datetime.datetime:
-    """Return a moment in the machine's zone; both without zone."""
-    return in_utc.replace(tzinfo=datetime.UTC).astimezone().replace(tzinfo=None)
+        is_moment = pa.types.is_timestamp(column.type) and (column.type.tz is not None or name in self._int96)
+        return as_declared(column, name, kind, self._path, is_moment=is_moment, in_utc=self._utc)
 
 
 def _fitting_rows(parquet: Any, batch_size: int) -> int:
