@@ -11,6 +11,7 @@ from servers.kafka import KafkaServer
 from servers.mariadb import MariaDbDatabase, MariaDbServer
 from servers.postgres import PostgresDatabase, PostgresServer
 from servers.redis import RedisDatabase, RedisServer
+from servers.registry import RegistryServer
 
 
 @pytest.fixture(scope="session")
@@ -75,6 +76,10 @@ def redis_database(redis_server: RedisServer) -> Iterator[RedisDatabase]:
 @pytest.fixture(scope="session")
 def mariadb_server() -> Iterator[MariaDbServer]:
     server = MariaDbServer()
+
+
+def schema_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryServer]:
+    server = RegistryServer(tmp_path_factory.mktemp("registry"))
     try:
         server.start()
         yield server
@@ -87,3 +92,4 @@ def mariadb(mariadb_server: MariaDbServer) -> Iterator[MariaDbDatabase]:
     """A new database. Tests that stop or pause its server start it again, or leave that to this fixture."""
     with mariadb_server.new_database() as database:
         yield database
+        server.stop()

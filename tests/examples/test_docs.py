@@ -608,6 +608,14 @@ def avro(case):
 
 
 @example("formats.md", 1)
+def schema_registry(case):
+    # tests/connectors/registry talks to a real one.
+    yield {}, {}
+    assert case.names["reads"].get_produced_type() == Types.ROW_NAMED(["amount"], [Types.LONG()])
+    assert case.names["writes"]._subject == "orders-value"
+
+
+@example("formats.md", 2)
 def dead_letters(case):
     messages = [b"a", b"\xff", b"b"]
     yield {"fetch": lambda start, stop: messages[start:stop]}, {}

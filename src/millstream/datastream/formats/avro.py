@@ -1,9 +1,15 @@
-"""Avro (PyFlink's `pyflink.datastream.formats.avro`), and formats of files of millstream's own."""
+"""Avro (PyFlink's `pyflink.datastream.formats.avro`), and what is millstream's own: rows of files, registries."""
 
 from __future__ import annotations
 
 from millstream.common.io import InputFormat
 from millstream.connectors.files.source import FileSource
+from millstream.connectors.schema_registry import (
+    ConfluentRegistryAvroDeserializationSchema,
+    ConfluentRegistryAvroSerializationSchema,
+    SchemaRegistry,
+    Subject,
+)
 from millstream.datastream.utils import ResultTypeQueryable
 from millstream.formats.avro.files import AvroBulkWriters, AvroFormat
 from millstream.formats.avro.generic import GenericRecordAvroTypeInfo
@@ -18,7 +24,11 @@ __all__ = [
     "AvroRowDeserializationSchema",
     "AvroRowSerializationSchema",
     "AvroSchema",
+    "ConfluentRegistryAvroDeserializationSchema",
+    "ConfluentRegistryAvroSerializationSchema",
     "GenericRecordAvroTypeInfo",
+    "SchemaRegistry",
+    "Subject",
 ]
 
 

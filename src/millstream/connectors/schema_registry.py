@@ -1,0 +1,406 @@
+"""Schemas of Avro messages in a registry that speaks the protocol of Confluent's (Apicurio and Karapace do, too).
+
+A message is a zero byte, the id of the schema that it was written with (4 bytes, the highest first), and the record::
+
+    00 │ 00 00 00 07 │ Avro
+
+Each schema is asked for once by each subtask: ids never change their meaning. Requests are made by the standard
+library: there are three of them, and the clients that there are bring a library of C or one for HTTP.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.base.errors import (
+    ConfigurationError,
+    MalformedRecordError,
+    MillstreamError,
+    NotSupportedError,
+    SinkError,
+    SourceError,
+    shorten,
+)
+from millstream.connectors.patience import Patience
+from millstream.formats.avro.messages import AvroDecoder, AvroEncoder
+from millstream.formats.avro.schema import AvroSchema
+from millstream.spi.serialization import DeserializationSchema, SerializationSchema
+from millstream.types.typeinfo import TypeInformation
+
+__all__ = [
+    "ConfluentRegistryAvroDeserializationSchema",
+    "ConfluentRegistryAvroSerializationSchema",
+    "SchemaRegistry",
+    "Subject",
+]
+
+_LOG = logging.getLogger("millstream.connectors.schema_registry")
+_HEADER_BYTES = 5
+_CONTENT = "application/vnd.schemaregistry.v1+json"
+_LOGIN_REFUSED = (401, 403)
+_PASSING = (408, 429, 500, 502, 503, 504)
+_NO_SUBJECT, _NO_SCHEMA = 40401, 40403
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRegistry:
+    """Where a registry is, and who asks.
+
+    Attributes:
+        url: Its address: `http://registry:8081`, Apicurio's `http://registry:8080/apis/ccompat/v7`. What stands in it
+            as `user:password@` is taken for these.
+        user: For basic authentication; None for none.
+        password: The user's.
+        token: For bearer authentication, in the place of user and password.
+        ca_file: Certificates of authorities, PEM; None for the system's.
+        certificate_file: The client's own certificate, PEM.
+        key_file: Its key, if that is in another file.
+        timeout_s: How long an answer is waited for.
+        patience: How long a registry that is away is waited for.
+    """
+
+    url: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    timeout_s: float = 10.0
+    patience: Patience = field(default_factory=Patience)
+
+    def __post_init__(self) -> None:
+        parts = urllib.parse.urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            shown = self.url.rpartition("@")[2]
+            raise ConfigurationError(
+                f"schema registry {shown!r} has no address", hint="Use http://host:port or https://host:port."
+            )
+        if parts.username is not None:
+            object.__setattr__(self, "user", urllib.parse.unquote(parts.username))
+            object.__setattr__(self, "password", urllib.parse.unquote(parts.password or ""))
+        plain = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
+        object.__setattr__(self, "url", plain.geturl().rstrip("/"))
+        if self.token is not None and self.user is not None:
+            raise ConfigurationError(
+                f"schema registry {self.url!r} was given a user and a token", hint="Give one."
+            )
+
+
+class Subject:
+    """Under which name the schema of messages is registered: the three strategies that registries know."""
+
+    @staticmethod
+    def of_topic(topic: str, *, is_key: bool = False) -> Callable[[AvroSchema], str]:
+        """Take the topic's name, with `-value` or `-key`: all messages of a topic have one schema."""
+        return lambda schema: f"{topic}-{'key' if is_key else 'value'}"
+
+    @staticmethod
+    def of_record() -> Callable[[AvroSchema], str]:
+        """Take the full name of the record, whatever the topic."""
+        return _record_name
+
+    @staticmethod
+    def of_topic_and_record(topic: str) -> Callable[[AvroSchema], str]:
+        """Take both: a topic has messages of several schemas."""
+        return lambda schema: f"{topic}-{_record_name(schema)}"
+
+
+def _record_name(schema: AvroSchema) -> str:
+    return str(schema.root["name"])
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Credentials go where they were meant to go, and nowhere else."""
+
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+
+class _RefusedError(Exception):
+    """The registry answered that it will not."""
+
+    def __init__(self, status: int, code: int, text: str) -> None:
+        super().__init__(f"{status}: {text}")
+        self.status = status
+        self.code = code
+
+
+class _Client:
+    """Asks a registry; one for each subtask.
+
+    Args:
+        registry: Where it is.
+        fails: Makes the error for what cannot be had: `SourceError` or `SinkError`.
+    """
+
+    def __init__(self, registry: SchemaRegistry, fails: type[SourceError | SinkError]) -> None:
+        self._registry = registry
+        self._fails = fails
+        self._headers = {"Accept": _CONTENT, "Content-Type": _CONTENT}
+        if registry.user is not None:
+            login = base64.b64encode(f"{registry.user}:{registry.password or ''}".encode()).decode()
+            self._headers["Authorization"] = f"Basic {login}"
+        elif registry.token is not None:
+            self._headers["Authorization"] = f"Bearer {registry.token}"
+        self._opener = urllib.request.build_opener(
+            _NoRedirect(), urllib.request.HTTPSHandler(context=self._tls())
+        )
+
+    def _tls(self) -> ssl.SSLContext:
+        registry = self._registry
+        try:
+            context = ssl.create_default_context(cafile=registry.ca_file)
+            if registry.certificate_file is not None:
+                context.load_cert_chain(registry.certificate_file, registry.key_file)
+        except OSError as error:
+            raise ConfigurationError(
+                f"certificates for schema registry {registry.url!r} cannot be read: {error}"
+            ) from error
+        return context
+
+    def schema_of(self, schema_id: int) -> AvroSchema | None:
+        """Return the schema of an id; None if the registry has none.
+
+        Raises:
+            SourceError: If it does not answer, or refuses the login.
+            NotSupportedError: If the schema is not Avro's, or refers to others.
+        """
+        try:
+            found = self._ask(f"/schemas/ids/{schema_id}")
+        except _RefusedError as error:
+            if error.status == 404:
+                return None
+            raise self._refused(f"schema {schema_id}", error) from error
+        kind = found.get("schemaType", "AVRO")
+        if kind != "AVRO" or found.get("references"):
+            what = "refers to other subjects" if kind == "AVRO" else f"is of type {kind}"
+            raise NotSupportedError(
+                f"schema {schema_id} of {self._registry.url!r} {what}",
+                hint="Register Avro schemas that are complete in themselves.",
+            )
+        return AvroSchema(found["schema"])
+
+    def id_of(self, subject: str, schema: AvroSchema, *, registers: bool) -> int:
+        """Return the id of a schema in a subject, where it is registered if it is not there yet.
+
+        Raises:
+            SinkError: If the registry does not answer, refuses the login or the schema, or has it not.
+        """
+        path = f"/subjects/{urllib.parse.quote(subject, safe='')}"
+        try:
+            found = self._ask(f"{path}/versions" if registers else path, {"schema": str(schema)})
+        except _RefusedError as error:
+            raise self._refused(f"the schema of subject {subject!r}", error) from error
+        return int(found["id"])
+
+    def _ask(self, path: str, body: dict[str, str] | None = None) -> dict[str, Any]:
+        registry = self._registry
+        request = urllib.request.Request(
+            registry.url + path,
+            data=None if body is None else json.dumps(body).encode(),
+            headers=self._headers,
+        )
+
+        def ask() -> dict[str, Any]:
+            with self._opener.open(request, timeout=registry.timeout_s) as answer:
+                found: dict[str, Any] = json.loads(answer.read())
+                return found
+
+        try:
+            return registry.patience.call(
+                ask, is_passing=_is_passing, what=f"asking schema registry {registry.url}", log=_LOG
+            )
+        except urllib.error.HTTPError as error:
+            raise _refusal(error) from error
+        except (OSError, ValueError) as error:
+            raise self._fails(
+                f"schema registry {registry.url!r} does not answer",
+                detail=f"{type(error).__name__}: {error}",
+                hint="Check that it runs and can be reached from the machines that run the job; the job goes on from "
+                "its last checkpoint.",
+            ) from error
+
+    def _refused(self, what: str, error: _RefusedError) -> MillstreamError:
+        hint = "See the registry's log."
+        if error.status in _LOGIN_REFUSED:
+            hint = "Check user and password, or the token, of SchemaRegistry(...), and what they may do."
+        elif error.status == 409:
+            hint = "The schema is not compatible with those before: change it, or the compatibility of the subject."
+        elif error.code in (_NO_SUBJECT, _NO_SCHEMA):
+            hint = "Register the schema, or leave registers=True."
+        return self._fails(
+            f"schema registry {self._registry.url!r} refused {what}", detail=str(error), hint=hint
+        )
+
+
+def _is_passing(error: Exception) -> bool:
+    if isinstance(error, urllib.error.HTTPError):
+        return error.code in _PASSING
+    reason = getattr(error, "reason", None)
+    return isinstance(error, OSError) and not isinstance(reason, ssl.SSLCertVerificationError)
+
+
+def _refusal(error: urllib.error.HTTPError) -> _RefusedError:
+    text = error.read().decode(errors="replace")
+    try:
+        answer = json.loads(text)
+        return _RefusedError(error.code, int(answer["error_code"]), str(answer["message"]))
+    except (ValueError, KeyError, TypeError):
+        return _RefusedError(error.code, 0, shorten(text))
+
+
+class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
+    """Avro messages with the id of their schema into rows.
+
+    Args:
+        registry: Where the schemas are; an address, or a `SchemaRegistry`.
+        schema: The schema that all messages are read by, whichever they were written with, as Avro resolves schemas;
+            None reads each by its own: rows differ then.
+
+    Raises:
+        ConfigurationError: If the address or the schema does not fit; if fastavro is not installed.
+    """
+
+    def __init__(self, registry: SchemaRegistry | str, schema: AvroSchema | None = None) -> None:
+        self._registry = _registry_of(registry)
+        if schema is not None:
+            _check_record(schema)
+        self._schema = schema
+        self._asked: _Client | None = None
+        self._decoders: dict[int, AvroDecoder] = {}
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the rows.
+
+        Raises:
+            ConfigurationError: If no schema was given.
+        """
+        if self._schema is None:
+            raise ConfigurationError(
+                "messages that are read by their own schemas have no common type", hint="Give the schema."
+            )
+        return self._schema.type_info()
+
+    def deserialize(self, message: bytes) -> Any:
+        """Return the row of a message.
+
+        Raises:
+            MalformedRecordError: If it does not parse, or the registry has no schema of its id.
+            SourceError: If the registry does not answer.
+        """
+        decoder = self._decoders.get(self._id_of(message)) or self._new_decoder(message)
+        return decoder.rows((decoder.read(message, _HEADER_BYTES),))[0]
+
+    def deserialize_all(self, messages: Sequence[bytes]) -> list[Any]:
+        """Return the row of each message; errors are those of `deserialize`."""
+        rows: list[Any] = []
+        values: list[Any] = []
+        former: AvroDecoder | None = None
+        for message in messages:
+            decoder = self._decoders.get(self._id_of(message)) or self._new_decoder(message)
+            if decoder is not former and former is not None:
+                rows += former.rows(values)
+                values = []
+            values.append(decoder.read(message, _HEADER_BYTES))
+            former = decoder
+        return rows if former is None else rows + former.rows(values)
+
+    @staticmethod
+    def _id_of(message: bytes) -> int:
+        if len(message) < _HEADER_BYTES or message[0]:
+            raise MalformedRecordError(
+                f"message {shorten(message)} does not begin with the id of a schema",
+                detail="That is a zero byte and four more.",
+            )
+        return int.from_bytes(message[1:_HEADER_BYTES], "big")
+
+    def _new_decoder(self, message: bytes) -> AvroDecoder:
+        schema_id = self._id_of(message)
+        if self._asked is None:
+            self._asked = _Client(self._registry, SourceError)
+        written = self._asked.schema_of(schema_id)
+        if written is None:
+            raise MalformedRecordError(
+                f"message {shorten(message)} has schema {schema_id}, which {self._registry.url!r} has not"
+            )
+        decoder = self._decoders[schema_id] = AvroDecoder(written, self._schema)
+        return decoder
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ConfluentRegistryAvroDeserializationSchema, (self._registry, self._schema)
+
+
+class ConfluentRegistryAvroSerializationSchema(SerializationSchema):
+    """Rows, dicts or tuples into Avro messages with the id of their schema.
+
+    Args:
+        registry: Where the schema is; an address, or a `SchemaRegistry`.
+        schema: The schema.
+        subject: Under which name it is registered: a text, or one of the strategies of `Subject`.
+        registers: Whether the schema is registered if it is not there; if not, it has to be.
+
+    Raises:
+        ConfigurationError: If the address or the schema does not fit; if fastavro is not installed.
+    """
+
+    def __init__(
+        self,
+        registry: SchemaRegistry | str,
+        schema: AvroSchema,
+        subject: str | Callable[[AvroSchema], str],
+        *,
+        registers: bool = True,
+    ) -> None:
+        self._registry = _registry_of(registry)
+        _check_record(schema)
+        self._schema = schema
+        self._subject = subject if isinstance(subject, str) else subject(schema)
+        if not self._subject:
+            raise ConfigurationError("the subject of an Avro schema is empty")
+        self._registers = registers
+        self._encoder = AvroEncoder(schema)
+        self._header: bytes | None = None
+
+    def serialize(self, value: Any) -> bytes:
+        """Return a row's message; the registry is asked for the id with the first.
+
+        Raises:
+            TypeMismatchError: If it does not fit.
+            SinkError: If the registry does not answer, or refuses the schema.
+        """
+        if self._header is None:
+            client = _Client(self._registry, SinkError)
+            schema_id = client.id_of(self._subject, self._schema, registers=self._registers)
+            self._header = b"\0" + schema_id.to_bytes(4, "big")
+        return self._encoder.write(value, self._header)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _serializer, (self._registry, self._schema, self._subject, self._registers)
+
+
+def _serializer(
+    registry: SchemaRegistry, schema: AvroSchema, subject: str, registers: bool
+) -> ConfluentRegistryAvroSerializationSchema:
+    return ConfluentRegistryAvroSerializationSchema(registry, schema, subject, registers=registers)
+
+
+def _registry_of(given: SchemaRegistry | str) -> SchemaRegistry:
+    return given if isinstance(given, SchemaRegistry) else SchemaRegistry(given)
+
+
+def _check_record(schema: AvroSchema) -> None:
+    root = schema.root if isinstance(schema, AvroSchema) else None
+    if not isinstance(root, dict) or root["type"] not in ("record", "error"):
+        raise ConfigurationError(
+            f"{shorten(schema)} is no Avro schema of a record", hint="Use AvroSchema.parse_string(...)."
+        )
