@@ -76,10 +76,6 @@ def redis_database(redis_server: RedisServer) -> Iterator[RedisDatabase]:
 @pytest.fixture(scope="session")
 def mariadb_server() -> Iterator[MariaDbServer]:
     server = MariaDbServer()
-
-
-def schema_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryServer]:
-    server = RegistryServer(tmp_path_factory.mktemp("registry"))
     try:
         server.start()
         yield server
@@ -92,4 +88,13 @@ def mariadb(mariadb_server: MariaDbServer) -> Iterator[MariaDbDatabase]:
     """A new database. Tests that stop or pause its server start it again, or leave that to this fixture."""
     with mariadb_server.new_database() as database:
         yield database
+
+
+@pytest.fixture(scope="session")
+def schema_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryServer]:
+    server = RegistryServer(tmp_path_factory.mktemp("registry"))
+    try:
+        server.start()
+        yield server
+    finally:
         server.stop()
