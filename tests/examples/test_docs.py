@@ -520,6 +520,14 @@ def kafka_changes(case):
     assert collect(case.names["latest"]) == [("a", "1"), ("b", None)]
 
 
+@example("connectors/kafka.md", 2)
+def kafka_pages(case):
+    broker, topic = BROKERS[0](), f"pages-{uuid.uuid4().hex}"
+    broker.create_topic(topic)
+    yield {}, {"localhost:9092": broker.bootstrap, '"pages"': f'"{topic}"', "clicks-to-pages": topic}
+    assert [message.value() for message in broker.messages(topic)] == [b"/home", b"/cart"]
+
+
 # docs/connectors/redis.md
 
 

@@ -45,7 +45,7 @@ from millstream.files.private_files import create_own, open_own, private_directo
 from millstream.spi.batch import Rows
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
-__all__ = ["CheckpointCommitter", "WriteAheadSink"]
+__all__ = ["CheckpointCommitter", "WriteAheadSink", "default_directory", "make_writable"]
 
 _HEAD_BYTES = 12
 _PRIVATE = "write-ahead"
@@ -140,11 +140,11 @@ class WriteAheadSink(Sink):
             SinkError: If it cannot be made or written.
         """
         if self._directory is not None:
-            _make_writable(self._directory)
+            make_writable(self._directory)
 
     def build_writer(self, context: WriterContext) -> SinkWriter:
         """Make the writer of one subtask."""
-        return _WriteAheadWriter(self._directory or _default_directory(context), context)
+        return _WriteAheadWriter(self._directory or default_directory(context), context)
 
     def build_committer(self) -> Committer:
         """Make the committer."""
@@ -202,7 +202,7 @@ class _WriteAheadWriter(SinkWriter):
 
     def open(self) -> None:
         """Make the directory; remove what killed attempts left: what a checkpoint holds has been sent before."""
-        _make_writable(self._directory)
+        make_writable(self._directory)
         self._remove_leftovers(or_own=False)
 
     def _remove_leftovers(self, *, or_own: bool) -> None:
@@ -367,8 +367,8 @@ class _Outlet:
         )
 
 
-def _default_directory(context: WriterContext) -> str:
-    """Return where records wait if the sink was given no directory: beside the checkpoints that refer to them.
+def default_directory(context: WriterContext) -> str:
+    """Return where records wait if a sink was given no directory: beside the checkpoints that refer to them.
 
     Raises:
         ConfigurationError: If checkpoints are where files cannot grow.
@@ -378,14 +378,20 @@ def _default_directory(context: WriterContext) -> str:
         return str(user_directory(_PRIVATE))
     if "://" in checkpoints:
         raise ConfigurationError(
-            f"a write-ahead sink has no directory, and checkpoints are kept in {checkpoints}",
+            f"a sink whose records wait has no directory for them, and checkpoints are kept in {checkpoints}",
             detail="Its records wait in files of a directory that every slot and the driver see.",
-            hint="Give the sink one: WriteAheadSink(directory=...), as durable as the checkpoints are to be.",
+            hint="Give the sink one (WriteAheadSink(directory=...), KafkaSink.builder().set_staging_directory(...)), "
+            "as durable as the checkpoints are to be.",
         )
     return os.path.join(checkpoints, "written-ahead")
 
 
-def _make_writable(directory: str) -> None:
+def make_writable(directory: str) -> None:
+    """Make the directory in which records wait, and see that files can be written in it.
+
+    Raises:
+        SinkError: If not.
+    """
     try:
         if directory == str(user_directory(_PRIVATE)):
             private_directory(_PRIVATE)

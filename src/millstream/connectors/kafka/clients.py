@@ -129,6 +129,15 @@ class Cluster:
         """Return the error to raise for what a client raised or reported (`errors.explain`)."""
         return explain(cause, kind=self._kind, doing=doing, properties=self.properties, reason=self._reason)
 
+    def raise_if_refused(self, doing: str) -> None:
+        """Raise an error if the brokers refused the login, or have no certificate that is trusted.
+
+        Raises:
+            SourceError, SinkError: If so.
+        """
+        if self._is_refused():
+            raise self.explain(self._reason, doing)
+
     def call(self, action: Callable[[], Result], doing: str, *, clock: Clock | None = None) -> Result:
         """Return what an action of a client gives; tried again while its failures may pass.
 
@@ -141,8 +150,17 @@ class Cluster:
             SourceError, SinkError: As `kind` says, if it failed for good.
         """
         what = f"Kafka at {self.properties['bootstrap.servers']}"
+
+        def attempt() -> Result:
+            try:
+                return action()
+            except confluent_kafka().KafkaException:
+                # One that was there before a group's coordinator was killed may never reach it again.
+                self._admin = None
+                raise
+
         try:
-            result = self.patience.call(action, is_passing=self.is_passing, what=what, log=log, clock=clock)
+            result = self.patience.call(attempt, is_passing=self.is_passing, what=what, log=log, clock=clock)
         except confluent_kafka().KafkaException as error:
             raise self.explain(error, doing) from None
         self._reason = None
@@ -165,10 +183,10 @@ class Cluster:
             SourceError, SinkError: If no broker answers.
         """
         clock = clock or SystemClock()
-        admin = self.admin
         names = () if topic is None else (topic,)
 
         def look() -> Any:
+            admin = self.admin
             deadline = clock.monotonic() + min(_ANSWER_S, self.patience.total_s)
             while True:
                 try:

@@ -109,10 +109,8 @@ _PASSING = frozenset({
 
 def error_of(cause: Exception | KafkaError) -> Any:
     """Return the `KafkaError` of what the client raised or reported; None if it has none."""
-    if hasattr(cause, "code"):
-        return cause
-    arguments = getattr(cause, "args", ())
-    return arguments[0] if arguments and hasattr(arguments[0], "code") else None
+    told = cause if hasattr(cause, "fatal") else next(iter(getattr(cause, "args", ())), None)
+    return told if hasattr(told, "fatal") else None
 
 
 def is_passing(cause: Exception | KafkaError) -> bool:

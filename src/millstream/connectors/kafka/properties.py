@@ -69,6 +69,7 @@ _IGNORED = {
     "enable.auto.commit": _OWN,
     "auto.commit.interval.ms": _OWN,
     "transactional.id": _OWN,
+    "delivery.report.only.error": _OWN,
     "flink.disable-metrics": _JVM,
     "register.consumer.metrics": _JVM,
     "register.producer.metrics": _JVM,
