@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
 from millstream.base.errors import SourceError
+from millstream.base.optional import load_package
 from millstream.files.refusals import refusal_at
 from millstream.files.remote import arrow_fs, open_remote, without_parameters
 
@@ -205,10 +206,85 @@ class _Deflate(io.RawIOBase):
         self._at = 0
 
 
+class _Zstd(io.RawIOBase):
+    """A file compressed by Zstandard, by pyarrow; seeking back reads again from the beginning."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._pa = load_package("pyarrow", extra="parquet", what="files compressed by Zstandard")
+        self._file = file
+        self._rewind()
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, target: Any) -> int:
+        if self._stream is None:
+            return 0
+        data = self._stream.read(len(target))
+        target[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        if whence != 0:
+            raise io.UnsupportedOperation("seek from the current position or the end")
+        if offset < self._at:
+            self._rewind()
+        while self._at < offset and self.read(min(_BUFFER_BYTES, offset - self._at)):
+            pass
+        return self._at
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def _rewind(self) -> None:
+        self._file.seek(0)
+        empty = not self._file.read(1)  # it holds nothing, and lacks nothing
+        self._file.seek(0)
+        self._stream = None if empty else self._pa.CompressedInputStream(_Unclosed(self._file), "zstd")
+        self._at = 0
+
+
+class _Unclosed:
+    """A file that stays open when pyarrow is done with it."""
+
+    closed = False
+    mode = "rb"
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        return self._file.read(size)
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def flush(self) -> None:
+        """Nothing was written."""
+
+    def close(self) -> None:
+        """It is closed by who has it."""
+
+
 _DECOMPRESSORS: dict[str, Any] = {
     ".gz": lambda file: gzip.GzipFile(fileobj=file),
     ".gzip": lambda file: gzip.GzipFile(fileobj=file),
     ".bz2": bz2.BZ2File,
     ".xz": lzma.LZMAFile,
     ".deflate": _Deflate,
+    ".zst": _Zstd,
 }

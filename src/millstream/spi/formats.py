@@ -112,7 +112,7 @@ class FileFormat(ABC):
     """What a file is made of: small, immutable, picklable.
 
     Attributes:
-        decompress: Whether files named .gz, .bz2, .xz or .deflate are decompressed for it.
+        decompress: Whether files named .gz, .bz2, .xz, .zst or .deflate are decompressed for it.
         gives_columns: Whether its records can be columns: `FileRecords.read_columns` is called only then.
     """
 

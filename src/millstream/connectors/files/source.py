@@ -19,6 +19,7 @@ from millstream.connectors.files.providers import (
 )
 from millstream.files.paths import FoundFile, is_compressed, local_path, open_file
 from millstream.files.remote import with_parameters, without_parameters
+from millstream.formats.metadata import FormatWithMetadata, MetadataFields
 from millstream.operators.weight import estimate_bytes
 from millstream.spi.batch import Batch, Columns, Rows
 from millstream.spi.formats import BulkFormat, FileFormat, FileRecords, StreamFileFormat
@@ -116,6 +117,7 @@ class FileSourceBuilder:
         self._paths = tuple(map(str, paths))
         self._interval_ms: int | None = None
         self._split_bytes: int | None = None
+        self._metadata: MetadataFields | None = None
 
     def set_split_size(self, size_bytes: int) -> FileSourceBuilder:
         """Have files that are larger read in parts of at most so many bytes, by several subtasks (millstream's own).
@@ -130,6 +132,23 @@ class FileSourceBuilder:
         if size_bytes < 1:
             raise ConfigurationError(f"split size is {size_bytes} bytes, must be positive")
         self._split_bytes = size_bytes
+        return self
+
+    def add_metadata(
+        self, file_path: str = "file_path", record_number: str = "record_number"
+    ) -> FileSourceBuilder:
+        """Have each record tell its file, and how many records of the file come before it (millstream's own).
+
+        Rows and dicts get two fields more; other records, such as lines of text, become rows of `value` and these two.
+
+        Args:
+            file_path: Name of the field for the path.
+            record_number: Name of the field for the number, from 0.
+
+        Raises:
+            ConfigurationError: If a name is empty, or both are the same.
+        """
+        self._metadata = MetadataFields(file_path, record_number)
         return self
 
     def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
@@ -168,8 +187,20 @@ class FileSourceBuilder:
         return self
 
     def build(self) -> FileSource:
-        """Return the source."""
-        return FileSource(self._format, self._paths, self._interval_ms, self._split_bytes)
+        """Return the source.
+
+        Raises:
+            ConfigurationError: If files are to be cut, and records numbered.
+        """
+        if self._metadata is None:
+            return FileSource(self._format, self._paths, self._interval_ms, self._split_bytes)
+        if self._split_bytes is not None:
+            raise ConfigurationError(
+                "a file source has a split size and metadata",
+                detail="Which number a record has is not known where a file is begun in the middle.",
+                hint="Leave out set_split_size(...) or add_metadata(...).",
+            )
+        return FileSource(FormatWithMetadata(self._format, self._metadata), self._paths, self._interval_ms)
 
 
 class _FileReader(SourceReader):

@@ -30,6 +30,12 @@ def lines_of(*paths, follow_ms=None):
     return (builder.monitor_continuously(Duration.of_millis(follow_ms)) if follow_ms else builder).build()
 
 
+def zst(data):
+    """Two frames, as programs write them that append, or compress on several cores."""
+    half = len(data) // 2
+    return b"".join(pa.compress(part, "zstd", asbytes=True) for part in (data[:half], data[half:]))
+
+
 def write(path, *lines):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{line}\n" for line in lines))
@@ -124,8 +130,14 @@ def test_file_uri_is_a_local_path(tmp_path):
 
 @pytest.mark.parametrize(
     ("suffix", "compress"),
-    [(".gz", gzip.compress), (".deflate", zlib.compress), (".bz2", bz2.compress), (".xz", lzma.compress)],
-    ids=["gz", "deflate", "bz2", "xz"],
+    [
+        (".gz", gzip.compress),
+        (".deflate", zlib.compress),
+        (".bz2", bz2.compress),
+        (".xz", lzma.compress),
+        (".zst", zst),
+    ],
+    ids=["gz", "deflate", "bz2", "xz", "zst"],
 )
 def test_a_compressed_file_that_is_cut_off_or_of_another_kind_is_named(tmp_path, suffix, compress):
     whole = compress(b"".join(b"%d\n" % number for number in range(100_000)))
@@ -140,7 +152,7 @@ def test_a_compressed_file_that_is_cut_off_or_of_another_kind_is_named(tmp_path,
         )
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".deflate"])
+@pytest.mark.parametrize("suffix", [".gz", ".deflate", ".zst"])
 def test_an_empty_file_with_a_compressed_files_name_has_no_lines(tmp_path, suffix):
     path = tmp_path / f"empty{suffix}"
     path.write_bytes(b"")
@@ -148,7 +160,9 @@ def test_an_empty_file_with_a_compressed_files_name_has_no_lines(tmp_path, suffi
 
 
 @pytest.mark.parametrize(
-    ("suffix", "compress"), [(".gz", gzip.compress), (".deflate", zlib.compress)], ids=["gz", "deflate"]
+    ("suffix", "compress"),
+    [(".gz", gzip.compress), (".deflate", zlib.compress), (".zst", zst)],
+    ids=["gz", "deflate", "zst"],
 )
 def test_compressed_file_is_read_through_any_number_of_epochs_and_readers(tmp_path, suffix, compress):
     expected = [f"line {i}" for i in range(500)]
