@@ -39,7 +39,12 @@ def test_lines_tell_their_file_and_number(tmp_path):
         .add_metadata()
         .build()
     )
-    check_source(source, expected=expected(tmp_path, lambda name, n: {"value": f"{name}{n}"}, ".txt"))
+    check_source(
+        source,
+        parallelisms=(2,),
+        budgets=(10,),
+        expected=expected(tmp_path, lambda name, n: {"value": f"{name}{n}"}, ".txt"),
+    )
 
 
 def test_rows_tell_their_file_and_number(tmp_path):
@@ -52,7 +57,12 @@ def test_rows_tell_their_file_and_number(tmp_path):
         .add_metadata()
         .build()
     )
-    check_source(source, expected=expected(tmp_path, lambda name, n: {"n": n}, ".json"))
+    check_source(
+        source,
+        parallelisms=(2,),
+        budgets=(10,),
+        expected=expected(tmp_path, lambda name, n: {"n": n}, ".json"),
+    )
 
 
 @pytest.mark.parametrize("columns", [True, False])
