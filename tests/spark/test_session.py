@@ -186,6 +186,31 @@ print(run(theirs.sparkContext))
     assert "unix.domain.socket" in err
 
 
+def test_ctrl_c_interrupts_a_job_on_the_main_thread_while_there_is_a_session():
+    out, _ = run(
+        """
+import os, signal
+from millstream.config.configuration import Configuration
+from millstream.datastream import StreamExecutionEnvironment
+signal.signal(signal.SIGINT, signal.default_int_handler)
+options = {"millstream.debug": True, "restart-strategy.type": "fixed-delay"}
+
+def interrupt(_):
+    print("begun")
+    os.kill(os.getpid(), signal.SIGINT)
+
+with open_session(SessionConfig(master="local[1]")):
+    environment = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+    environment.from_collection([1]).map(interrupt).print()
+    try:
+        environment.execute()
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+    )
+    assert out == ["begun", "interrupted"]
+
+
 def test_close_succeeds_after_the_jvm_has_died():
     out, _ = run(
         """

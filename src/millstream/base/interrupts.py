@@ -34,5 +34,8 @@ def is_interruption(error: BaseException) -> bool:
 
 def _ctrl_c_raises_here() -> bool:
     """Return whether Ctrl-C raises `KeyboardInterrupt` in this thread; a slot's main thread has another handler."""
-    on_main = threading.current_thread() is threading.main_thread()
-    return on_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    handler = signal.getsignal(signal.SIGINT)
+    # PySpark's, which is there as long as a session is, raises it as well.
+    return handler is signal.default_int_handler or getattr(handler, "__module__", "").startswith("pyspark.")

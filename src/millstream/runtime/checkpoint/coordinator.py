@@ -52,6 +52,8 @@ __all__ = ["CheckpointCoordinator"]
 
 log = logging.getLogger(__name__)
 
+_DISCARD_S = 10
+
 
 class CheckpointCoordinator:
     """The checkpoints of one job, over all its attempts; the job master's thread calls it.
@@ -357,9 +359,11 @@ class CheckpointCoordinator:
     def discard(self, order: CheckpointOrder, files: Sequence[FileRef]) -> None:
         """Remove files of a checkpoint that was given up before its manifest: the next one may need their room.
 
-        What cannot be removed now goes when a later checkpoint is complete.
+        The job waits for it, and the storage may be one that hangs, so it takes no longer than a few seconds: what
+        is not removed by then goes when a later checkpoint is complete.
         """
-        store, deadline = self._store(order.location), self._clock.monotonic() + order.timeout_s
+        store = self._store(order.location)
+        deadline = self._clock.monotonic() + min(order.timeout_s, _DISCARD_S)
         try:
             for file in files:
                 within(self._clock, deadline, partial(store.delete, file.path, may_return=True))

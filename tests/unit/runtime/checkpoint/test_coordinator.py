@@ -92,6 +92,21 @@ def test_files_of_which_the_driver_sees_a_part_make_no_checkpoint(tmp_path, home
         checkpoints.complete(order, epoch=1, written=written, driver_states={})
 
 
+def test_a_checkpoint_that_is_given_up_is_not_waited_for_where_storage_hangs(tmp_path, home, monkeypatch):
+    checkpoints = coordinator(tmp_path)
+    order = checkpoints.begin()
+    files = [written.file for written in write(home, order) * 3]
+    tried = []
+
+    def hang(store, path, *, may_return):
+        tried.append(path)
+        checkpoints._clock.advance(11_000)
+
+    monkeypatch.setattr(LocalStore, "delete", hang)
+    checkpoints.discard(order, files)
+    assert tried == ["shared/1-0"]
+
+
 def test_what_a_killed_slot_left_half_written_goes_with_the_next_checkpoint(tmp_path, home):
     checkpoints = coordinator(tmp_path)
     make(checkpoints, home)

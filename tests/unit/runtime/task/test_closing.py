@@ -1,3 +1,5 @@
+import signal
+
 import pytest
 
 from millstream.runtime.task.closing import call_all
@@ -20,10 +22,22 @@ def test_every_action_has_its_turn_and_the_first_error_is_raised():
     assert seen == [first, "well", second]
 
 
-def test_nothing_goes_on_after_an_interrupt():
+def spark_s_handler(number, frame):
+    raise KeyboardInterrupt
+
+
+spark_s_handler.__module__ = "pyspark.core.context"
+
+
+@pytest.mark.parametrize("handler", [signal.default_int_handler, spark_s_handler])
+def test_nothing_goes_on_after_an_interrupt(handler):
     seen = []
-    with pytest.raises(KeyboardInterrupt):
-        call_all([failing(KeyboardInterrupt(), seen), lambda: seen.append("after")])
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            call_all([failing(KeyboardInterrupt(), seen), lambda: seen.append("after")])
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(seen) == 1
 
 
