@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from collections import Counter
@@ -21,6 +22,7 @@ from millstream.cli.main import main
 from millstream.common import Duration, WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.connectors.collection import CollectionSource
+from millstream.verify import workers
 from millstream.verify.compare import compare
 from millstream.verify.program import Guarantee
 from millstream.verify.run import simulate
@@ -135,6 +137,15 @@ def test_several_processes_find_the_same(program):
     alone = run("--seeds", "30", "--vary", "epochs,faults", path).stdout
     shared = run("--seeds", "30", "--vary", "epochs,faults", "--jobs", "2", path).stdout
     assert shared.replace(" --jobs 2", "") == alone
+
+
+@pytest.mark.parametrize("written", [0, 1, 20])
+def test_a_process_that_dies_while_it_writes_its_result_is_told(monkeypatch, written):
+    answer = pickle.dumps(({"events": [1, 2, 3]}, None))[:written]
+    dies = f"import os, sys; sys.stdin.buffer.read(1); os.write(1, {answer!r}); os._exit(7)"
+    monkeypatch.setattr(workers, "_COMMAND", dies)
+    with pytest.raises(MillstreamError, match="the process that ran seed 5 ended with exit code 7"):
+        list(workers.run_shared("a job", [5], 1))
 
 
 def test_a_process_that_dies_with_its_seed_is_told(program):

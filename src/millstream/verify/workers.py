@@ -115,7 +115,7 @@ class _Worker:
         """
         try:
             result, error = pickle.load(self._answers)
-        except EOFError:
+        except (EOFError, pickle.UnpicklingError):  # it wrote nothing, or a part
             raise MillstreamError(
                 f"the process that ran seed {seed} ended with exit code {self._process.wait()}",
                 hint=f"Run that seed alone, with --seed {seed}; what it printed last is above.",
