@@ -15,7 +15,7 @@ from millstream.connectors.index_splits import (
     number_array,
     strides,
 )
-from millstream.operators.columnar.forms import BatchForm, annotated_form, as_record_batch, in_form
+from millstream.operators.columnar.forms import BatchForm, annotated_form, as_record_batch, in_form, name_of
 from millstream.operators.user_code import apply_to_each, attach_element
 from millstream.spi.batch import Batch, Columns, Rows
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
@@ -131,7 +131,7 @@ class _BatchGenerator:
         import pyarrow as pa  # only functions that name a form of a batch need it
 
         batch = pa.RecordBatch.from_arrays([number_array(indices)], ["index"])
-        name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        name = name_of(self.function)
         try:
             made = as_record_batch(name, self.function(in_form(batch, self.form)))
         except Exception as error:

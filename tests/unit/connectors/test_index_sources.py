@@ -124,7 +124,10 @@ def test_generator_of_batches_must_give_a_row_for_each_index():
     def fewer(batch: pyarrow.RecordBatch):
         return batch.slice(1)
 
-    with pytest.raises(TypeMismatchError, match="fewer returned 9 rows for the 10 indices from 0 on"):
+    with pytest.raises(
+        TypeMismatchError,
+        match=r"fewer \(test_index_sources.py:\d+\) returned 9 rows for the 10 indices from 0 on",
+    ):
         SourceRun(DataGeneratorSource(fewer, 10), 1, budget=100).run()
 
 

@@ -12,6 +12,7 @@ from millstream.base.errors import ConfigurationError, NotSupportedError, TypeMi
 from millstream.common.batch_functions import KeyedBatchFunction
 from millstream.common.functions import MapFunction
 from millstream.operators.columnar.aggregates import Aggregate
+from millstream.operators.columnar.forms import form_of
 from millstream.operators.fields import FieldSelector
 from millstream.operators.keys import TypedSelector
 from millstream.operators.windowing.assigners import (
@@ -84,7 +85,7 @@ def map_batches(stream: DataStream, function: Callable[[Any], Any], timestamp: s
     """Add a map of batches."""
     _check_function("map_batches", function)
     _check_timestamp("map_batches", timestamp)
-    from millstream.operators.columnar.functions import MapBatchesSpec, form_of
+    from millstream.operators.columnar.functions import MapBatchesSpec
 
     spec = MapBatchesSpec(function, form_of(function), timestamp, field_names(stream))
     return stream._transform("Map Batches", spec)
@@ -93,7 +94,7 @@ def map_batches(stream: DataStream, function: Callable[[Any], Any], timestamp: s
 def filter_batches(stream: DataStream, function: Callable[[Any], Any]) -> DataStream:
     """Add a filter of batches."""
     _check_function("filter_batches", function)
-    from millstream.operators.columnar.functions import FilterBatchesSpec, form_of
+    from millstream.operators.columnar.functions import FilterBatchesSpec
 
     spec = FilterBatchesSpec(function, form_of(function), field_names(stream))
     return stream._transform("Filter Batches", spec, stream._type_info)
@@ -112,7 +113,7 @@ def process_batches(stream: KeyedStream, function: KeyedBatchFunction, timestamp
     keys = _key_fields(stream, "process_batches")
     _check_timestamp("process_batches", timestamp)
     load_arrow("columns")
-    from millstream.operators.columnar.functions import ProcessBatchesSpec, form_of
+    from millstream.operators.columnar.functions import ProcessBatchesSpec
 
     form = form_of(function.process_batch, "a context")
     spec = ProcessBatchesSpec(function, keys, form, timestamp, field_names(stream))

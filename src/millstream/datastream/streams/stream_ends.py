@@ -248,7 +248,7 @@ class CloseableIterator(Generic[T]):
             raise StopIteration
         try:
             record = next(self._records)
-        except (StopIteration, Exception):
+        except Exception:
             self._ended = True
             raise
         self._given += 1

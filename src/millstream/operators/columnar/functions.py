@@ -18,7 +18,6 @@ from millstream.operators.columnar.forms import (
     BatchForm,
     as_mask,
     as_record_batch,
-    form_of,
     in_form,
     name_of,
 )
@@ -33,7 +32,7 @@ from millstream.state.keyed import NO_KEY, KeyedStateBackend
 from millstream.state.keys import canonical_key
 from millstream.types.arrow_values import values_of
 
-__all__ = ["FilterBatchesSpec", "MapBatchesSpec", "ProcessBatchesSpec", "form_of"]
+__all__ = ["FilterBatchesSpec", "MapBatchesSpec", "ProcessBatchesSpec"]
 
 
 @dataclass(frozen=True)
