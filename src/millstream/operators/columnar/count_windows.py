@@ -25,11 +25,11 @@ from millstream.operators.columnar.accumulator_set import AccumulatorSet
 from millstream.operators.columnar.aggregate import describe
 from millstream.operators.columnar.aggregates import Aggregate
 from millstream.operators.columnar.groups import KeyedRows, Kinds
-from millstream.operators.columnar.key_index import KeyIndex, build_index
+from millstream.operators.columnar.key_numbers import KeyNumbers
 from millstream.operators.columnar.keyed_reader import KeyedReader
 from millstream.operators.columnar.marks import process_whole
 from millstream.operators.columnar.reading import stamps_of
-from millstream.operators.columnar.slot_values import grown, plain
+from millstream.operators.columnar.slot_values import grown
 from millstream.operators.columnar.touched_slots import TouchedSlots
 from millstream.operators.windowing.counts import COUNTS
 from millstream.spi.batch import Batch, Columns
@@ -80,7 +80,7 @@ class CountWindowOperator(Operator):
         self._reader = KeyedReader(spec.keys, self._aggregates, spec.names)
         self._key_count = len(spec.keys)
         self._names = [*spec.keys, WINDOW_ID, *(name for name, _ in spec.aggregates)]
-        self._index: KeyIndex | None = None
+        self._keys = KeyNumbers(self._reader.key_names)
         self._open = AccumulatorSet(self._aggregates)
         self._filled, self._held = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._touched = TouchedSlots(known=False)
@@ -94,10 +94,9 @@ class CountWindowOperator(Operator):
         if not len(batch):
             return
         rows = self._reader.read(batch)
-        keys = [plain(key) for key in rows.keys]
-        slots = self._index_for([key.type for key in keys]).slots(keys)
+        slots = self._keys.of(rows.keys)
         self._reach()
-        self._touched.note(slots, self._key_total)
+        self._touched.note(slots, len(self._keys))
         order = np.argsort(slots, kind="stable")
         firsts = np.flatnonzero(np.append(True, np.diff(slots[order]) > 0))
         own, counts = slots[order[firsts]], np.diff(firsts, append=len(slots))
@@ -164,57 +163,43 @@ class CountWindowOperator(Operator):
             self._open.add(slots[places], taken.values)
 
     def _emit(self, filling: Any, ids: Any, slots: Any, results: Sequence[pa.Array], stamps: Any) -> None:
-        assert self._index is not None, "records without keys"
-        keys = self._index.columns(slots)[: self._key_count]
+        keys = self._keys.columns(slots)[: self._key_count]
         data = pa.RecordBatch.from_arrays([*keys, pa.array(ids), *results], self._names)
         self.output.emit(Columns(data, None if stamps is None else pa.array(stamps[filling], pa.int64())))
 
-    def _index_for(self, kinds: Sequence[pa.DataType]) -> KeyIndex:
-        if self._index is None:
-            self._index = build_index(self._reader.key_names, kinds)
-        return self._index
-
     def _reach(self) -> None:
         """Make room for the keys that there are."""
-        self._open.reach(self._key_total)
-        if self._key_total > len(self._held):
-            self._filled, self._held = (
-                grown(each, 2 * self._key_total) for each in (self._filled, self._held)
-            )
-
-    @property
-    def _key_total(self) -> int:
-        return 0 if self._index is None else len(self._index)
+        count = len(self._keys)
+        self._open.reach(count)
+        if count > len(self._held):
+            self._filled, self._held = (grown(each, 2 * count) for each in (self._filled, self._held))
 
     def snapshot_state(self) -> Kinds:
         """Return the types of what is kept."""
-        return None if self._index is None else list(self._index.kinds), self._open.kinds
+        return self._keys.kinds, self._open.kinds
 
     def restore_state(self, snapshot: Kinds, scope: RestoreScope) -> None:
         """Take over types."""
         keys, kept = snapshot
-        if keys is not None:
-            self._index_for(keys).learn(keys)
+        self._keys.learn(keys)
         self._open.learn(kept)
 
     def snapshot_entries(self) -> Iterator[OwnEntries]:
         """Return by key [windows that were filled, records in the open one, what they come to or None]."""
-        yield COUNTS, None, self._entries(np.arange(self._key_total))
+        yield COUNTS, None, self._entries(np.arange(len(self._keys)))
 
     def changed_entries(self, changes: StateChanges) -> bool:
         """Add what keys have that came since the last checkpoint."""
         slots = self._touched.slots()
-        if not self._touched.known or not pays(len(slots), self._key_total):
+        if not self._touched.known or not pays(len(slots), len(self._keys)):
             return False
         for key, entry in self._entries(slots):
             changes.put(COUNTS, None, key, entry)
         return True
 
     def _entries(self, slots: Any) -> Iterator[tuple[Any, list[Any]]]:
-        if self._index is None:
-            return
         columns = self._filled[slots].tolist(), self._held[slots].tolist(), self._open.entries(slots)
-        for key, filled, held, entry in zip(self._index.keys(slots), *columns, strict=True):
+        for key, filled, held, entry in zip(self._keys.keys(slots), *columns, strict=True):
             yield key, [filled, held, entry if held else None]
 
     def forget_changes(self) -> None:
@@ -225,8 +210,7 @@ class CountWindowOperator(Operator):
         """Take over what keys have."""
         if not entries:
             return
-        assert self._index is not None, "entries without the types of their keys"
-        slots = self._index.slots_of_keys([key for _, key, _ in entries])
+        slots = self._keys.of_keys([key for _, key, _ in entries])
         self._reach()
         self._filled[slots] = [filled for _, _, (filled, _, _) in entries]
         self._held[slots] = [held for _, _, (_, held, _) in entries]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from millstream.operators.columnar.accumulator_set import AccumulatorSet, KeptKinds
 from millstream.operators.columnar.aggregates import Aggregate
-from millstream.operators.columnar.key_index import KeyIndex, build_index
+from millstream.operators.columnar.key_numbers import KeyNumbers
 from millstream.operators.columnar.slot_values import plain
 
 __all__ = ["Groups", "KeyedRows", "Kinds"]
@@ -56,18 +56,16 @@ class Groups:
     """
 
     def __init__(self, key_names: Sequence[str], aggregates: Sequence[Aggregate]) -> None:
-        self._key_names = key_names
         self._accumulators = AccumulatorSet(aggregates)
-        self._index: KeyIndex | None = None
+        self._keys = KeyNumbers(key_names)
 
     def __len__(self) -> int:
-        return 0 if self._index is None else len(self._index)
+        return len(self._keys)
 
     @property
     def kinds(self) -> Kinds:
         """The types that were learnt from the columns so far."""
-        keys = None if self._index is None else list(self._index.kinds)
-        return keys, self._accumulators.kinds
+        return self._keys.kinds, self._accumulators.kinds
 
     def learn(self, kinds: Kinds) -> None:
         """Take over types, of a snapshot or of other groups.
@@ -76,8 +74,7 @@ class Groups:
             TypeMismatchError: If they do not go with those that are known.
         """
         keys, kept = kinds
-        if keys is not None:
-            self._index_for(keys).learn(keys)
+        self._keys.learn(keys)
         self._accumulators.learn(kept)
 
     def add(self, keys: Sequence[pa.Array], columns: Sequence[pa.Array | None]) -> Any:
@@ -98,35 +95,26 @@ class Groups:
 
     def add_rows(self, rows: KeyedRows) -> Any:
         """Add rows, combined or not, in order; as `add`."""
-        keys = [plain(column) for column in rows.keys]
-        slots = self._index_for([column.type for column in keys]).slots(keys)
+        slots = self._keys.of(rows.keys)
         self._accumulators.reach(len(self))
         self._accumulators.add(slots, rows.values, combined=rows.combined)
         return slots
 
     def partials(self, slots: Any) -> list[pa.Array]:
         """Return the key columns of slots, and what stands for their records: `add_rows` takes it as combined."""
-        keys = [] if self._index is None else self._index.columns(slots)
-        return [*keys, *self._accumulators.partials(slots)]
+        return [*self._keys.columns(slots), *self._accumulators.partials(slots)]
 
     def merge(self, other: Groups) -> None:
         """Add what other groups have, which count as later and stay as they are."""
-        if other._index is None:
+        if other._keys.kinds is None:
             return
-        every = np.arange(len(other))
-        if len(self):
-            slots = self._index_for(other._index.kinds).slots(other._index.columns(every))
-        else:
-            known = [] if self._index is None else self._index.kinds
-            self._index, slots = other._index.copy(), every
-            self._index.learn(known)
+        slots = self._keys.add_all(other._keys)
         self._accumulators.reach(len(self))
-        self._accumulators.merge(slots, other._accumulators, every)
+        self._accumulators.merge(slots, other._accumulators, other.every())
 
     def slots_of(self, keys: Sequence[Any]) -> Any:
         """Return the slots of canonical keys that are there."""
-        assert self._index is not None, "keys are looked up where there are none"
-        return self._index.slots_of_keys(keys)
+        return self._keys.of_keys(keys)
 
     def every(self) -> Any:
         """Return all slots, in the order in which their keys came."""
@@ -139,17 +127,16 @@ class Groups:
             slots: The slots.
             keys: Their keys as they came in columns, where these are at hand.
         """
-        if self._index is None:
-            keys = []
-        elif keys is None:
-            keys = self._index.columns(slots)
+        kinds = self._keys.kinds
+        if keys is None or kinds is None:
+            keys = self._keys.columns(slots)
         else:
-            keys = [plain(key).cast(kind) for key, kind in zip(keys, self._index.kinds, strict=True)]
+            keys = [plain(key).cast(kind) for key, kind in zip(keys, kinds, strict=True)]
         return [*keys, *self._accumulators.results(slots)]
 
     def keys(self, slots: Any) -> list[Any]:
         """Return the canonical keys of slots."""
-        return [] if self._index is None else self._index.keys(slots)
+        return self._keys.keys(slots)
 
     def entries(self, slots: Any) -> list[tuple[Any, ...]]:
         """Return what the slots have, as plain values: for each a tuple with one part for each aggregate."""
@@ -159,12 +146,6 @@ class Groups:
         """Take over what `entries` gave, of keys that are not there yet; `learn` was called before."""
         if not keys:
             return
-        assert self._index is not None, "entries without the types of their keys"
-        slots = self._index.slots_of_keys(keys)
+        slots = self._keys.of_keys(keys)
         self._accumulators.reach(len(self))
         self._accumulators.restore(slots, entries)
-
-    def _index_for(self, kinds: Sequence[pa.DataType]) -> KeyIndex:
-        if self._index is None:
-            self._index = build_index(self._key_names, kinds)
-        return self._index

@@ -22,8 +22,8 @@ from millstream.base.time import MAX_TIMESTAMP
 from millstream.operators.columnar.accumulator_set import AccumulatorSet
 from millstream.operators.columnar.aggregates import Aggregate
 from millstream.operators.columnar.groups import Kinds
-from millstream.operators.columnar.key_index import KeyIndex, build_index
-from millstream.operators.columnar.slot_values import grown, plain
+from millstream.operators.columnar.key_numbers import KeyNumbers
+from millstream.operators.columnar.slot_values import grown
 from millstream.operators.columnar.touched_slots import TouchedSlots
 from millstream.state.touched import pays
 
@@ -96,7 +96,7 @@ class SessionTable:
     def __init__(self, key_names: Sequence[str], aggregates: Sequence[Aggregate]) -> None:
         self._key_names = key_names
         self._aggregates = aggregates
-        self._index: KeyIndex | None = None
+        self._keys = KeyNumbers(key_names)
         self._touched = TouchedSlots(known=False)
         self._kept_keys = 0
         self.accumulators = AccumulatorSet(aggregates)
@@ -108,7 +108,7 @@ class SessionTable:
     @property
     def kinds(self) -> Kinds:
         """The types that were learnt from the columns so far."""
-        return None if self._index is None else list(self._index.kinds), self.accumulators.kinds
+        return self._keys.kinds, self.accumulators.kinds
 
     def learn(self, kinds: Kinds) -> None:
         """Take over types.
@@ -117,14 +117,12 @@ class SessionTable:
             TypeMismatchError: If they do not go with those that are known.
         """
         keys, kept = kinds
-        if keys is not None:
-            self._index_for(keys).learn(keys)
+        self._keys.learn(keys)
         self.accumulators.learn(kept)
 
     def numbers_of(self, keys: Sequence[pa.Array]) -> Any:
         """Return the number of each row's key."""
-        columns = [plain(key) for key in keys]
-        return self._index_for([column.type for column in columns]).slots(columns)
+        return self._keys.of(keys)
 
     def find(self, numbers: Any, first_ms: int, last_ms: int) -> Found:
         """Return the sessions of keys that overlap or touch a stretch of time.
@@ -134,8 +132,7 @@ class SessionTable:
             first_ms: Where the stretch begins.
             last_ms: Where it ends.
         """
-        assert self._index is not None, "numbers without keys"
-        are_asked = np.zeros(len(self._index), bool)
+        are_asked = np.zeros(len(self._keys), bool)
         are_asked[numbers] = True
         asked = np.flatnonzero(are_asked)
         left = np.searchsorted(self._sorted_numbers, asked, "left")
@@ -198,8 +195,7 @@ class SessionTable:
         self._next_due = None
 
     def _touch(self, slots: Any) -> None:
-        assert self._index is not None, "sessions without keys"
-        self._touched.note(self._of.numbers[slots], len(self._index))
+        self._touched.note(self._of.numbers[slots], len(self._keys))
 
     def next_due(self) -> int | None:
         """Return when the next session is due, or None."""
@@ -223,8 +219,7 @@ class SessionTable:
 
     def columns(self, slots: Any) -> list[pa.Array]:
         """Return the key columns and the results of sessions."""
-        assert self._index is not None, "sessions without keys"
-        return [*self._index.columns(self._of.numbers[slots]), *self.accumulators.results(slots)]
+        return [*self._keys.columns(self._of.numbers[slots]), *self.accumulators.results(slots)]
 
     def entries(self) -> Iterator[tuple[Any, list[KeptSession]]]:
         """Yield each key with its sessions, in order of time."""
@@ -239,12 +234,10 @@ class SessionTable:
         numbers = self._touched.slots()
         if not self._touched.known or not pays(len(numbers), self._live_count):
             return None
-        if self._index is None:
-            return iter(()), []
         live = np.flatnonzero(self._of.live)
         live = live[np.isin(self._of.numbers[live], numbers)]
         gone = np.setdiff1d(numbers, self._of.numbers[live])
-        return self._entries_of(live), self._index.keys(gone)
+        return self._entries_of(live), self._keys.keys(gone)
 
     def forget_changes(self) -> None:
         """Take what is there as known."""
@@ -253,7 +246,6 @@ class SessionTable:
     def _entries_of(self, live: Any) -> Iterator[tuple[Any, list[KeptSession]]]:
         if not len(live):
             return
-        assert self._index is not None, "sessions without keys"
         of = self._of.taken(live)
         order = np.lexsort((of.starts, of.numbers))
         live, of = live[order], of.taken(order)
@@ -262,7 +254,7 @@ class SessionTable:
         kept = [(start, end, entry, fired) for (start, end), entry, fired in entries]
         firsts = np.flatnonzero(np.append(True, of.numbers[1:] != of.numbers[:-1]))
         ends = [*firsts.tolist()[1:], len(live)]
-        for key, first, end in zip(self._index.keys(of.numbers[firsts]), firsts.tolist(), ends, strict=True):
+        for key, first, end in zip(self._keys.keys(of.numbers[firsts]), firsts.tolist(), ends, strict=True):
             yield key, kept[first:end]
 
     def restore(self, keys: list[Any], kept: list[list[KeptSession]], lateness_ms: int) -> None:
@@ -273,8 +265,7 @@ class SessionTable:
             kept: The sessions of each.
             lateness_ms: How long those that have fired are kept.
         """
-        assert self._index is not None, "entries without the types of their keys"
-        numbers = np.repeat(self._index.slots_of_keys(keys), [len(of_key) for of_key in kept])
+        numbers = np.repeat(self._keys.of_keys(keys), [len(of_key) for of_key in kept])
         starts, ends, entries, fired = zip(*(each for of_key in kept for each in of_key), strict=True)
         slots = self.open(numbers, np.arange(self._count, self._count + len(numbers)))
         self.accumulators.restore(slots, entries)
@@ -283,9 +274,7 @@ class SessionTable:
 
     def tidy(self) -> None:
         """Number sessions and keys anew if most of them are gone."""
-        if self._index is None:
-            return
-        spare = self._count + len(self._index) - 2 * self._live_count
+        spare = self._count + len(self._keys) - 2 * self._live_count
         if spare <= 2 * max(_LEAST_SLOTS, self._live_count, self._kept_keys):
             return
         live = np.flatnonzero(self._of.live)
@@ -301,17 +290,12 @@ class SessionTable:
 
     def _number_keys_anew(self, numbers: Any) -> Any:
         """Keep some keys, and those that have changed; return the numbers that the former have now."""
-        assert self._index is not None, "keys are there"
-        touched, index = self._touched.slots(), self._index
+        touched, before = self._touched.slots(), self._keys
         kept = np.union1d(numbers, touched)
-        self._index = build_index(self._key_names, index.kinds)
-        anew = self._index.slots(index.columns(kept))
+        self._keys = KeyNumbers(self._key_names)
+        self._keys.learn(before.kinds)
+        anew = self._keys.of(before.columns(kept))
         self._kept_keys = len(kept)
         self._touched = TouchedSlots(known=self._touched.known)
         self._touched.note(anew[np.searchsorted(kept, touched)], len(kept))
         return anew[np.searchsorted(kept, numbers)]
-
-    def _index_for(self, kinds: Sequence[pa.DataType]) -> KeyIndex:
-        if self._index is None:
-            self._index = build_index(self._key_names, kinds)
-        return self._index

@@ -62,16 +62,7 @@ class SessionWindowOperator(ColumnWindowOperator):
         self._table = SessionTable(self._key_names, self._aggregates)
         self._next_order = 0
 
-    def process(self, batch: Batch) -> None:
-        """Add a batch to its sessions; late records may fire at once.
-
-        Raises:
-            JobDefinitionError: If the records have no timestamps.
-            TypeMismatchError: If a field is missing, or of a type that cannot be aggregated so.
-        """
-        if not len(batch):
-            return
-        rows, stamps = self._read(batch), self._stamps(batch)
+    def _add_batch(self, batch: Batch, rows: KeyedRows, stamps: Any) -> None:
         if int(stamps.min()) + self._gap_ms - 1 > self._passed_ms:
             self._wait(stamps, rows)
             return

@@ -49,17 +49,7 @@ class SlicedWindowOperator(ColumnWindowOperator):
         self._due = DueTimes()
         self._running = RunningGroups(self._make_groups)
 
-    def process(self, batch: Batch) -> None:
-        """Add a batch to its windows; late records may fire at once.
-
-        Raises:
-            JobDefinitionError: If the records have no timestamps.
-            TypeMismatchError: If a field is missing, or of a type that cannot be aggregated so.
-        """
-        if not len(batch):
-            return
-        rows = self._read(batch)
-        stamps = self._stamps(batch)
+    def _add_batch(self, batch: Batch, rows: KeyedRows, stamps: Any) -> None:
         starts = self._grid.starts(stamps)
         if not self._grid.has_gaps and self._grid.first_ends(int(starts.min())) > self._passed_ms:
             self._wait(starts, rows)

@@ -13,6 +13,7 @@ that they are in; what comes between watermarks that have nothing fire is worked
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -86,6 +87,20 @@ class ColumnWindowOperator(PassingTime):
 
     def _make_groups(self) -> Groups:
         return Groups(self._key_names, self._aggregates)
+
+    def process(self, batch: Batch) -> None:
+        """Add a batch to its windows; late records may fire at once.
+
+        Raises:
+            JobDefinitionError: If the records have no timestamps.
+            TypeMismatchError: If a field is missing, or of a type that cannot be aggregated so.
+        """
+        if len(batch):
+            self._add_batch(batch, self._read(batch), self._stamps(batch))
+
+    @abstractmethod
+    def _add_batch(self, batch: Batch, rows: KeyedRows, stamps: Any) -> None:
+        """Add a batch that is not empty, of which columns and times have been read."""
 
     def _read(self, batch: Batch) -> KeyedRows:
         """Return the columns that are aggregated."""
