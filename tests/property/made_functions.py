@@ -9,7 +9,7 @@ import linecache
 import os
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from operator import itemgetter
@@ -23,6 +23,8 @@ from millstream.base.time import MIN_TIMESTAMP
 from millstream.common import Types
 from millstream.datastream import OutputTag
 from millstream.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from millstream.operators.user_code import attached_element
+from millstream.testing import OperatorHarness
 
 common = settings(
     deadline=None,
@@ -179,6 +181,18 @@ class Outcome(NamedTuple):
     state: str
     error: str | None
     frames: list[tuple[str, int]]
+
+
+def outcome_of(harness: OperatorHarness, push: Callable[[], None]) -> Outcome:
+    """Return what came of a function in an operator, to which `push` gives records."""
+    failed: tuple[str | None, list[tuple[str, int]]] = (None, [])
+    try:
+        push()
+    except Exception as error:
+        failed = f"{name_of(error)} at {attached_element(error)}", frames_of(error)
+    sides = harness.take_side(SIDE)
+    results = [(each.value, each.timestamp) for each in harness.take_records()]
+    return Outcome(repr(results), repr(sides), state_in(harness.operators[0]), *failed)
 
 
 def frames_of(error: BaseException) -> list[tuple[str, int]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from column_runs import Subtasks
+from column_windows import AGGREGATES, InPython
 from hypothesis import given
 from hypothesis import strategies as st
-from test_column_windows import AGGREGATES, InPython
 
 from millstream.base.time import MAX_TIMESTAMP
 from millstream.operators.columnar.aggregate import ColumnAggregateSpec

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from column_runs import Subtasks, batch_of
+from column_windows import AGGREGATES, InPython, by_key
 from hypothesis import given
 from hypothesis import strategies as st
 from test_column_marks import marked, process
-from test_column_windows import AGGREGATES, InPython, by_key
 from test_column_windows_of_all import all_alike
 
 from millstream.common.functions import ProcessAllWindowFunction, ProcessWindowFunction

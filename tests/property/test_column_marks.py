@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 from column_runs import Subtasks, batch_of
+from column_windows import RECORD
 from hypothesis import given
 from hypothesis import strategies as st
-from test_column_windows import RECORD, specs
+from test_column_windows import specs
 
 from millstream.operators.columnar.functions import FilterBatchesSpec, MapBatchesSpec
 from millstream.spi.batch import Marks

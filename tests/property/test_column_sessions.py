@@ -7,10 +7,20 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 from column_runs import Subtasks, batch_of
+from column_windows import (
+    AGGREGATES,
+    CLOCK_STEPS,
+    RECORDS,
+    InPython,
+    WithWindow,
+    by_key,
+    check_clock,
+    check_windows,
+    steps_of,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from test_column_marks import check_marked, check_never_ahead, marked, process
-from test_column_windows import AGGREGATES, InPython, WithWindow, by_key, check_windows
 
 from millstream.operators.columnar import session_cuts, session_table, waiting_rows
 from millstream.operators.columnar.aggregates import Aggregate, AggregateKind
@@ -29,20 +39,13 @@ def specs(gap, lateness, tag, event_time=True):
     return rows, ColumnWindowSpec(("k",), AGGREGATES, windows, event_time, lateness, tag, names=("k", "v"))
 
 
-RECORD = st.tuples(st.integers(0, 3), st.none() | st.integers(-9, 9), st.integers(-20, 60))
 NEAR = st.tuples(st.integers(0, 1), st.none() | st.integers(-9, 9), st.integers(0, 30))
-EVENT = (
-    st.tuples(st.just("batch"), st.lists(RECORD, min_size=1, max_size=12))
-    | st.tuples(st.just("batch"), st.lists(NEAR, min_size=1, max_size=25))
-    | st.tuples(st.just("watermark"), st.integers(-10, 70))
-    | st.tuples(st.just("restart"), st.integers(1, 3))
-    | st.tuples(st.just("checkpoint"), st.none())
-)
+MANY_NEAR = st.lists(NEAR, min_size=1, max_size=25)
 GAPS = st.sampled_from([1, 2, 3, 5, 12])
 
 
 @given(
-    st.lists(EVENT, max_size=15),
+    steps_of(RECORDS, MANY_NEAR),
     GAPS,
     st.sampled_from([0, 0, 4, 15]),
     st.sampled_from([None, "late"]),
@@ -60,21 +63,9 @@ def test_sessions_of_columns_give_what_sessions_of_rows_give(
         check_windows(events, specs(gap, lateness, tag), form)
 
 
-@given(
-    st.lists(
-        st.tuples(st.booleans(), st.lists(RECORD, min_size=1, max_size=6), st.integers(1, 8)), max_size=10
-    ),
-    GAPS,
-)
+@given(CLOCK_STEPS, GAPS)
 def test_sessions_by_the_clock_give_what_those_of_rows_give(steps, gap):
-    by_rows, by_columns = map(Subtasks, specs(gap, 0, None, event_time=False))
-    now_ms = 0
-    for advances, records, step in steps:
-        if advances:
-            now_ms += step
-            assert by_columns.clock(now_ms) == by_rows.clock(now_ms)
-        assert by_columns.add(records, stamps=False) == by_rows.add(records, "tuples", stamps=False)
-    assert by_columns.clock(now_ms + 100) == by_rows.clock(now_ms + 100)
+    check_clock(steps, specs(gap, 0, None, event_time=False))
 
 
 @given(
@@ -225,7 +216,7 @@ def test_slots_and_keys_of_sessions_that_are_gone_do_not_stay():
     assert len(table._keys) < 20_000
 
 
-@given(st.lists(EVENT, max_size=15), GAPS, st.sampled_from([0, 0, 4, 15]), st.sampled_from([1, 7, 1_000]))
+@given(steps_of(RECORDS, MANY_NEAR), GAPS, st.sampled_from([0, 0, 4, 15]), st.sampled_from([1, 7, 1_000]))
 def test_sessions_are_the_same_where_the_order_of_records_does_not_matter(events, gap, lateness, waiting):
     """Without `first` and `last` rows are added all at once."""
     windows = SessionGap(gap)

@@ -8,11 +8,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from column_runs import Subtasks
+from column_windows import (
+    AGGREGATES,
+    CLOCK_STEPS,
+    GRIDS,
+    RECORDS,
+    InPython,
+    WithWindow,
+    by_key,
+    check_clock,
+    check_windows,
+    steps_of,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.common.functions import AggregateFunction, ProcessWindowFunction
-from millstream.common.windows import TimeWindow
 from millstream.operators.columnar import waiting_rows
 from millstream.operators.columnar.aggregates import Aggregate, AggregateKind
 from millstream.operators.columnar.slices import SliceGrid
@@ -25,47 +35,6 @@ from millstream.operators.windowing.assigners import (
 )
 from millstream.operators.windowing.spec import AggregateWindow, WindowSpec
 from millstream.spi.batch import Columns
-
-AGGREGATES = (
-    ("n", Aggregate(AggregateKind.COUNT)),
-    ("total", Aggregate(AggregateKind.SUM, "v")),
-    ("low", Aggregate(AggregateKind.MIN, "v")),
-    ("high", Aggregate(AggregateKind.MAX, "v")),
-    ("mean", Aggregate(AggregateKind.MEAN, "v")),
-    ("first", Aggregate(AggregateKind.FIRST, "v")),
-    ("last", Aggregate(AggregateKind.LAST, "v")),
-)
-
-
-class InPython(AggregateFunction):
-    """The same aggregates, record by record."""
-
-    def create_accumulator(self):
-        return []
-
-    def add(self, value, accumulator):
-        return [*accumulator, value[1]]
-
-    def get_result(self, accumulator):
-        numbers = [number for number in accumulator if number is not None]
-        if not numbers:
-            return (len(accumulator), None, None, None, None, accumulator[0], accumulator[-1])
-        mean = sum(numbers) / len(numbers)
-        total = (sum(numbers), min(numbers), max(numbers), mean)
-        return (len(accumulator), *total, accumulator[0], accumulator[-1])
-
-    def merge(self, acc_a, acc_b):
-        return acc_a + acc_b
-
-
-class WithWindow(ProcessWindowFunction):
-    def process(self, key, context, elements):
-        window: TimeWindow = context.window()
-        yield (key, window.start, window.end, *next(iter(elements)))
-
-
-def by_key(record):
-    return record[0]
 
 
 def specs(size, slide, offset, lateness, tag, event_time=True):
@@ -88,18 +57,8 @@ def specs(size, slide, offset, lateness, tag, event_time=True):
     return rows, columns
 
 
-RECORD = st.tuples(st.integers(0, 3), st.none() | st.integers(-9, 9), st.integers(-20, 60))
-EVENT = (
-    st.tuples(st.just("batch"), st.lists(RECORD, min_size=1, max_size=12))
-    | st.tuples(st.just("watermark"), st.integers(-10, 70))
-    | st.tuples(st.just("restart"), st.integers(1, 3))
-    | st.tuples(st.just("checkpoint"), st.none())
-)
-GRIDS = st.sampled_from([(10, 10, 0), (10, 10, 3), (10, 5, 0), (7, 3, 0), (9, 3, 1), (3, 7, 0), (5, 5, 2)])
-
-
 @given(
-    st.lists(EVENT, max_size=15),
+    steps_of(RECORDS),
     GRIDS,
     st.sampled_from([0, 0, 4, 15]),
     st.sampled_from([None, "late"]),
@@ -111,44 +70,9 @@ def test_windows_of_columns_give_what_windows_of_rows_give(events, grid, latenes
         check_windows(events, specs(*grid, lateness, tag), form)
 
 
-def check_windows(events, both, form):
-    by_rows, by_columns = map(Subtasks, both)
-    watermark = None
-    for kind, what in [*events, ("watermark", 1_000)]:
-        if kind == "batch":
-            expected, found = by_rows.add(what, "tuples"), by_columns.add(what, form)
-        elif kind == "watermark":
-            if watermark is not None and what <= watermark:
-                continue
-            watermark = what
-            expected, found = by_rows.watermark(what), by_columns.watermark(what)
-            assert by_rows.recorders[0].watermarks[-1:] == by_columns.recorders[0].watermarks[-1:]
-        else:
-            assert by_rows.dropped() == by_columns.dropped()
-            for subtasks in (by_rows, by_columns):
-                subtasks.checkpoint() if kind == "checkpoint" else subtasks.restart(what)
-            continue
-        assert found == expected
-        assert by_rows.dropped() == by_columns.dropped()
-    by_columns.checkpoint()
-    assert not any(entries for _, held in by_columns.saved for entries in held.values())
-
-
-@given(
-    st.lists(
-        st.tuples(st.booleans(), st.lists(RECORD, min_size=1, max_size=6), st.integers(1, 8)), max_size=10
-    ),
-    GRIDS,
-)
+@given(CLOCK_STEPS, GRIDS)
 def test_windows_by_the_clock_give_what_those_of_rows_give(steps, grid):
-    by_rows, by_columns = map(Subtasks, specs(*grid, 0, None, event_time=False))
-    now_ms = 0
-    for advances, records, step in steps:
-        if advances:
-            now_ms += step
-            assert by_columns.clock(now_ms) == by_rows.clock(now_ms)
-        assert by_columns.add(records, stamps=False) == by_rows.add(records, "tuples", stamps=False)
-    assert by_columns.clock(now_ms + 100) == by_rows.clock(now_ms + 100)
+    check_clock(steps, specs(*grid, 0, None, event_time=False))
 
 
 def test_one_batch_whose_records_are_in_many_windows_fires_them_in_one_batch():

@@ -5,10 +5,10 @@ from __future__ import annotations
 from unittest import mock
 
 from column_runs import Subtasks
+from column_windows import AGGREGATES, GRIDS, RECORD, InPython, check_windows
 from hypothesis import given
 from hypothesis import strategies as st
 from test_column_marks import check_marked, marked
-from test_column_windows import AGGREGATES, GRIDS, RECORD, InPython, check_windows
 
 from millstream.common.functions import ProcessAllWindowFunction
 from millstream.operators.columnar import waiting_rows

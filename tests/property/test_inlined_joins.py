@@ -13,7 +13,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from made_functions import (
-    SIDE,
     Model,
     Outcome,
     bodies,
@@ -21,7 +20,7 @@ from made_functions import (
     frames_of,
     function_of,
     name_of,
-    state_in,
+    outcome_of,
     text_of,
 )
 
@@ -29,7 +28,6 @@ from millstream.base.errors import shorten
 from millstream.datastream import OutputTag
 from millstream.datastream.functions import ProcessJoinFunction
 from millstream.operators.interval_join import IntervalJoinSpec
-from millstream.operators.user_code import attached_element
 from millstream.testing import OperatorHarness
 
 HEAD = """
@@ -170,15 +168,12 @@ def expected(function: Any, given: list[tuple[int, list[Any]]]) -> Outcome:
 def done(function: Any, given: list[tuple[int, list[Any]]]) -> Outcome:
     spec = IntervalJoinSpec(function, itemgetter(0), itemgetter(0), LOWER_MS, UPPER_MS)
     harness = OperatorHarness(spec, inputs=2)
-    failed: tuple[str | None, list[tuple[str, int]]] = (None, [])
-    try:
+
+    def push() -> None:
         for side, batch in given:
             harness.push_batch(batch, [record[1] for record in batch], input=side)
-    except Exception as error:
-        failed = f"{name_of(error)} at {attached_element(error)}", frames_of(error)
-    sides = harness.take_side(SIDE)
-    results = [(each.value, each.timestamp) for each in harness.take_records()]
-    return Outcome(repr(results), repr(sides), state_in(harness.operators[0]), *failed)
+
+    return outcome_of(harness, push)
 
 
 @common

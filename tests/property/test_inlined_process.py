@@ -22,7 +22,7 @@ from made_functions import (
     frames_of,
     function_of,
     name_of,
-    state_in,
+    outcome_of,
     text_of,
 )
 
@@ -30,7 +30,6 @@ from millstream.base.errors import TypeMismatchError, shorten
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.datastream.functions import KeyedProcessFunction
 from millstream.operators.process import KeyedProcessSpec
-from millstream.operators.user_code import attached_element
 from millstream.testing import OperatorHarness
 
 HEAD = """
@@ -131,14 +130,7 @@ def expected(function: Any, given: list[Any], stamps: list[int] | None) -> Outco
 
 def done(function: Any, given: list[Any], stamps: list[int] | None) -> Outcome:
     harness = OperatorHarness(KeyedProcessSpec(function, lambda value: value[0]))
-    failed: tuple[str | None, list[tuple[str, int]]] = (None, [])
-    try:
-        harness.push_batch(given, stamps)
-    except Exception as error:
-        failed = f"{name_of(error)} at {attached_element(error)}", frames_of(error)
-    side = harness.take_side(SIDE)
-    results = [(each.value, each.timestamp) for each in harness.take_records()]
-    return Outcome(repr(results), repr(side), state_in(harness.operators[0]), *failed)
+    return outcome_of(harness, lambda: harness.push_batch(given, stamps))
 
 
 @common
