@@ -22,7 +22,7 @@ from millstream.base.errors import TypeMismatchError
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.common import Types
 from millstream.datastream import OutputTag
-from millstream.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from millstream.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from millstream.operators.user_code import attached_element
 from millstream.testing import OperatorHarness
 
@@ -33,6 +33,9 @@ common = settings(
 )
 TYPE = Types.PICKLED_BYTE_ARRAY()
 SIDE = OutputTag("side")
+RULES, OTHER_RULES, UNASKED_RULES = (
+    MapStateDescriptor(name, TYPE, TYPE) for name in ("rules", "other", "none")
+)
 
 WRAPPED = (
     "({0}, {1})",
@@ -114,6 +117,9 @@ def function_of(head: str, body: list[str], base: type, *, known: bool) -> Any:
         "ListStateDescriptor": ListStateDescriptor,
         "TYPE": TYPE,
         "SIDE": SIDE,
+        "RULES": RULES,
+        "OTHER_RULES": OTHER_RULES,
+        "UNASKED_RULES": UNASKED_RULES,
         "LIMIT": 3,
         "__name__": "made",
     }

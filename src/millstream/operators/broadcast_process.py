@@ -26,6 +26,7 @@ from millstream.common.state import (
 from millstream.operators.base import BatchHandler, Operator, OperatorSpec
 from millstream.operators.calls import Emission, call_each, emit_produced
 from millstream.operators.functions_adapter import open_function
+from millstream.operators.inlined.view_reads import ReadView
 from millstream.operators.keyed_function import KeyedFunctionOperator
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import KeyedContext, KeyedTimers, NoTimers, ProcessContext
@@ -91,13 +92,16 @@ class _States:
 
     Attributes:
         views: Those to read, by name.
+        reads: The same, for loops that have a function's body in them.
     """
 
     def __init__(self, operator: Operator, descriptors: Sequence[MapStateDescriptor]) -> None:
         store = operator.context.operator_state
         assert store is not None, "an operator without operator state"
         self._states = {each.name: store.get_broadcast_state(each) for each in descriptors}
-        self.views = {name: _ReadOnly(name, store.broadcast_entries(name)) for name in self._states}
+        entries = {name: store.broadcast_entries(name) for name in self._states}
+        self.views = {name: _ReadOnly(name, held) for name, held in entries.items()}
+        self.reads = {name: ReadView(self.views[name], held) for name, held in entries.items()}
 
     def writable(self, descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         try:
@@ -292,6 +296,7 @@ class KeyedBroadcastProcessOperator(KeyedFunctionOperator):
     def _build_context(self, timers: KeyedTimers, state: KeyedStateBackend) -> KeyedContext:
         states = _States(self, self._descriptors)
         self._writable = _BroadcastContext(self, states, state)
+        self._views = states.reads
         return _KeyedReadOnlyContext(timers, state, states)
 
     def batch_handlers(self) -> list[BatchHandler]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import repeat
+from types import MappingProxyType
 from typing import Any
 
 from millstream.common.functions import TimeDomain
@@ -12,6 +13,7 @@ from millstream.operators.base import Operator
 from millstream.operators.calls import Emission, Process, Produced, call_each_keyed, emit_produced
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.inlined.process_loops import ProcessLoop, process_loop
+from millstream.operators.inlined.view_reads import Views
 from millstream.operators.keys import key_portions, keys_of
 from millstream.operators.portions import LISTED, PORTION, in_portions
 from millstream.operators.runtime_context import OperatorRuntimeContext
@@ -32,6 +34,9 @@ class KeyedFunctionOperator(Operator):
         function: Has `open`, `close` and `on_timer(timestamp, ctx)`.
         output_type: Type to check results against; None leaves them unchecked.
     """
+
+    _views: Views = MappingProxyType({})
+    """Broadcast states that the function may read, by name."""
 
     def __init__(self, function: Any, output_type: TypeInformation | None) -> None:
         self._function = function
@@ -73,7 +78,7 @@ class KeyedFunctionOperator(Operator):
         """Return what does the same as calls of a function, if there is such a loop."""
         name = getattr(process, "__name__", "")
         if name not in self._loops:
-            self._loops[name] = process_loop(process, self._state, self._context)
+            self._loops[name] = process_loop(process, self._state, self._context, self._views)
         loop = self._loops[name]
         return loop if loop is not None and loop.stands_for(process) else None
 

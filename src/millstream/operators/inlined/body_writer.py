@@ -12,6 +12,7 @@ from types import FunctionType
 from millstream.operators.inlined.bodies import goes_its_own_way
 from millstream.operators.inlined.definitions import Definition
 from millstream.operators.inlined.templates import around, expression, statements
+from millstream.operators.inlined.view_reads import VIEW_CONSTANTS, ViewReads, without_reads
 
 __all__ = ["CONSTANTS", "STATE_CONSTANTS", "BodyWriter", "length_if_tuple", "parameters", "used_state"]
 
@@ -56,6 +57,7 @@ class BodyWriter:
         function: A function of its object, what differs in each round of the loop, and a context.
         definition: Its definition, which fits into a loop.
         states: Attributes that hold value states in memory, with the numbers that they have in the loop.
+        views: Descriptors of broadcast states that are read directly, with their numbers likewise.
         states_stay: Whether they are known to hold those as long as the loop runs; else it looks each time.
 
     Attributes:
@@ -69,11 +71,12 @@ class BodyWriter:
         function: FunctionType,
         definition: ast.FunctionDef,
         states: Mapping[str, int],
+        views: Mapping[str, int],
         *,
         states_stay: bool,
     ) -> None:
         self._definition = definition = deepcopy(definition)
-        self._states = states
+        self._states, self._views = states, views
         self._states_stay = states_stay
         self._stamp: str | None = None
         self._self, *self.arguments, self.context = parameters(definition)
@@ -89,10 +92,12 @@ class BodyWriter:
             name: f"_ms_given{number}" if name in set_here else name
             for number, name in enumerate(self.arguments)
         }
-        without_states = _Expressions(self._number_of, _leave_argument).visit(deepcopy(body))
+        plain = without_reads(deepcopy(body), self.context, views)
+        plain = _Expressions(self._number_of, _leave_argument).visit(plain)
         self.looks_around = self._returns_results() or goes_its_own_way(
-            without_states, function, set_here.union(self.arguments)
+            plain, function, set_here.union(self.arguments)
         )
+        ViewReads(self.context, views).visit(body)
 
     def variable(self, argument: str) -> str:
         """Return the loop's variable for an argument: one of its own, if the function sets the argument."""
@@ -115,6 +120,7 @@ class BodyWriter:
         ]
         body += self._body(at.body)
         own = [f"{name}{number}" for number in self._states.values() for name in STATE_CONSTANTS]
+        own += [f"{name}{number}" for number in self._views.values() for name in VIEW_CONSTANTS]
         names = ", ".join(f"_ms_{name}" for name in (*given, *CONSTANTS, *own))
         (made,) = statements(f"def loop({self._self}, {self.context}, *, {names}): pass", at)
         assert isinstance(made, ast.FunctionDef)

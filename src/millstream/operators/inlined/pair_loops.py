@@ -44,7 +44,7 @@ class PairLoop(WrittenLoop):
     def __init__(
         self, process: MethodType, definition: ast.FunctionDef, backend: KeyedStateBackend, context: Any
     ) -> None:
-        super().__init__(process, definition, backend)
+        super().__init__(process, definition, backend, {})
         self._context = context
 
     def run(

@@ -34,6 +34,7 @@ from typing import Any
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.operators.calls import Emission, Process, Produced, taking
 from millstream.operators.inlined.body_writer import BodyWriter
+from millstream.operators.inlined.view_reads import Views
 from millstream.operators.inlined.written_loops import WrittenLoop, method_definition
 from millstream.operators.timer_service import KeyedContext
 from millstream.operators.user_code import attach_element
@@ -50,6 +51,7 @@ class ProcessLoop(WrittenLoop):
         definition: Its definition, which fits into a loop.
         backend: State of the operator.
         context: What the function gets beside a record.
+        views: Broadcast states that it may read, by name.
     """
 
     def __init__(
@@ -58,8 +60,9 @@ class ProcessLoop(WrittenLoop):
         definition: ast.FunctionDef,
         backend: KeyedStateBackend,
         context: KeyedContext,
+        views: Views,
     ) -> None:
-        super().__init__(process, definition, backend)
+        super().__init__(process, definition, backend, views)
         self._context = context
 
     def run(
@@ -117,16 +120,19 @@ _WRITE_STAMPED = partial(_write, stamped=True)
 _WRITE_UNSTAMPED = partial(_write, stamped=False)
 
 
-def process_loop(process: Process, backend: KeyedStateBackend, context: KeyedContext) -> ProcessLoop | None:
+def process_loop(
+    process: Process, backend: KeyedStateBackend, context: KeyedContext, views: Views
+) -> ProcessLoop | None:
     """Return what does the same as calls of a process function for each record; None where that cannot be told.
 
     Args:
         process: The function.
         backend: State of the operator.
         context: What the function gets beside a record.
+        views: Broadcast states that it may read, by name.
     """
     definition = method_definition(process, 3)
     if definition is None:
         return None
     assert isinstance(process, MethodType)
-    return ProcessLoop(process, definition, backend, context)
+    return ProcessLoop(process, definition, backend, context, views)

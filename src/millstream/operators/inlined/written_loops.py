@@ -13,6 +13,7 @@ from typing import Any
 from millstream.operators.inlined.bodies import fits_into_loop
 from millstream.operators.inlined.body_writer import BodyWriter, parameters, used_state
 from millstream.operators.inlined.definitions import compiled, definition_of
+from millstream.operators.inlined.view_reads import Views, views_of
 from millstream.operators.values import ATOMIC, protect_produced
 from millstream.state.heap import entries_of_value_state
 from millstream.state.keyed import KeyedStateBackend
@@ -27,9 +28,12 @@ class WrittenLoop:
         process: The function, a bound method.
         definition: Its definition, which fits into a loop.
         backend: State of the operator.
+        views: Broadcast states that the function may read, by name.
     """
 
-    def __init__(self, process: MethodType, definition: ast.FunctionDef, backend: KeyedStateBackend) -> None:
+    def __init__(
+        self, process: MethodType, definition: ast.FunctionDef, backend: KeyedStateBackend, views: Views
+    ) -> None:
         function = process.__func__
         assert isinstance(function, FunctionType)
         self._function = function
@@ -39,6 +43,8 @@ class WrittenLoop:
         self._backend = backend
         self._states = list(_states_of(definition, self._object, backend))
         self._numbers = {name: number for number, (name, _, _) in enumerate(self._states)}
+        self._views = dict(views_of(definition, function, self._object, views))
+        self._view_numbers = {text: number for number, text in enumerate(self._views)}
         self._loops: dict[tuple[Any, bool], Callable[..., None]] = {}
         self._looks_around = self._writer(states_stay=False).looks_around
 
@@ -71,7 +77,8 @@ class WrittenLoop:
         return loop
 
     def _writer(self, *, states_stay: bool) -> BodyWriter:
-        return BodyWriter(self._function, self._definition, self._numbers, states_stay=states_stay)
+        numbers, views = self._numbers, self._view_numbers
+        return BodyWriter(self._function, self._definition, numbers, views, states_stay=states_stay)
 
     def _constants(self) -> dict[str, Any]:
         """Return what loops refer to."""
@@ -91,6 +98,8 @@ class WrittenLoop:
                 ("pop", entries.pop),
             ):
                 values[f"{what}{number}"] = each
+        for text, number in self._view_numbers.items():
+            values.update({f"{what}{number}": each for what, each in self._views[text].items()})
         return values
 
     def _stopped(self, error: BaseException) -> BaseException:
