@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import os
 import pickle
 import subprocess
@@ -223,6 +224,34 @@ def test_a_file_that_is_gone_is_named(monkeypatch, tmp_path):
         with pytest.raises(SourceError, match="the temporary file of a table cannot be read") as caught:
             use(source)
         assert "TMPDIR" in caught.value.hint
+    scratch.remove_all()
+
+
+def test_a_job_has_its_table_for_as_long_as_it_runs_and_no_longer(monkeypatch, tmp_path, new_environment):
+    monkeypatch.setattr(module, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    failed = tmp_path / "failed"
+
+    def fails_once(batch):
+        if not failed.exists():
+            failed.touch()
+            gc.collect()
+            raise RuntimeError("the next attempt opens the table anew")
+        return batch
+
+    def begin():
+        options = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "1 ms"}
+        environment = new_environment("local", 1, options)
+        environment.from_arrow(table(3)).map_batches(fails_once).print()
+        return environment.execute_async("outlives what it was made of")
+
+    job = begin()
+    gc.collect()
+    job.get_job_execution_result().result()
+    assert failed.exists()
+    del job
+    gc.collect()
+    assert not list(tmp_path.rglob("*.arrow"))
     scratch.remove_all()
 
 
