@@ -16,6 +16,7 @@ from millstream.operators.columnar.aggregates import Aggregate, AggregateKind
 from millstream.operators.columnar.combining import RECORDS_COMBINED, ColumnCombiner
 from millstream.operators.columnar.slices import SliceGrid
 from millstream.operators.columnar.windows import ColumnWindowSpec
+from millstream.operators.combining import CombiningGate
 from millstream.spi.batch import Columns
 
 TYPES = {
@@ -173,6 +174,20 @@ def test_sums_of_floats_which_depend_on_their_order_are_not_begun_before():
     assert ColumnCombiner(["k"], [SUM], SliceGrid(10, 10)).combine(batch_of(records, "float"), None) is None
     most = ColumnCombiner(["k"], [Aggregate(AggregateKind.MAX, "v")], SliceGrid(10, 10))
     assert len(most.combine(batch_of(records, "float"), None)) == 1
+
+
+def test_whole_numbers_behind_floats_are_not_begun_before():
+    combiner = ColumnCombiner(["k"], [Aggregate(AggregateKind.MEAN, "v")], None)
+    gate = CombiningGate(combiner)
+
+    def columns(count, kind):
+        numbers = pa.array([1] * count)
+        return Columns(pa.RecordBatch.from_arrays([numbers, numbers.cast(kind)], ["k", "v"]))
+
+    many = columns(2_000, pa.int64())
+    assert len(gate.pass_through(many, None)) == 1
+    gate.pass_through(columns(1, pa.float64()), None)
+    assert gate.pass_through(many, None) is many
 
 
 def test_what_does_not_fit_is_sent_as_it_is_and_the_receiver_says_so():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
 import pytest
@@ -19,6 +20,7 @@ from millstream.datastream.window import (
     SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
 )
+from millstream.operators.combining import CombiningGate
 from millstream.testing import OperatorHarness
 from millstream.testing.declared import find_operator
 
@@ -96,7 +98,9 @@ def test_windows_are_the_same_whatever_is_combined(program, window, method, form
             number += len(records)
             plainly.push_batch(map(make, numbered), stamps)
             batch = rows([make(each) for each in numbered], stamps)
-            made = combiner.combine(batch, watermark) if is_combined else batch
+            made = combiner.combine(batch, watermark) if is_combined and combiner is not None else batch
+            if made is None:
+                combiner, made = None, batch
             assert len(made) <= len(records)
             combined.push_batch(made.values, made.timestamps)
         assert list(map(repr, combined.take_records())) == list(map(repr, plainly.take_records()))
@@ -130,6 +134,30 @@ def test_records_stay_apart_where_their_sum_has_another_key():
     combiner = find_operator(windowed, 1).spec.build_combiner()
     batch = rows([1, 1, 2, 2], [0, 0, 0, 0])
     assert combiner.combine(batch, -1).values == [1, 1, 2, 2], "1 + 1 has another key, 2 + 2 none"
+
+
+def test_a_selector_that_exits_for_a_sum_is_no_error():
+    def key(number):
+        if number > 1:
+            sys.exit("no such record")
+        return number
+
+    combiner = find_operator(lambda stream: stream.key_by(key).window(windows_of(10, 10, 0)).sum(), 1)
+    assert combiner.spec.build_combiner().combine(rows([1, 1], [0, 0]), -1).values == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("always", "watermark"), [(True, -1), (True, None), (False, -1)], ids=["put together", "no mark", "small"]
+)
+def test_whole_numbers_behind_floats_are_not_put_together(always, watermark):
+    def windowed(stream):
+        return stream.key_by(lambda value: value[0]).window(windows_of(10, 10, 0)).sum(1)
+
+    gate = CombiningGate(find_operator(windowed, 1).spec.build_combiner(), always=always)
+    ones = rows([("a", 1)] * 2_000, [0] * 2_000)
+    assert gate.pass_through(ones, -1).values == [("a", 2_000)]
+    gate.pass_through(rows([("a", 1e16)], [0]), watermark)
+    assert gate.pass_through(ones, -1) is ones, "1e16 + 1 + 1 is not 1e16 + 2"
 
 
 class First(ProcessWindowFunction):

@@ -45,6 +45,10 @@ class Combiner(ABC):
             batch is given any more.
         """
 
+    def may_go_on(self, batch: Any) -> bool:
+        """Return whether records may be put together that come behind a batch of its form, which is sent as it is."""
+        return True
+
 
 class CombineMode(Enum):
     """When records are put together before an exchange; the value is how the option names it."""
@@ -92,12 +96,11 @@ class CombiningGate:
         count = len(batch)
         if self._combiner is None or not count or type(batch) is not self._combiner.form:
             return batch
-        if not self._always:
-            if count < _LEAST_RECORDS:
-                return batch
-            if self._passing:
+        if not self._always and (count < _LEAST_RECORDS or self._passing):
+            if count >= _LEAST_RECORDS:
                 self._passing -= 1
-                return batch
+            self.let_pass(batch)
+            return batch
         combined = self._combiner.combine(batch, sent_ms)
         if combined is None:
             self._combiner = None
@@ -109,3 +112,9 @@ class CombiningGate:
             return batch
         self._pause = _FIRST_PAUSE
         return combined
+
+    def let_pass(self, batch: Batch) -> None:
+        """Take note of a batch that is sent as it is."""
+        combiner = self._combiner
+        if combiner is not None and type(batch) is combiner.form and not combiner.may_go_on(batch):
+            self._combiner = None

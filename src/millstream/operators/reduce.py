@@ -258,32 +258,46 @@ class RollingAggregate(ReduceFunction):
 
         return reduce_tuples
 
-    def of_many(self, values: list[Any]) -> Any:
-        """Return what records come to, one after the other, if any order of adding them gives the same.
+    @property
+    def adds_up(self) -> bool:
+        """Whether it is a sum."""
+        return self._aggregation is Aggregation.SUM
+
+    def goes_in_any_order(self, values: list[Any]) -> bool:
+        """Return whether records come to the same in any order of adding them.
+
+        That is known if they are all of one type, with whole numbers (or texts, of which there is no sum) in the field.
 
         Args:
             values: At least one.
-
-        Returns:
-            None if they are not all of one type, with whole numbers (or texts, of which there is no sum) in the field.
         """
         kind = type(values[0])
         if set(map(type, values)) != {kind}:
-            return None
-        has_fields = issubclass(kind, (tuple, Row, list))
-        if not has_fields and self._position != 0:
-            return None
+            return False
+        if not _has_fields(kind) and self._position != 0:
+            return False
         try:
-            fields = list(map(itemgetter(self._index(values[0])), values)) if has_fields else values
+            types = set(map(type, self._fields(values)))
         except (IndexError, KeyError, ValueError):
-            return None  # `reduce` says what is wrong
-        types = set(map(type, fields))
-        if types != {int} and (types != {str} or self._aggregation is Aggregation.SUM):
-            return None
+            return False  # `reduce` says what is wrong
+        return types == {int} or (types == {str} and not self.adds_up)
+
+    def of_many(self, values: list[Any]) -> Any:
+        """Return what records come to, one after the other; they go in any order.
+
+        Args:
+            values: At least one.
+        """
+        fields = self._fields(values)
         result = _OF_MANY[self._aggregation](fields)
         if self._whole:
             return values[fields.index(result)]
-        return self._replace(values[0], result) if has_fields else result
+        return self._replace(values[0], result) if _has_fields(type(values[0])) else result
+
+    def _fields(self, values: list[Any]) -> list[Any]:
+        """Return what is aggregated of records of one type."""
+        first = values[0]
+        return list(map(itemgetter(self._index(first)), values)) if _has_fields(type(first)) else values
 
     def _field(self, value: Any) -> Any:
         try:
@@ -316,6 +330,10 @@ class RollingAggregate(ReduceFunction):
                 detail="Such a record has no fields.",
                 hint="Leave the position out to aggregate the records themselves.",
             )
+
+
+def _has_fields(kind: type) -> bool:
+    return issubclass(kind, (tuple, Row, list))
 
 
 def _least(first: Any, second: Any) -> Any:

@@ -103,6 +103,7 @@ class ColumnCombiner(Combiner):
         self._keys = list(keys)
         self._aggregates = list(aggregates)
         self._grid = grid
+        self._added = [each.field for each in aggregates if each.kind in _SUMS and each.field is not None]
         self._reader = ColumnReader([*keys, *(each.field for each in aggregates)], None)
 
     def combine(self, batch: Columns, sent_ms: int | None) -> Columns | None:
@@ -117,6 +118,12 @@ class ColumnCombiner(Combiner):
             return self._combined(rows, stamps)
         except (TypeMismatchError, NumberRangeError, pa.ArrowInvalid):
             return None  # the receiver gets the records as they are, and says what is wrong with them
+
+    def may_go_on(self, batch: Columns) -> bool:
+        """Return whether no floats are added up."""
+        schema = batch.data.schema
+        places = [schema.get_field_index(field) for field in self._added]
+        return not any(place >= 0 and pa.types.is_floating(schema.types[place]) for place in places)
 
     def _depends_on_order(self, rows: KeyedRows) -> bool:
         return any(

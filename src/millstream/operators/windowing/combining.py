@@ -6,7 +6,9 @@ Such a record is one like those that it stands for, so the windows that get it n
     combined     (a, 3) @5   (b, 5) @4               (a, 4) @12
 
 Records of one slice are in the same windows. If the record that is to stand for them has not their key, which may
-depend on what is added up, they travel as they are. What may be late is left alone, so that each late record counts:
+depend on what is added up, they travel as they are. So do all as soon as one has something else to add up than a whole
+number: what floats come to depends on the order in which they are added, the whole numbers among them too. What may be
+late is left alone, so that each late record counts:
 records of slices that the last watermark that was sent has passed. The receiver's is not ahead of that one, unless the
 sender has paused.
 """
@@ -16,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from millstream.base.interrupts import is_interruption
 from millstream.operators.combining import Combiner
 from millstream.operators.keys import key_list, keys_of
 from millstream.operators.reduce import RollingAggregate
@@ -51,8 +54,12 @@ class RollingCombiner(Combiner):
         self._slide_ms, self._offset_ms = slide_ms, offset_ms
 
     def combine(self, batch: Rows, sent_ms: int | None) -> Rows | None:
-        """Return a record for each key and slice, in the order of their first ones."""
-        if batch.timestamps is None:
+        """Return a record for each key and slice, in the order of their first ones.
+
+        Returns:
+            None for good if records have no timestamps, or cannot be added up in any order.
+        """
+        if batch.timestamps is None or not self._aggregate.goes_in_any_order(batch.values):
             return None
         if sent_ms is None:
             return batch
@@ -69,12 +76,20 @@ class RollingCombiner(Combiner):
                 stamps.append(times[-1])
         return Rows(values, stamps)
 
+    def may_go_on(self, batch: Rows) -> bool:
+        """Return whether what is added up are whole numbers; least and largest are the same in any order."""
+        return (
+            not self._aggregate.adds_up or not batch.values or self._aggregate.goes_in_any_order(batch.values)
+        )
+
     def _has_key(self, whole: Any, key: Any) -> bool:
         """Return whether a record that stands for others has their key: it may depend on what is added up."""
         try:
             return key_list(self._key_selector, [whole]) == [key]
-        except Exception:  # noqa: BLE001 - the selector was made for records that come, and this one did not
-            return False
+        except BaseException as error:
+            if is_interruption(error):
+                raise
+            return False  # the selector was made for records that come, and this one did not
 
     def _group(self, values: list[Any], timestamps: list[int]) -> dict[tuple[int, Any], _Group]:
         """Return the records, with their timestamps, by the end of their slice and key."""

@@ -112,6 +112,8 @@ class ExchangeWriter:
 
         from millstream.operators.columnar.marks import kept_between
 
+        if self._combining is not None:
+            self._combining.let_pass(batch)
         without = set(self._elements)
         timestamps = batch.timestamps
         numbered = Columns(batch.data, int64_array(np.arange(len(batch))), batch.kinds)
@@ -124,6 +126,8 @@ class ExchangeWriter:
         self._mark_all(without, marks)
 
     def _deal_marked_rows(self, batch: Rows, marks: Marks) -> None:
+        if self._combining is not None:
+            self._combining.let_pass(batch)
         without = set(self._elements)
         values, timestamps = batch.values, batch.timestamps
         numbered = Rows(values, list(range(len(values))))
