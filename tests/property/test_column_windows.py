@@ -64,9 +64,13 @@ def specs(size, slide, offset, lateness, tag, event_time=True):
     st.sampled_from([None, "late"]),
     st.sampled_from(["columns", "rows", "dicts", "tuples"]),
     st.sampled_from([1, 7, 1_000]),
+    st.sampled_from([1, 2, 256]),
 )
-def test_windows_of_columns_give_what_windows_of_rows_give(events, grid, lateness, tag, form, waiting):
-    with mock.patch.object(waiting_rows, "_MOST_WAITING", waiting):
+def test_windows_of_columns_give_what_windows_of_rows_give(events, grid, lateness, tag, form, waiting, parts):
+    with (
+        mock.patch.object(waiting_rows, "_MOST_WAITING", waiting),
+        mock.patch.object(waiting_rows, "_MOST_PARTS", parts),
+    ):
         check_windows(events, specs(*grid, lateness, tag), form)
 
 

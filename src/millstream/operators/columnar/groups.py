@@ -41,6 +41,11 @@ class KeyedRows(NamedTuple):
         return KeyedRows(keys, values, self.combined)
 
     @property
+    def nbytes(self) -> int:
+        """How many bytes the columns have."""
+        return sum(column.nbytes for column in (*self.keys, *self.values) if column is not None)
+
+    @property
     def form(self) -> tuple[bool, list[pa.DataType | None]]:
         """What rows that are put behind each other have in common."""
         columns = [*self.keys, *self.values]

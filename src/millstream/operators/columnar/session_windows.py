@@ -105,17 +105,17 @@ class SessionWindowOperator(ColumnWindowOperator):
 
     def _wait(self, stamps: Any, rows: KeyedRows) -> None:
         """Let rows wait that would end behind the watermark, each by itself."""
-        if self._waiting.is_full or not self._waiting.takes(rows):
+        if self._waiting.is_full() or not self._waiting.takes(rows):
             self._put_into_sessions()
         self._waiting.add(stamps, rows)
         self._waiting_due_ms = min(self._waiting_due_ms, int(stamps.min()) + self._gap_ms - 1)
 
     def _put_into_sessions(self) -> None:
         """Put the rows that wait into sessions: none of them is late, or makes one fire."""
-        if self._waiting.count:
-            stamps, rows = self._waiting.take()
+        taken = self._waiting.take()
+        if taken is not None:
             self._waiting_due_ms = NEVER
-            self._add(stamps, rows)
+            self._add(*taken)
 
     def _add(self, stamps: Any, columns: KeyedRows) -> Any:
         """Put rows into sessions; return which of them are late."""

@@ -110,7 +110,7 @@ class SlicedWindowOperator(ColumnWindowOperator):
     def _wait(self, starts: Any, rows: KeyedRows) -> None:
         """Let rows wait of which no window has ended."""
         # Not behind a batch that is large: a watermark that follows may let most of its rows fire at once.
-        if self._waiting.is_full or not self._waiting.takes(rows):
+        if self._waiting.is_full(self._grid.slide_ms) or not self._waiting.takes(rows):
             self._put_into_slices()
         self._waiting.add(starts, rows)
         self._waiting_due_ms = min(self._waiting_due_ms, self._grid.first_ends(int(starts.min())))
@@ -121,14 +121,10 @@ class SlicedWindowOperator(ColumnWindowOperator):
         Args:
             chosen: Tells by the starts of the slices which rows.
         """
-        starts, rows = self._waiting.take()
-        self._waiting_due_ms = NEVER
-        are_chosen = chosen(starts)
-        if are_chosen.all():
-            return starts, rows
-        now, later = np.flatnonzero(are_chosen), np.flatnonzero(~are_chosen)
-        self._wait(starts[later], rows.take(later))
-        return (starts[now], rows.take(now)) if len(now) else None
+        taken = self._waiting.take(chosen)
+        lowest = self._waiting.lowest
+        self._waiting_due_ms = NEVER if lowest is None else self._grid.first_ends(lowest)
+        return taken
 
     def _put_into_slices(self, until_ms: int = MAX_TIMESTAMP, newest: int = MAX_TIMESTAMP) -> None:
         """Put rows that wait into their slices: of windows that end until a time, of slices up to one."""
