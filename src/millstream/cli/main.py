@@ -32,6 +32,7 @@ COMMANDS = {
     "replay": ("millstream.cli.replay", "Run an operator for one key from a checkpoint, record by record."),
     "verify": ("millstream.cli.verify", "Prove that a job loses and repeats nothing, whatever fails."),
     "doctor": ("millstream.cli.doctor", "Check this machine: what is found, what to do."),
+    "kafka": ("millstream.cli.kafka", "Kafka: transactions that were left open."),
     "connectors": ("millstream.cli.connectors", "List the systems that can be read and written."),
     "config": ("millstream.cli.config", "List every option with its value and where it comes from."),
 }

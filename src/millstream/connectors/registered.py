@@ -24,6 +24,7 @@ HYBRID = Connector(
 )
 KAFKA = Connector(
     sources=(f"{_BASE}.kafka.KafkaSource",),
+    sinks=(f"{_BASE}.kafka.KafkaSink",),
     guarantee="exactly once",
     packages=("confluent-kafka",),
     install="millstream[kafka]",

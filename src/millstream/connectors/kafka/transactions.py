@@ -34,7 +34,7 @@ from millstream.connectors.kafka.properties import KafkaProperties
 from millstream.connectors.kafka.staging import WaitingMessages, read_messages
 from millstream.spi.sink import Committer
 
-__all__ = ["LANES", "TransactionCommitter", "abort_leftovers", "transactional_id"]
+__all__ = ["LANES", "TransactionCommitter", "abort_leftovers", "end_transaction", "transactional_id"]
 
 log = logging.getLogger(__name__)
 
@@ -52,17 +52,26 @@ def transactional_id(prefix: str, lane: int) -> str:
     return f"{prefix}-{lane}"
 
 
-def _producer(cluster: Cluster, prefix: str, lane: int) -> Outlet:
-    """Make a lane's producer, and end what the last one with its id left open.
+def _producer(cluster: Cluster, transactional_id: str) -> Outlet:
+    """Make the producer of a transactional id, and end what the last one with the id left open.
 
     Raises:
         KafkaException: If no broker answers.
     """
     # Between two transactions librdkafka waits 100 ms by default for the first one to be over.
     pause = {} if "retry.backoff.ms" in cluster.properties else {"retry_backoff_ms": "10"}
-    outlet = Outlet(cluster, transactional_id=transactional_id(prefix, lane), **pause)
+    outlet = Outlet(cluster, transactional_id=transactional_id, **pause)
     _bounded(outlet.producer.init_transactions, _COMMIT_S)
     return outlet
+
+
+def end_transaction(cluster: Cluster, transactional_id: str) -> None:
+    """Abort what a producer with an id left open; one that still has the id is fenced.
+
+    Raises:
+        KafkaException: If no broker answers.
+    """
+    _producer(cluster, transactional_id)
 
 
 def _bounded(step: Callable[..., object], seconds: float, *arguments: Any) -> None:
@@ -88,7 +97,10 @@ def abort_leftovers(cluster: Cluster, prefix: str) -> None:
     """
 
     def end(lane: int) -> None:
-        cluster.call(lambda: _producer(cluster, prefix, lane), f"transactions of {prefix!r} cannot be begun")
+        cluster.call(
+            lambda: end_transaction(cluster, transactional_id(prefix, lane)),
+            f"transactions of {prefix!r} cannot be begun",
+        )
 
     with ThreadPoolExecutor(LANES, thread_name_prefix="kafka-sink") as pool:
         list(pool.map(end, range(LANES)))
@@ -254,7 +266,7 @@ class _Lane:
             # Looked at first: who comes too late must not fence who has taken over.
             if marker.is_set(settled=False):
                 return
-            self._outlet = _producer(self._cluster, self._prefix, self._number)
+            self._outlet = _producer(self._cluster, transactional_id(self._prefix, self._number))
             if marker.is_set():
                 return
         try:
