@@ -10,7 +10,14 @@ from typing import Any
 from millstream.base.clock import Clock
 from millstream.connectors.kafka.clients import Cluster, confluent_kafka
 from millstream.connectors.kafka.errors import error_of
-from millstream.connectors.kafka.offsets import OffsetLookup, Offsets, names_of
+from millstream.connectors.kafka.offsets import (
+    OffsetLookup,
+    Offsets,
+    forget_leaders,
+    names_of,
+    no_answer,
+    offset_in,
+)
 from millstream.connectors.kafka.partitions import KafkaTopicPartition
 
 __all__ = ["EndOffsets"]
@@ -53,19 +60,21 @@ class EndOffsets:
         if not self._asked:
             if not partitions:
                 return self._ends
+            if self._failing_since is not None:
+                forget_leaders(self._cluster)
             self._asked = self._lookup.request_ends(partitions)
         waits_s = _WAIT_S if self._failing_since is None else _WAIT_IN_TROUBLE_S
         pending = wait(self._asked.values(), waits_s).not_done
         if pending:
-            self._cluster.admin.poll(0)  # hears what is wrong with connections
-            library = confluent_kafka()
-            self._note(self._asked, library.KafkaException(library.KafkaError(library.KafkaError._TIMED_OUT)))
+            self._note(self._asked, no_answer())
             return self._ends
         answers, self._asked = self._asked, {}
-        failed = {
-            each: error for each, future in answers.items() if (error := future.exception()) is not None
-        }
-        self._ends |= {each: future.result().offset for each, future in answers.items() if each not in failed}
+        failed: dict[KafkaTopicPartition, Exception] = {}
+        for partition, future in answers.items():
+            try:
+                self._ends[partition] = offset_in(future)
+            except confluent_kafka().KafkaException as error:
+                failed[partition] = error
         if failed:
             self._note(failed, next(iter(failed.values())))
         elif self._failing_since is not None:
@@ -74,6 +83,7 @@ class EndOffsets:
         return self._ends
 
     def _note(self, partitions: Collection[KafkaTopicPartition], error: Exception) -> None:
+        self._cluster.admin.poll(0)  # hears what is wrong with connections
         now = self._clock.monotonic()
         doing = f"the ends of {names_of(partitions)} could not be read"
         told = error_of(error)

@@ -30,6 +30,8 @@ __all__ = ["KafkaEnumerator"]
 
 log = logging.getLogger(__name__)
 
+_LOST_S = 5.0
+
 
 class KafkaEnumerator(SplitEnumerator):
     """Plans a Kafka source's epochs.
@@ -46,7 +48,7 @@ class KafkaEnumerator(SplitEnumerator):
     def __init__(
         self, settings: SourceSettings, restored: KafkaSnapshot | None, clock: Clock | None = None
     ) -> None:
-        clock = clock or SystemClock()
+        self._clock = clock = clock or SystemClock()
         self._settings = settings
         self._cluster = settings.open_cluster("enumerator")
         self._lookup = OffsetLookup(self._cluster, settings.group, settings.isolation)
@@ -55,6 +57,7 @@ class KafkaEnumerator(SplitEnumerator):
         self._positions: dict[KafkaTopicPartition, SplitPosition] = {}
         self._topic_ids: dict[str, str] = {}
         self._opened: set[KafkaTopicPartition] = set()
+        self._behind_end: dict[KafkaTopicPartition, float] = {}
         self._turn = 0
         interval_ms = settings.discovery_interval_ms
         self._discovery = (
@@ -240,9 +243,19 @@ class KafkaEnumerator(SplitEnumerator):
         if end is None or split.finished:
             return split.position
         if end < split.position:
+            self._note_that_end_is_in_front(partition, split, end)
+            return split.position
+        self._behind_end.pop(partition, None)
+        return end if split.end is None else min(end, split.end)
+
+    def _note_that_end_is_in_front(
+        self, partition: KafkaTopicPartition, split: SplitPosition, end: int
+    ) -> None:
+        """Learn that there are fewer records than were read: for a while that is so when a broker has just started."""
+        now = self._clock.monotonic()
+        if now - self._behind_end.setdefault(partition, now) >= _LOST_S:
             first = self._lookup.earliest([partition])[partition]
             split.position = self._losses.go_on_behind(LostRecords(partition, split.position, first, end))
-        return end if split.end is None else min(end, split.end)
 
 
 def _share_out(

@@ -24,6 +24,10 @@ _EXPLAINED = {
         "the name of a broker does not resolve",
         "Check bootstrap.servers, and the brokers' advertised.listeners.",
     ),
+    "_NOENT": (
+        "no broker leads a partition",
+        "Check that the brokers run which have replicas of it.",
+    ),
     "_TIMED_OUT": (
         "the brokers did not answer in time",
         "Check that they run, and that their advertised.listeners can be reached from here.",
@@ -98,7 +102,7 @@ _EXPLAINED["RECORD_LIST_TOO_LARGE"] = _EXPLAINED["MSG_SIZE_TOO_LARGE"]
 # A server that is away, starts, or has just elected another leader.
 _PASSING = frozenset({
     "_TRANSPORT", "_RESOLVE", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT",
-    "_WAIT_COORD", "_WAIT_CACHE", "_LEADER_CHANGE", "REQUEST_TIMED_OUT", "NETWORK_EXCEPTION",
+    "_WAIT_COORD", "_NOENT", "_WAIT_CACHE", "_LEADER_CHANGE", "REQUEST_TIMED_OUT", "NETWORK_EXCEPTION",
     "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "BROKER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE",
     "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "NOT_ENOUGH_REPLICAS",
     "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "CONCURRENT_TRANSACTIONS", "NOT_CONTROLLER", "KAFKA_STORAGE_ERROR",

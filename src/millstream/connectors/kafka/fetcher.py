@@ -26,6 +26,7 @@ from typing import Any
 
 from millstream.base.clock import Clock
 from millstream.connectors.kafka.clients import Cluster, confluent_kafka
+from millstream.connectors.kafka.offsets import no_answer
 from millstream.connectors.kafka.partitions import KafkaTopicPartition
 
 __all__ = ["Buffer", "Fetcher", "OffsetGoneError"]
@@ -248,8 +249,7 @@ class Fetcher:
     def _be_silent(self, buffer: Buffer, began: float, now: float) -> None:
         if buffer.silent_since is None:
             buffer.silent_since = began
-        library = confluent_kafka()
-        error = library.KafkaException(library.KafkaError(library.KafkaError._TIMED_OUT))
+        error = no_answer()
         gives_up = now - buffer.silent_since >= self._cluster.patience.total_s
         if gives_up or not self._cluster.is_passing(error):
             raise self._cluster.explain(

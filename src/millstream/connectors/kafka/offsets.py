@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -12,11 +13,21 @@ from millstream.base.errors import ConfigurationError, SourceError
 from millstream.connectors.kafka.clients import Cluster, confluent_kafka
 from millstream.connectors.kafka.partitions import KafkaTopicPartition
 
-__all__ = ["KafkaOffsetResetStrategy", "KafkaOffsetsInitializer", "OffsetLookup", "Offsets", "names_of"]
+__all__ = [
+    "KafkaOffsetResetStrategy",
+    "KafkaOffsetsInitializer",
+    "OffsetLookup",
+    "Offsets",
+    "forget_leaders",
+    "names_of",
+    "no_answer",
+    "offset_in",
+]
 
 Offsets = dict[KafkaTopicPartition, int]
 
 _ANSWER_S = 10.0
+_LEADERS_S = 0.2
 _SHOWN = 5
 
 
@@ -123,11 +134,40 @@ class OffsetLookup:
         wanted = list(partitions)
         if not wanted:
             return {}
-        futures = self._cluster.call(
-            lambda: {each: future.result() for each, future in self.request(wanted, spec).items()},
-            f"the offsets of {names_of(wanted)} could not be read",
-        )
-        return {each: result.offset for each, result in futures.items()}
+
+        def look() -> Offsets:
+            try:
+                return {each: offset_in(future) for each, future in self.request(wanted, spec).items()}
+            except confluent_kafka().KafkaException:
+                forget_leaders(self._cluster)
+                raise
+
+        return self._cluster.call(look, f"the offsets of {names_of(wanted)} could not be read")
+
+
+def offset_in(future: Any) -> int:
+    """Return the offset that a future of `OffsetLookup.request` has; -1 if there is no record of that time.
+
+    Raises:
+        KafkaException: If there is none: from a broker that is about to go there comes a number without a meaning.
+    """
+    offset: int = future.result().offset
+    if offset < -1:
+        raise no_answer()
+    return offset
+
+
+def no_answer() -> Exception:
+    """Return what the client raises when brokers do not answer."""
+    library = confluent_kafka()
+    error: Exception = library.KafkaException(library.KafkaError(library.KafkaError._TIMED_OUT))
+    return error
+
+
+def forget_leaders(cluster: Cluster) -> None:
+    """Have the client ask which brokers lead partitions: that there were none it believes for minutes."""
+    with suppress(confluent_kafka().KafkaException):
+        cluster.admin.list_topics(timeout=_LEADERS_S)
 
 
 def _specs() -> Any:
