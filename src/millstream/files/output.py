@@ -1,13 +1,15 @@
-"""Where a file sink's files are: a local directory, or whatever pyarrow has a file system for.
+"""Where a file sink's files are: a local directory, S3, or whatever else pyarrow has a file system for.
 
-Two kinds, with different promises::
+Three kinds, with different promises::
 
-                       local                             pyarrow (s3, gs, hdfs, abfs, …)
-    staged file        grows on the disk                 is whole when its stream is closed, not before
-    publish            one rename in the directory       `move`: a rename (hdfs), or a copy and a delete (objects)
-    seen by readers    at the rename, whole              at the rename, or when the copy is complete, whole
+                       local                       S3                          pyarrow (gs, hdfs, abfs, …)
+    staged file        grows on the disk           a multipart upload          is whole when its stream is closed
+    publish            a rename in the directory   the upload is completed     `move`: a rename (hdfs), or a copy
+                                                                               and a delete (objects)
+    seen by readers    at the rename, whole        then, whole                 then, whole
     open over
-    checkpoints        yes                               no: files are finished at every checkpoint
+    checkpoints        yes                         no: files are finished      no
+                                                   at every checkpoint
 """
 
 from __future__ import annotations
@@ -19,17 +21,21 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
+from urllib.parse import quote, unquote
 
 from millstream.base.errors import SinkError
 from millstream.base.ids import new_id
 from millstream.files.durable import make_directories, sync_directory
+from millstream.files.file_systems import current, parse_location
 from millstream.files.paths import local_path
 from millstream.files.refusals import refusal_at
-from millstream.files.remote import arrow_fs, open_remote, without_parameters
+from millstream.files.remote import S3_SCHEMES, arrow_fs, open_remote, without_parameters
+from millstream.files.s3_uploads import S3Uploads, UploadStream
 
 __all__ = ["OutputFiles", "open_output"]
 
 _COPY_BYTES = 1 << 20
+_UPLOAD = "?upload="
 
 
 def open_output(base_path: str) -> OutputFiles:
@@ -40,7 +46,10 @@ def open_output(base_path: str) -> OutputFiles:
         ConfigurationError: If pyarrow is needed and not installed.
     """
     local = local_path(base_path)
-    return _ArrowOutput(base_path) if local is None else _LocalOutput(os.path.abspath(local))
+    if local is not None:
+        return _LocalOutput(os.path.abspath(local))
+    in_s3 = parse_location(base_path).scheme in S3_SCHEMES
+    return _S3Output(base_path) if in_s3 else _ArrowOutput(base_path)
 
 
 class OutputFiles(ABC):
@@ -52,11 +61,26 @@ class OutputFiles(ABC):
         base: The base path, without a slash at its end.
         address: The same as it was given, with what a URI says of how to reach it; never shown.
         appends: Whether a staged file is durable up to what was synced, while it grows.
+        renames: Whether what is staged is a hidden file that can be read; if not, final names tell whose they are
+            (`WriterContext.new_name`).
     """
 
     base: str
     address: str
     appends: bool
+    renames: bool = True
+
+    def stage(self, staged: str, final: str) -> tuple[BinaryIO, str]:
+        """Begin a file that is to be published; return it, and what to publish, remove and look for.
+
+        Args:
+            staged: A hidden path for it, where there are hidden files.
+            final: Its final path.
+
+        Raises:
+            FileExistsError: If there is one.
+        """
+        return self.create(staged), staged
 
     @abstractmethod
     def make_directory(self, path: str) -> list[str]:
@@ -149,6 +173,9 @@ class OutputFiles(ABC):
                 self.sync_directory(posixpath.dirname(made))
             self.create(probe).close()
             self.remove(probe)
+            file, staged = self.stage(probe, probe)
+            file.close()
+            self.remove(staged)
         except OSError as error:
             hint = "Give a directory that this user may write to, or make it."
             refusal = refusal_at(self.address, error, hint)
@@ -281,3 +308,62 @@ class _ArrowOutput(OutputFiles):
         for info in file_system.get_file_info(selector):
             if info.is_file and info.base_name.startswith("."):
                 yield self.join(info.path[len(root) :].lstrip("/"))
+
+
+class _S3Output(_ArrowOutput):
+    """A prefix of a bucket: what is staged is an upload of the final object, named `<final path>?upload=<id>`.
+
+    Hidden objects are there as well: what waits to be merged, and what older versions have staged.
+    """
+
+    renames = False
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(uri)
+        self._uploads: S3Uploads | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_uploads": None}
+
+    def stage(self, staged: str, final: str) -> tuple[BinaryIO, str]:
+        uploads, key = self._upload_of(final)
+        upload_id = uploads.begin(key)
+        stream = cast(BinaryIO, UploadStream(uploads, key, upload_id))
+        return stream, f"{final}{_UPLOAD}{quote(upload_id, safe='')}"
+
+    def size(self, path: str) -> int | None:
+        final, mark, upload_id = path.partition(_UPLOAD)
+        if not mark:
+            return super().size(path)
+        uploads, key = self._upload_of(final)
+        return uploads.size(key, unquote(upload_id))
+
+    def publish(self, staged: str, final: str) -> None:
+        named, mark, upload_id = staged.partition(_UPLOAD)
+        if not mark:
+            super().publish(staged, final)
+            return
+        uploads, key = self._upload_of(named)
+        uploads.complete(key, unquote(upload_id))
+
+    def remove(self, path: str) -> None:
+        final, mark, upload_id = path.partition(_UPLOAD)
+        if not mark:
+            super().remove(path)
+            return
+        uploads, key = self._upload_of(final)
+        uploads.abort(key, unquote(upload_id))
+
+    def hidden_files(self) -> Iterator[str]:
+        yield from super().hidden_files()
+        uploads, root = self._upload_of(self.base)
+        prefix = f"{root}/" if root else ""
+        for key, upload_id in list(uploads.below(prefix)):
+            yield f"{self.join(key[len(prefix) :])}{_UPLOAD}{quote(upload_id, safe='')}"
+
+    def _upload_of(self, path: str) -> tuple[S3Uploads, str]:
+        """Return the bucket's uploads, and the key of a path."""
+        bucket, _, key = self._resolve(path)[1].partition("/")
+        if self._uploads is None:
+            self._uploads = S3Uploads(current().s3_for(parse_location(self.address)), bucket)
+        return self._uploads, key

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from millstream.base.errors import SinkError
@@ -140,6 +140,7 @@ class PartFile:
         committable: Its names.
         output: How records are written.
         now_ms: Processing time, epoch milliseconds.
+        waits: Whether it is read before it is published: it waits to be merged.
 
     Attributes:
         bucket_id: Its bucket.
@@ -158,17 +159,23 @@ class PartFile:
         committable: FileCommittable,
         output: Encoder | BulkWriterFactory,
         now_ms: int,
+        *,
+        waits: bool = False,
     ) -> None:
         self._files = files
         self.bucket_id = bucket_id
-        self.committable = committable
         self.begun_ms = now_ms
         self.written_ms = now_ms
         self.size_bytes = 0
         self.kept = False
         self.finished: FileCommittable | None = None
         self._crc = 0
-        self._file: BinaryIO = files.create(committable.staged_path)
+        self._file: BinaryIO
+        if waits:
+            self._file, staged = files.create(committable.staged_path), committable.staged_path
+        else:
+            self._file, staged = files.stage(committable.staged_path, committable.final_path)
+        self.committable = replace(committable, staged_path=staged)
         self._encoder = output if isinstance(output, Encoder) else None
         self._bulk: BulkWriter | None = (
             output.create(self._file) if isinstance(output, BulkWriterFactory) else None

@@ -84,7 +84,8 @@ class FileWriter(SinkWriter):
         self._is_bulk = self.takes_columns = isinstance(settings.output, BulkWriterFactory)
         self._context = context
         # Unique for each attempt: files of two runs, or of two sinks in one directory, never collide.
-        self._uid = f"{context.subtask_index}-{new_id()[:16]}"
+        unique = new_id()[:16] if self._files.renames else context.new_name()
+        self._uid = f"{context.subtask_index}-{unique}"
         self._counter = 0
         self._open: dict[str, PartFile] = {}
         self._gathered = Gathered()
@@ -309,15 +310,18 @@ class FileWriter(SinkWriter):
             if path not in referred and self._context.is_of_former(name, or_own=or_own):
                 self._files.remove(path)
 
-    def begin_part(self, bucket_id: str, directory: str, name: str, now_ms: int, *, raw: bool) -> PartFile:
-        """Begin a hidden file; with `raw` its bytes are given as they are."""
+    def begin_part(
+        self, bucket_id: str, directory: str, name: str, now_ms: int, *, raw: bool, waits: bool = False
+    ) -> PartFile:
+        """Begin a hidden file; with `raw` its bytes are given as they are, if it `waits` it is read again."""
         names = FileCommittable(
             posixpath.join(directory, hidden_name(name, self._context)),
             posixpath.join(directory, name),
             in_bucket=bucket_id != "",
         )
         self._unsynced.add(directory)
-        return PartFile(self._files, bucket_id, names, Encoder() if raw else self._settings.output, now_ms)
+        output = Encoder() if raw else self._settings.output
+        return PartFile(self._files, bucket_id, names, output, now_ms, waits=waits)
 
     def _make_directory(self, directory: str) -> None:
         """Make a bucket's directory, and note which directories above hold names that nobody may have synced."""
@@ -341,7 +345,8 @@ class FileWriter(SinkWriter):
         config = self._settings.file_config
         name = f"{config.part_prefix}-{self._uid}-{self._counter}{config.part_suffix}"
         self._counter += 1
-        part = self.begin_part(bucket_id, directory, name, now_ms, raw=False)
+        waits = self._compaction is not None
+        part = self.begin_part(bucket_id, directory, name, now_ms, raw=False, waits=waits)
         self._open[bucket_id] = part
         if self._checked_ms is None:
             self._checked_ms = now_ms
@@ -472,7 +477,8 @@ class _Compaction:
         if everything:
             self.checkpoints = 0
         due = [bucket for bucket, files in self._waiting.items() if everything or self._is_full(files)]
-        merged = self._merge([bucket for bucket in due if len(self._waiting[bucket]) > 1])
+        renames = self._writer.files.renames
+        merged = self._merge([bucket for bucket in due if len(self._waiting[bucket]) > 1 or not renames])
         taken = [(bucket, self._waiting.pop(bucket)) for bucket in due]
         return [merged.get(bucket, files[0]) for bucket, files in taken]
 
