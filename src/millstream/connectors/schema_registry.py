@@ -1,8 +1,9 @@
-"""Schemas of Avro messages in a registry that speaks the protocol of Confluent's (Apicurio and Karapace do, too).
+"""Schemas of messages in a registry that speaks the protocol of Confluent's (Apicurio and Karapace do, too).
 
 A message is a zero byte, the id of the schema that it was written with (4 bytes, the highest first), and the record::
 
     00 │ 00 00 00 07 │ Avro
+    00 │ 00 00 00 07 │ which of the file's messages │ Protocol Buffers
 
 Each schema is asked for once by each subtask: ids never change their meaning. Requests are made by the standard
 library: there are three of them, and the clients that there are bring a library of C or one for HTTP.
@@ -33,12 +34,15 @@ from millstream.base.errors import (
 from millstream.connectors.patience import Patience
 from millstream.formats.avro.messages import AvroDecoder, AvroEncoder
 from millstream.formats.avro.schema import AvroSchema
+from millstream.formats.protobuf import ProtobufRowDeserializationSchema, ProtobufRowSerializationSchema
 from millstream.spi.serialization import DeserializationSchema, SerializationSchema
 from millstream.types.typeinfo import TypeInformation
 
 __all__ = [
     "ConfluentRegistryAvroDeserializationSchema",
     "ConfluentRegistryAvroSerializationSchema",
+    "ConfluentRegistryProtobufDeserializationSchema",
+    "ConfluentRegistryProtobufSerializationSchema",
     "SchemaRegistry",
     "Subject",
 ]
@@ -203,6 +207,18 @@ class _Client:
             raise self._refused(f"the schema of subject {subject!r}", error) from error
         return int(found["id"])
 
+    def latest_id_of(self, subject: str) -> int:
+        """Return the id of the latest version of a subject.
+
+        Raises:
+            SinkError: If the registry does not answer, refuses the login, or has no such subject.
+        """
+        try:
+            found = self._ask(f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/latest")
+        except _RefusedError as error:
+            raise self._refused(f"the schema of subject {subject!r}", error) from error
+        return int(found["id"])
+
     def _ask(self, path: str, body: dict[str, str] | None = None) -> dict[str, Any]:
         registry = self._registry
         request = urllib.request.Request(
@@ -237,7 +253,7 @@ class _Client:
         elif error.status == 409:
             hint = "The schema is not compatible with those before: change it, or the compatibility of the subject."
         elif error.code in (_NO_SUBJECT, _NO_SCHEMA):
-            hint = "Register the schema, or leave registers=True."
+            hint = "Register the schema first, or have it registered (registers=True, for Avro)."
         return self._fails(
             f"schema registry {self._registry.url!r} refused {what}", detail=str(error), hint=hint
         )
@@ -298,7 +314,7 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
             MalformedRecordError: If it does not parse, or the registry has no schema of its id.
             SourceError: If the registry does not answer.
         """
-        decoder = self._decoders.get(self._id_of(message)) or self._new_decoder(message)
+        decoder = self._decoders.get(_id_of(message)) or self._new_decoder(message)
         return decoder.rows((decoder.read(message, _HEADER_BYTES),))[0]
 
     def deserialize_all(self, messages: Sequence[bytes]) -> list[Any]:
@@ -307,7 +323,7 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
         values: list[Any] = []
         former: AvroDecoder | None = None
         for message in messages:
-            decoder = self._decoders.get(self._id_of(message)) or self._new_decoder(message)
+            decoder = self._decoders.get(_id_of(message)) or self._new_decoder(message)
             if decoder is not former and former is not None:
                 rows += former.rows(values)
                 values = []
@@ -315,17 +331,8 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
             former = decoder
         return rows if former is None else rows + former.rows(values)
 
-    @staticmethod
-    def _id_of(message: bytes) -> int:
-        if len(message) < _HEADER_BYTES or message[0]:
-            raise MalformedRecordError(
-                f"message {shorten(message)} does not begin with the id of a schema",
-                detail="That is a zero byte and four more.",
-            )
-        return int.from_bytes(message[1:_HEADER_BYTES], "big")
-
     def _new_decoder(self, message: bytes) -> AvroDecoder:
-        schema_id = self._id_of(message)
+        schema_id = _id_of(message)
         if self._asked is None:
             self._asked = _Client(self._registry, SourceError)
         written = self._asked.schema_of(schema_id)
@@ -386,6 +393,131 @@ class ConfluentRegistryAvroSerializationSchema(SerializationSchema):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _serializer, (self._registry, self._schema, self._subject, self._registers)
+
+
+def _id_of(message: bytes) -> int:
+    if len(message) < _HEADER_BYTES or message[0]:
+        raise MalformedRecordError(
+            f"message {shorten(message)} does not begin with the id of a schema",
+            detail="That is a zero byte and four more.",
+        )
+    return int.from_bytes(message[1:_HEADER_BYTES], "big")
+
+
+class ConfluentRegistryProtobufDeserializationSchema(DeserializationSchema):
+    """Protocol Buffers messages with the id of their schema into rows of a message that is known here.
+
+    The registry is not asked: by its numbers each field is found, whichever version of the schema it was written with.
+
+    Args:
+        message: The type of messages, or a class that `protoc` generated.
+
+    Raises:
+        ConfigurationError: If it is none; if protobuf is not installed.
+        NotSupportedError: If the message holds itself.
+    """
+
+    def __init__(self, message: Any) -> None:
+        self._reads = ProtobufRowDeserializationSchema(message)
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return the type of the rows."""
+        return self._reads.get_produced_type()
+
+    def deserialize(self, message: bytes) -> Any:
+        """Return the row of a message.
+
+        Raises:
+            MalformedRecordError: If it does not parse, or does not begin with an id.
+        """
+        _id_of(message)
+        return self._reads.deserialize(message[_end_of_indexes(message) :])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ConfluentRegistryProtobufDeserializationSchema, (self._reads._message,)
+
+
+class ConfluentRegistryProtobufSerializationSchema(SerializationSchema):
+    """Rows, or dicts, into Protocol Buffers messages with the id of their schema.
+
+    The id is that of the subject's latest version: the schema's source, which a registry keeps, is not known here, so
+    it has to be registered already.
+
+    Args:
+        registry: Where the schema is; an address, or a `SchemaRegistry`.
+        message: The type of messages, or a class that `protoc` generated.
+        subject: Under which name it is registered, such as `orders-value`.
+
+    Raises:
+        ConfigurationError: If an argument does not fit; if protobuf is not installed.
+        NotSupportedError: If the message holds itself.
+    """
+
+    def __init__(self, registry: SchemaRegistry | str, message: Any, subject: str) -> None:
+        self._registry = _registry_of(registry)
+        if not subject:
+            raise ConfigurationError("the subject of a Protocol Buffers schema is empty")
+        self._subject = subject
+        self._writes = ProtobufRowSerializationSchema(message)
+        self._header: bytes | None = None
+
+    def serialize(self, value: Any) -> bytes:
+        """Return a row's message; the registry is asked for the id with the first.
+
+        Raises:
+            TypeMismatchError: If it does not fit.
+            SinkError: If the registry does not answer, or has no such subject.
+        """
+        if self._header is None:
+            schema_id = _Client(self._registry, SinkError).latest_id_of(self._subject)
+            descriptor = self._writes._message.message_class.DESCRIPTOR
+            self._header = b"\0" + schema_id.to_bytes(4, "big") + _indexes_of(descriptor)
+        return self._header + self._writes.serialize(value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (
+            ConfluentRegistryProtobufSerializationSchema,
+            (self._registry, self._writes._message, self._subject),
+        )
+
+
+def _indexes_of(descriptor: Any) -> bytes:
+    """Return which of its file's messages one is: how deep it is, and its place at each depth; 0 for the first."""
+    places: list[int] = []
+    while descriptor is not None:
+        parent = descriptor.containing_type
+        siblings = descriptor.file.message_types_by_name if parent is None else parent.nested_types_by_name
+        places.append(list(siblings).index(descriptor.name))
+        descriptor = parent
+    if places == [0]:
+        return b"\0"
+    return b"".join(map(_varint, [len(places), *reversed(places)]))
+
+
+def _varint(number: int) -> bytes:
+    number <<= 1  # zigzag: it is not negative
+    data = bytearray()
+    while number > 0x7F:
+        data.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*data, number))
+
+
+def _end_of_indexes(message: bytes) -> int:
+    """Return where the record begins, behind the places of its message."""
+    at, left = _HEADER_BYTES, -1
+    while left:
+        number = shift = 0
+        while True:
+            if at >= len(message):
+                raise MalformedRecordError(f"message {shorten(message)} ends within its header")
+            number |= (message[at] & 0x7F) << shift
+            shift += 7
+            at += 1
+            if message[at - 1] < 0x80:
+                break
+        left = number >> 1 if left < 0 else left - 1
+    return at
 
 
 def _serializer(

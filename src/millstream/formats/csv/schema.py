@@ -108,6 +108,15 @@ class CsvSchema:
         """Return the number of columns."""
         return len(self.columns)
 
+    def __str__(self) -> str:
+        """Return the columns with their types, and whether there is a header.
+
+        >>> str(CsvSchema.builder().add_string_column("name").add_number_column("age").set_use_header(True).build())
+        'CsvSchema(name STRING, age BIGINT; with header)'
+        """
+        columns = ", ".join(f"{column.name} {column.data_type}" for column in self.columns)
+        return f"CsvSchema({columns}{'; with header' if self.use_header else ''})"
+
     def __len__(self) -> int:
         return len(self.columns)
 
