@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from millstream.spi.connector import Connector
 
-__all__ = ["FILES", "HYBRID", "KAFKA", "POSTGRES", "REDIS"]
+__all__ = ["FILES", "HYBRID", "JDBC", "KAFKA", "POSTGRES", "REDIS"]
 
 _BASE = "millstream.datastream.connectors"
 
@@ -21,6 +21,11 @@ HYBRID = Connector(
     sources=(f"{_BASE}.hybrid_source.HybridSource",),
     guarantee="that of its sources",
     page="docs/connectors/hybrid.md",
+)
+JDBC = Connector(
+    sinks=(f"{_BASE}.jdbc.JdbcSink",),
+    guarantee="exactly once; others than PostgreSQL, MySQL, SQLite at least once",
+    page="docs/connectors/jdbc.md",
 )
 KAFKA = Connector(
     sources=(f"{_BASE}.kafka.KafkaSource",),

@@ -6,12 +6,14 @@
 `check_source`, `check_source_function`              hold a source against the contract of `millstream.spi.source`
 `SourceRun`                                          one run of a source, epoch by epoch
 `check_sink`, `check_sink_in_jobs`                   hold a sink against the contract of `millstream.spi.sink`
+`check_lookup`                                       holds a look-up against the contract of `millstream.spi.lookup`
 ===================================================  =================================================================
 
 `millstream.pytest_plugin` gives the fixtures `mini_cluster` and `virtual_cluster`. See docs/testing.md.
 """
 
 from millstream.spi.batch import StreamStatus, Watermark
+from millstream.testing.check_lookup import LookupRule, check_lookup
 from millstream.testing.check_sink import check_sink, check_sink_in_jobs
 from millstream.testing.check_source import check_source, check_source_function
 from millstream.testing.clock import TickingClock
@@ -29,6 +31,7 @@ __all__ = [
     "ContractViolation",
     "FailurePoint",
     "InjectedFailure",
+    "LookupRule",
     "MemoryStores",
     "MiniCluster",
     "OperatorHarness",
@@ -42,6 +45,7 @@ __all__ = [
     "StreamStatus",
     "TickingClock",
     "Watermark",
+    "check_lookup",
     "check_sink",
     "check_sink_in_jobs",
     "check_source",

@@ -158,7 +158,7 @@ def test_an_object_of_another_is_not_replaced(prefix):
     assert prefix.lines() == ["of another"]
 
 
-@pytest.mark.parametrize("compacts", [None, 2])
+@pytest.mark.parametrize("compacts", [None, pytest.param(2, marks=pytest.mark.long)])
 def test_it_keeps_the_contract(new_prefix, s3_server, monkeypatch, compacts):
     for name, value in s3_server.environment.items():  # the suite's jobs have no options of ours
         monkeypatch.setenv(name, value)
