@@ -9,7 +9,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from millstream.base.errors import ConfigurationError, MalformedRecordError, SourceError
-from millstream.common import DeserializationSchema, SimpleStringSchema
+from millstream.common import DeserializationSchema, Row, SimpleStringSchema, Types
+from millstream.connectors.kafka import fetcher
 from millstream.datastream.connectors.base import MalformedPolicy
 from millstream.datastream.connectors.kafka import (
     FlinkKafkaConsumer,
@@ -19,6 +20,7 @@ from millstream.datastream.connectors.kafka import (
     KafkaSource,
     KafkaTopicPartition,
 )
+from millstream.datastream.formats.json import JsonRowDeserializationSchema
 from millstream.testing import check_source
 from millstream.testing.source_run import SourceRun
 
@@ -60,6 +62,29 @@ def test_large_topic_is_read_whole(kafka, new_topic, source_of):
     for partition in range(4):
         kafka.produce(topic, values[partition::4], partition=partition)
     assert sorted(read(source_of(topic), budget=7_000), key=int) == values
+
+
+def test_partitions_that_run_ahead_are_parked_and_lose_nothing(kafka, new_topic, source_of, monkeypatch):
+    monkeypatch.setattr(fetcher, "_PARKED_RECORDS", 200)
+    topic = new_topic(partitions=3)
+    values = [f"{place}" for place in range(9_000)]
+    for partition in range(3):
+        kafka.produce(topic, values[partition::3], partition=partition)
+    run = SourceRun(source_of(topic), 1, 700)
+    run.run()
+    for partition in range(3):
+        assert [value for value, _ in run.splits[f"{topic}-{partition}"]] == [
+            repr(value) for value in values[partition::3]
+        ]
+
+
+def test_values_are_read_as_columns_where_the_schema_makes_them(kafka, new_topic, source_of):
+    topic = new_topic()
+    kafka.produce(topic, [f'{{"n": {place}}}' for place in range(30)] + [None])
+    rows = Types.ROW_NAMED(["n"], [Types.LONG()])
+    schema = JsonRowDeserializationSchema.builder().type_info(rows).build()
+    source = source_of(topic, schema=KafkaRecordDeserializationSchema.value_only(schema))
+    check_source(source, expected=[Row(n=place) for place in range(30)], parallelisms=(1, 2), budgets=(8,))
 
 
 # Gaps in offsets

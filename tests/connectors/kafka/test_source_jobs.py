@@ -12,7 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from millstream.base.errors import ConfigurationError, SourceError
-from millstream.common import Duration, SimpleStringSchema, Time, WatermarkStrategy
+from millstream.common import DeserializationSchema, Duration, SimpleStringSchema, Time, WatermarkStrategy
+from millstream.datastream import OutputTag
+from millstream.datastream.connectors.base import MalformedPolicy
 from millstream.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from millstream.datastream.window import TumblingEventTimeWindows
 from millstream.testing import FailurePoint, MiniCluster
@@ -120,6 +122,24 @@ def test_job_that_fails_at_every_place_gives_each_record_once(kafka, new_topic, 
         stream = stream_of(cluster, source_of(topic)).map(cluster.tap())
         assert sorted(cluster.collect(stream), key=int) == numbers(300)
         assert len(cluster.failures) >= 6
+
+
+def test_records_that_do_not_parse_are_in_a_side_output(kafka, new_topic, source_of):
+    topic = new_topic()
+    kafka.produce(topic, ["1", "x", "3"], timestamps=[5, 6, 7])
+    dead = OutputTag("dead")
+    builder = KafkaSource.builder().set_bootstrap_servers(kafka.bootstrap).set_topics(topic)
+    builder.set_value_only_deserializer(Numbers()).set_malformed_policy(MalformedPolicy.dead_letters(dead))
+    with MiniCluster() as cluster:
+        cluster.fail_at(FailurePoint.AFTER_EPOCH, 1)
+        stream = stream_of(cluster, builder.set_bounded(KafkaOffsetsInitializer.latest()).build())
+        both = stream.map(str).union(stream.get_side_output(dead).map(lambda letter: letter.position))
+        assert sorted(cluster.collect(both)) == ["1", "3", f"topic '{topic}', partition 0, offset 1"]
+
+
+class Numbers(DeserializationSchema):
+    def deserialize(self, message):
+        return int(message)
 
 
 # Watermarks
