@@ -208,10 +208,9 @@ def test_record_that_is_refused_is_named(target, new_sink):
     assert target.rows(table) == [(7, "there")]
 
 
-def test_record_that_does_not_fit_is_refused_when_it_is_staged(target):
+def test_record_that_does_not_fit_is_refused_when_it_is_staged(server_target):
+    target = server_target
     table = target.new_table("CREATE TABLE {} (id BIGINT NOT NULL, word VARCHAR(5) NOT NULL)")
-    if target.kind == "sqlite":
-        pytest.skip("SQLite's columns take anything")
     sink = publishing(target, table)
     sink.check()
     writer = new_writer(sink)
@@ -382,3 +381,42 @@ def test_batches_are_written_when_they_are_full_or_old(sqlite_target):
     writer.prepare_commit(now_ms=1200, checkpoint=False, end_of_input=True)
     assert len(sqlite_target.rows(table)) == 11
     writer.close()
+
+
+def test_slot_that_was_stopped_in_the_middle_of_a_transaction_keeps_nobody_waiting(server_target, caplog):
+    target, table = server_target, server_target.new_table()
+    sink = publishing(target, table)
+    sink.check()
+    zombie = new_writer(sink)
+    zombie._load([(1, "a")])
+    (stage,) = target.stage_tables()
+    zombie._link._session.execute(f"INSERT INTO {stage} VALUES (2, 'b')")  # and no commit
+    with caplog.at_level(logging.WARNING):
+        following = new_writer(sink, attempt=1)
+    assert "could not be dropped" in caplog.text
+    committables = write(following, [(3, "c")])
+    committer = sink.build_committer()
+    committer.commit(committables)
+    zombie._link.close()
+    new_writer(sink, attempt=2).close()
+    following.close()
+    committer.close()
+    assert target.rows(table) == [(3, "c")]
+    assert not target.stages() and not target.stage_tables()
+
+
+def test_driver_that_was_stopped_in_the_middle_of_a_commit_lets_another_one_commit(postgres_target):
+    target, table = postgres_target, postgres_target.new_table()
+    target.url += "?options=-c%20idle_in_transaction_session_timeout=700"
+    sink = publishing(target, table)
+    sink.check()
+    writer, zombie, committer = new_writer(sink), sink.build_committer(), sink.build_committer()
+    (committable,) = write(writer, [(1, "a")])
+    zombie._link = zombie._new_link(None)
+    stopped = zombie._link._connect()
+    zombie._markers.advance(stopped, committable.writer, committable.number, 0)  # and no more
+    committer.commit([committable])
+    zombie.commit([committable])
+    for each in (writer, zombie, committer):
+        each.close()
+    assert target.rows(table) == [(1, "a")]

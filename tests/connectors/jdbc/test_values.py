@@ -200,6 +200,21 @@ def test_two_sinks_of_a_job_publish_exactly_once_into_one_table(target):
     assert not target.stages("markers") and not target.stage_tables()
 
 
+@pytest.mark.spark
+def test_job_on_spark_publishes_exactly_once(postgres_target):
+    table = postgres_target.new_table()
+    kind = Types.ROW_NAMED(["id", "word"], [Types.LONG(), Types.STRING()])
+    with MiniCluster("local[2]", parallelism=2) as cluster:
+        cluster.fail_at(FailurePoint.AFTER_EPOCH, 2)
+        cluster.fail_at(FailurePoint.AFTER_CHECKPOINT, 3)
+        env = cluster.environment()
+        rows = env.from_collection([Row(id=number, word="x") for number in range(500)], kind).rebalance()
+        rows.sink_to(JdbcSink.table(table).with_type_info(kind).build_exactly_once(postgres_target.options()))
+        env.execute()
+    assert postgres_target.rows(table) == [(number, "x") for number in range(500)]
+    assert not postgres_target.stages() and not postgres_target.stage_tables()
+
+
 def test_password_is_in_no_error_of_a_job(postgres_target):
     kind = Types.ROW_NAMED(["id", "word"], [Types.LONG(), Types.STRING()])
     sink = JdbcSink.table("nowhere").with_type_info(kind).build_at_least_once(postgres_target.options())

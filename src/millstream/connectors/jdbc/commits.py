@@ -85,10 +85,13 @@ class Markers:
     def drop_stages(self, session: Session, stages: Iterable[str]) -> None:
         """Remove stages: the table first, for it is found by what is noted."""
         for stage in stages:
+            if self._database.short_waits is not None:
+                session.execute(self._database.short_waits)
             session.execute(f"DROP TABLE IF EXISTS {self.stage_table(stage)}")
             session.change(f"DELETE FROM {self._table} WHERE {self._name} = ?", (stage,))
 
-    def forget(self, session: Session, before_ms: int) -> None:
-        """Remove what has not changed since a time: stages, and notes of writers."""
-        self.drop_stages(session, self.stages(session, before_ms=before_ms))
-        session.change(f"DELETE FROM {self._table} WHERE {self._at} < ?", (before_ms,))
+    def forget_writers(self, session: Session, before_ms: int) -> None:
+        """Remove what is noted for writers and has not changed since a time."""
+        session.change(
+            f"DELETE FROM {self._table} WHERE {self._at} < ? AND {self._name} NOT LIKE ?", (before_ms, "%+%")
+        )

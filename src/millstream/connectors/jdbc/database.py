@@ -98,6 +98,7 @@ class Database(ABC):
         writes_tables: Whether table sinks and sinks that are exactly once can write it.
         blob: Type of columns for bytes.
         overwrites_by_any_key: Whether an upsert overwrites by whatever unique key a table has.
+        short_waits: Has a session not wait long for tables that others use; None if it never does.
         quote_mark: What stands around names.
     """
 
@@ -107,6 +108,7 @@ class Database(ABC):
     writes_tables: ClassVar[bool] = False
     blob: ClassVar[str] = "BLOB"
     overwrites_by_any_key: ClassVar[bool] = False
+    short_waits: ClassVar[str | None] = None
     quote_mark: ClassVar[str] = '"'
 
     def __init__(self, url: DatabaseUrl) -> None:

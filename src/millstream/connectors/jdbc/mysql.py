@@ -22,6 +22,12 @@ from millstream.connectors.jdbc.statements import Syntax
 
 __all__ = ["MySql"]
 
+# A process that was stopped in the middle of a transaction keeps those who took over waiting for a minute only. MySQL
+# has no such setting, and takes it for a comment.
+_SESSION = (
+    "SET time_zone = '+00:00', sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"
+    " /*M!100301 , idle_transaction_timeout = 60 */"
+)
 _AWAY = {1021, 1040, 1041, 1053, 1077, 1079, 1081, 1114, 1129, 1158, 1159, 1160, 1161, 1203, 1226, 1927}
 _AWAY |= {2002, 2003, 2006, 2013, 2055, 3168, 4031}
 _CONFLICTS = {1020, 1205, 1213, 1412, 3572, 3058}
@@ -60,6 +66,7 @@ class MySql(Database):
     blob = "LONGBLOB"
     quote_mark = "`"
     overwrites_by_any_key = True
+    short_waits = "SET lock_wait_timeout = 1"
 
     def check_installed(self) -> None:
         """Load PyMySQL, and look at the URL's parameters."""
@@ -84,7 +91,7 @@ class MySql(Database):
             charset="utf8mb4",
             autocommit=False,
             conv=_conversions(),
-            init_command="SET time_zone = '+00:00', sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')",
+            init_command=_SESSION,
         )
         return _MySqlSession(self, connection)
 

@@ -51,6 +51,18 @@ _NO_MATTER = {  # how Java's driver talks to the server: none of it changes what
     "tcpKeepAlive",
     "tcpNoDelay",
 }
+_DEFAULTS = {
+    "application_name": "millstream",
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+}
+# A process that was stopped in the middle of a transaction keeps those who took over waiting for a minute only.
+_NOT_IDLE = (
+    "SELECT set_config('idle_in_transaction_session_timeout', '60s', false) "
+    "WHERE current_setting('idle_in_transaction_session_timeout') = '0'"
+)
 _AWAY = re.compile(
     r"starting up|shutting down|recovery mode|accepting connections|too many (clients|connections)|slots are reserved"
 )
@@ -64,6 +76,7 @@ class Postgres(Database):
     style = "format"
     writes_tables = True
     blob = "bytea"
+    short_waits = "SET LOCAL lock_timeout = '1s'"
 
     def check_installed(self) -> None:
         """Load psycopg, and look at the URL's parameters."""
@@ -74,7 +87,7 @@ class Postgres(Database):
         """Connect."""
         psycopg = _psycopg()
         connection = psycopg.connect(
-            **{"connect_timeout": "10", "application_name": "millstream"} | self._parameters(),
+            **_DEFAULTS | self._parameters(),
             host=",".join(host for host, _ in self.url.hosts),
             port=",".join(str(port or 5432) for _, port in self.url.hosts),
             dbname=self.url.database,
@@ -84,18 +97,23 @@ class Postgres(Database):
         )
         json = load_package("psycopg.types.json", extra="postgres", what="Sinks of PostgreSQL")
         connection.adapters.register_dumper(dict, json.JsonbDumper)
+        connection.execute(_NOT_IDLE)
+        connection.commit()
         return _PostgresSession(self, connection)
 
     def judge(self, error: Exception) -> Trouble:
         """Go by the SQLSTATE; errors of connecting have none."""
         psycopg = _psycopg()
-        if not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+        if not isinstance(error, psycopg.Error):
             return Trouble.FINAL
-        state = getattr(error, "sqlstate", None)
+        state = error.sqlstate
         if state is None:
+            is_of_connection = isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
             refused = "FATAL:" in str(error) and not _AWAY.search(str(error))
-            return Trouble.FINAL if refused else Trouble.AWAY
-        if state.startswith(("08", "53", "57P")):
+            return Trouble.AWAY if is_of_connection and not refused else Trouble.FINAL
+        if (
+            state.startswith(("08", "53", "57P")) or state == "25P03"
+        ):  # this process was the one that was stopped
             return Trouble.AWAY
         return Trouble.CONFLICT if state in ("40001", "40P01", "55P03") else Trouble.FINAL
 

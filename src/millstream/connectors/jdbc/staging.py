@@ -25,7 +25,7 @@ from millstream.connectors.jdbc.commits import Markers
 from millstream.connectors.jdbc.database import Database, RowValues, Session
 from millstream.connectors.jdbc.link import Link
 from millstream.connectors.jdbc.options import JdbcExactlyOnceOptions
-from millstream.connectors.jdbc.stages import Stage, stage_for
+from millstream.connectors.jdbc.stages import stage_for
 from millstream.connectors.jdbc.work import Work, refusal
 from millstream.connectors.jdbc.writer import Batches
 from millstream.spi.batch import Rows
@@ -97,20 +97,30 @@ class StageWriter(SinkWriter):
 
     def open(self) -> None:
         """Look at the table; drop what killed attempts left: what a checkpoint holds has been published before."""
-
-        def prepare(session: Session) -> None:
-            if self._context.subtask_index == 0:
-                self._drop_of_former(session, or_own=False)
-                self._markers.forget(session, _CLOCK.now_ms() - self._retention_ms)
-            self._work = self._new_work(session)
-
-        self._link.run(prepare, what="looking for what earlier attempts left")
+        self._work = self._link.run(self._new_work, what="looking at the table")
         self._stage = stage_for(self._work)
+        if self._context.subtask_index == 0:
+            self._drop_left(or_own=False)
 
-    def _drop_of_former(self, session: Session, *, or_own: bool) -> None:
-        is_of_former = self._context.is_of_former
-        stages = self._markers.stages(session)
-        self._markers.drop_stages(session, [name for name in stages if is_of_former(name, or_own=or_own)])
+    def _drop_left(self, *, or_own: bool) -> None:
+        """Drop what former attempts of this sink left, and what nobody came back for; one subtask does it for all."""
+        markers, is_of_former = self._markers, self._context.is_of_former
+        old_ms = _CLOCK.now_ms() - self._retention_ms
+
+        def find(session: Session) -> list[str]:
+            markers.forget_writers(session, old_ms)
+            left = [name for name in markers.stages(session) if is_of_former(name, or_own=or_own)]
+            return left + markers.stages(session, before_ms=old_ms)
+
+        for stage in self._link.run(find, what="looking for what earlier attempts left"):
+            self._try_to_drop(self._link, stage)
+
+    def _try_to_drop(self, link: Link, stage: str) -> None:
+        """Drop a stage; one that is in use, of a zombie that was stopped, or away, is left to those who come later."""
+        try:
+            link.run(lambda session: self._markers.drop_stages(session, [stage]), what="dropping staged rows")
+        except Exception as error:  # noqa: BLE001 - errors of drivers have no common class; what is left is harmless
+            log.warning("staged rows %s could not be dropped: %s", stage, error)
 
     def write(self, batch: Rows, *, watermark_ms: int, now_ms: int) -> None:
         """Gather rows; put full batches into the stage."""
@@ -170,27 +180,25 @@ class StageWriter(SinkWriter):
 
     def close(self) -> None:
         """Drop what was begun behind the last checkpoint, and at the end of the job what zombies left."""
-        if not self._aborted:
-            self._drop_open()  # begun behind the last checkpoint
-            if self._ended and self._context.subtask_index == 0:  # all is published: what waits is of zombies
-                self._try(lambda session: self._drop_of_former(session, or_own=True))
-        self._link.close()
+        try:
+            if not self._aborted:
+                self._drop_open()
+                if (
+                    self._ended and self._context.subtask_index == 0
+                ):  # all is published: what waits is of zombies
+                    self._drop_left(or_own=True)
+        finally:
+            self._link.close()
 
     def _drop_open(self) -> None:
+        """Drop the stage that is open, without waiting for a server that is away."""
         self._batches.take_all()
         if self._batch_number:
             self._batch_number = 0
-            stage = self._stage_name
-            self._try(lambda session: self._markers.drop_stages(session, [stage]))
-
-    def _try(self, action: Callable[[Session], None]) -> None:
-        """Clear up, without waiting for a server that is away: the next attempt does it too."""
-        self._link.close()
-        self._link = self._new_link(0.0)
-        try:
-            self._link.run(action, what="dropping staged rows")
-        except Exception as error:  # noqa: BLE001 - errors of drivers have no common class; what is left is harmless
-            log.warning("staged rows could not be dropped: %s", error)
+            self._link.close()
+            link = self._new_link(0.0)
+            self._try_to_drop(link, self._stage_name)
+            link.close()
 
 
 class StageCommitter(Committer):
@@ -212,21 +220,22 @@ class StageCommitter(Committer):
         self._new_link = new_link
         self._new_work = new_work
         self._link: Link | None = None
+        self._work: Work | None = None
 
     def commit(self, committables: Sequence[Any]) -> None:
         """Publish each stage that was not, then drop it."""
         if self._link is None:
             self._link = self._new_link(None)
-        work = self._link.run(self._new_work, what="looking at the table")
-        stage = stage_for(work)
+        if self._work is None:
+            self._work = self._link.run(self._new_work, what="looking at the table")
         for committable in sorted(committables, key=lambda each: (each.staged_ms, each.writer, each.number)):
             reach("sink.publish", committable.stage)
-            self._publish(self._link, work, stage, committable)
+            self._publish(self._link, self._work, committable)
             reach("sink.publish", f"{committable.stage}, published")
             self._drop(self._link, [committable])
 
-    def _publish(self, link: Link, work: Work, stage: Stage, committable: JdbcCommittable) -> None:
-        markers = self._markers
+    def _publish(self, link: Link, work: Work, committable: JdbcCommittable) -> None:
+        markers, stage = self._markers, stage_for(work)
 
         def publish(session: Session) -> None:
             if markers.advance(session, committable.writer, committable.number, _CLOCK.now_ms()):
