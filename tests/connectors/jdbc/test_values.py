@@ -190,7 +190,6 @@ def test_two_sinks_of_a_job_publish_exactly_once_into_one_table(target):
         for point in FailurePoint:
             cluster.fail_at(point)
         env = cluster.environment()
-        env.set_parallelism(1 if target.kind == "sqlite" else 2)
         rows = env.from_collection([Row(id=number, word="x") for number in range(200)], kind)
         rows.sink_to(JdbcSink.table(table).with_type_info(kind).build_exactly_once(target.options(), once))
         sql = f"INSERT INTO {table} (id, word) VALUES (?, ?)"
@@ -223,3 +222,26 @@ def test_password_is_in_no_error_of_a_job(postgres_target):
         env.from_collection([Row(id=1, word="a")], kind).sink_to(sink)
         env.execute()
     assert postgres_target.options().get_password() not in str(caught.value)
+
+
+def test_password_is_in_no_plan_and_no_checkpoint(postgres_target, tmp_path, caplog):
+    table, kept = postgres_target.new_table(), []
+    kind = Types.ROW_NAMED(["id", "word"], [Types.LONG(), Types.STRING()])
+    options = {"execution.checkpointing.dir": str(tmp_path), "millstream.epoch.fixed-records": 10}
+
+    def look():
+        kept.extend(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+    with MiniCluster(options=options) as cluster:
+        cluster.do_after(30, look)
+        cluster.fail_at(FailurePoint.AFTER_EPOCH, 4)
+        env = cluster.environment()
+        rows = env.from_collection([Row(id=number, word="x") for number in range(50)], kind)
+        sink = JdbcSink.table(table).with_type_info(kind).build_exactly_once(postgres_target.options())
+        rows.map(cluster.tap(), kind).sink_to(sink)
+        plan = env.get_execution_plan()
+        env.execute()
+    password = postgres_target.options().get_password()
+    assert kept and len(postgres_target.rows(table)) == 50
+    assert password not in plan + caplog.text
+    assert not any(password.encode() in data for data in kept)
