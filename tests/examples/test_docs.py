@@ -14,6 +14,8 @@ import json
 import re
 import sqlite3
 import sys
+import threading
+import time
 import uuid
 from collections import Counter
 from pathlib import Path
@@ -565,6 +567,39 @@ def postgres_to_parquet(case):
     files = [path for path in (case.path / "lake").rglob("part-*") if path.is_file()]
     rows = [tuple(row.values()) for path in files for row in parquet.read_table(path).to_pylist()]
     assert sorted(rows) == [(n, n * 7) for n in range(1, 1001)]
+
+
+def update_when_read(database):
+    """Wait until the tables were read and changes are, and make one."""
+    deadline = time.monotonic() + 60
+    while not database.execute(
+        "SELECT 1 FROM pg_replication_slots WHERE active_pid IN"
+        " (SELECT pid FROM pg_stat_replication WHERE state = 'streaming')"
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    database.execute("UPDATE orders SET cents = 300 WHERE id = 2")
+
+
+@example("connectors/postgres.md", 1)
+def postgres_changes(case):
+    case.env.configure(Configuration.from_dict({"millstream.execution.stop-when-idle": "6 s"}))
+    server = PostgresServer()
+    try:
+        server.start()
+        with server.new_database() as database:
+            database.execute("CREATE TABLE orders (id int PRIMARY KEY, cents int)")
+            database.execute("ALTER TABLE orders REPLICA IDENTITY FULL")
+            database.execute("INSERT INTO orders VALUES (1, 100), (2, 200)")
+            later = threading.Thread(target=update_when_read, args=[database])
+            later.start()
+            yield {}, {"postgresql://replicator:secret@localhost:5432/shop": database.url}
+            later.join()
+    finally:
+        server.close()
+    printed = [line.partition("> ")[2] or line for line in case.capsys.readouterr().out.splitlines()]
+    assert sorted(printed[:2]) == ["+I 1: 100", "+I 2: 200"]
+    assert printed[2:] == ["-U 2: 200", "+U 2: 300"]
 
 
 # docs/sinks.md

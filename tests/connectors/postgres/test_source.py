@@ -85,7 +85,7 @@ def test_tables_by_their_keys(postgres: PostgresDatabase, kind: str) -> None:
     expected = rows_of(postgres, "keyed")
     assert len(expected) == 40
     source = reading(postgres, "keyed").set_split_size(7).build()
-    if kind in ("negative", "compound", "none"):
+    if kind in ("negative", "none"):
         check(source, expected)
     else:
         check_in_two_parts(source, expected)
@@ -122,7 +122,11 @@ def test_queries(postgres: PostgresDatabase, column: str | None) -> None:
     source = builder.build()
     found = all_rows(source)
     assert found == [(n // 4, "same", '{"a":1}') for n in range(21, 61)]
-    check(source, SourceRun(source, 1, 100).run())
+    rows = SourceRun(source, 1, 100).run()
+    if column is None:
+        check_in_two_parts(source, rows)
+    else:
+        check(source, rows)
 
 
 def test_views_partitions_and_tables_that_inherit(postgres: PostgresDatabase) -> None:

@@ -11,7 +11,7 @@ from millstream.base.errors import ConfigurationError, SourceError
 from millstream.base.optional import load_package
 from millstream.connectors.patience import Patience
 
-__all__ = ["PostgresAddress", "is_lost", "load_psycopg", "said"]
+__all__ = ["PostgresAddress", "load_psycopg", "said"]
 
 _log = logging.getLogger(__name__)
 
@@ -54,12 +54,6 @@ def load_psycopg() -> Any:
 def said(error: BaseException) -> str:
     """Return what a server said, in one line."""
     return " ".join(str(error).split())
-
-
-def is_lost(error: Exception, connection: Any) -> bool:
-    """Return whether a statement failed because its connection is no more, not because of what it asked."""
-    psycopg = load_psycopg()
-    return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)) and bool(connection.closed)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from millstream.base.clock import SystemClock
 from millstream.base.errors import SourceError
 from millstream.connectors.postgres.address import load_psycopg, said
 
-__all__ = ["ConnectionLost", "Copying"]
+__all__ = ["ConnectionLost", "Copying", "is_gone"]
 
 _clock = SystemClock()
 
@@ -22,6 +22,11 @@ _GONE = ("57P01", "57P02", "57P03")
 
 class ConnectionLost(Exception):
     """The server went away while it was read; what was emitted before counts."""
+
+
+def is_gone(error: Any, connection: Any) -> bool:
+    """Return whether what failed failed since the server went away, or is about to."""
+    return error.sqlstate in _GONE or bool(connection.pgconn.status == load_psycopg().pq.ConnStatus.BAD)
 
 
 class Copying:
@@ -41,6 +46,7 @@ class Copying:
     """
 
     def __init__(self, connection: Any, statement: str, name: str) -> None:
+        self._connection = connection
         self._libpq: Any = connection.pgconn
         self._name = name
         self.has_ended = False
@@ -112,8 +118,7 @@ class Copying:
         self.has_ended = True
 
     def _failure(self, error: Exception, state: str | None) -> Exception:
-        bad = load_psycopg().pq.ConnStatus.BAD
-        if state in _GONE or self._libpq.status == bad:
+        if is_gone(error, self._connection):
             return ConnectionLost(said(error))
         return SourceError(f"{self._name} cannot be read", detail=said(error), hint=_HINTS.get(state or ""))
 

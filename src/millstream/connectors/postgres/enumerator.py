@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from millstream.base.errors import SourceError
 from millstream.connectors.postgres.address import PostgresAddress, load_psycopg, said
-from millstream.connectors.postgres.relation import Relation, Request, describe, find_table
+from millstream.connectors.postgres.relation import Relation, Request, describe, find_table, literal
 from millstream.connectors.postgres.splits import KeyRange, Position, cut_into_ranges
 from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
 
@@ -74,19 +74,21 @@ class _Moment:
         snapshot: Name of the exported snapshot.
     """
 
-    def __init__(self, address: PostgresAddress, request: Request) -> None:
+    def __init__(self, address: PostgresAddress, request: Request, joined: str | None = None) -> None:
         self.connection = address.connect()
         try:
-            self.relation, self.snapshot = self._begin(address, request)
+            self.relation, self.snapshot = self._begin(address, request, joined)
         except BaseException:
             self.connection.close()
             raise
 
-    def _begin(self, address: PostgresAddress, request: Request) -> tuple[Relation, str]:
+    def _begin(self, address: PostgresAddress, request: Request, joined: str | None) -> tuple[Relation, str]:
         psycopg, connection = load_psycopg(), self.connection
         try:
             table = None if request.table is None else find_table(connection, request.table, address)
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            if joined is not None:
+                connection.execute(f"SET TRANSACTION SNAPSHOT {literal(joined)}")
             if table is not None and table.can_be_locked:  # before the first look at the data
                 connection.execute(f"LOCK TABLE {table.name} IN ACCESS SHARE MODE")
             relation = describe(connection, request, table, address)
@@ -122,6 +124,7 @@ class PostgresEnumerator(SplitEnumerator):
         splits: How many there are at most.
         parallelism: Number of subtasks.
         restored: A snapshot to go on from, also of another parallelism.
+        joined: Name of the snapshot of the database to begin in; None for one of its own.
 
     Raises:
         SourceError: If the server is away or refuses us, or what is to be read is not there.
@@ -135,6 +138,7 @@ class PostgresEnumerator(SplitEnumerator):
         splits: int | None,
         parallelism: int,
         restored: PostgresSnapshot | None,
+        joined: str | None = None,
     ) -> None:
         self._address = address
         self._request = request
@@ -143,7 +147,7 @@ class PostgresEnumerator(SplitEnumerator):
         self._turn = 0
         self._look_ms: int | None = None
         if restored is None:
-            self._moment = _Moment(address, request)
+            self._moment = _Moment(address, request, joined)
             self._relation = self._moment.relation
             restored = PostgresSnapshot(self._relation, self._cut(rows, splits))
         self._relation = restored.relation
@@ -177,6 +181,16 @@ class PostgresEnumerator(SplitEnumerator):
             raise
         self._moment = moment
         return moment
+
+    @property
+    def relation(self) -> Relation:
+        """What is read."""
+        return self._relation
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all ranges are finished."""
+        return not self._waiting and not any(self._assigned)
 
     def plan(self, request: PlanRequest) -> SourcePlan:
         """Plan what each subtask reads."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from millstream.base.clock import SystemClock
 from millstream.base.errors import SourceError
-from millstream.connectors.postgres.address import PostgresAddress, is_lost, load_psycopg, said
-from millstream.connectors.postgres.copying import ConnectionLost, Copying
+from millstream.connectors.postgres.address import PostgresAddress, load_psycopg, said
+from millstream.connectors.postgres.copying import ConnectionLost, Copying, is_gone
 from millstream.connectors.postgres.enumerator import PostgresSplit
 from millstream.connectors.postgres.relation import literal
 from millstream.connectors.postgres.rows import RowParser
@@ -111,7 +111,7 @@ class PostgresReader(SourceReader):
         except (psycopg.errors.InvalidParameterValue, psycopg.errors.UndefinedObject) as error:
             raise ConnectionLost(f"the snapshot is gone: {said(error)}") from error
         except psycopg.Error as error:
-            if is_lost(error, self._connection):
+            if is_gone(error, self._connection):
                 raise ConnectionLost(said(error)) from error
             raise SourceError(
                 f"PostgreSQL at {self._address} gives no snapshot to read {split.relation.name} in",

@@ -62,7 +62,8 @@ class Relation:
         name: For messages: `table "public"."orders"`.
         sql: What stands behind FROM.
         columns: Names of the columns.
-        kinds: Their types on the server.
+        numbers: Numbers and modifiers of their types on the server.
+        kinds: These types.
         data_types: The types that they are read as.
         key: Expressions that no two rows have the same values of, in the order in which rows are read; none if there
             are none, and rows can only be counted.
@@ -70,11 +71,13 @@ class Relation:
         may_be_null: Whether the split column may.
         is_scanned: Whether the key is the place of a row alone, so that a scan gives them in order.
         pages: How many pages of the table there are, 0 if it has none.
+        oid: The table's number, 0 if it is none.
     """
 
     name: str
     sql: str
     columns: tuple[str, ...]
+    numbers: tuple[tuple[int, int], ...]
     kinds: tuple[ColumnType, ...]
     data_types: tuple[DataType, ...]
     key: tuple[str, ...] = ()
@@ -82,6 +85,7 @@ class Relation:
     may_be_null: bool = False
     is_scanned: bool = False
     pages: int = 0
+    oid: int = 0
 
     @property
     def row_type(self) -> RowType:
@@ -216,6 +220,7 @@ def describe(connection: Any, request: Request, table: Table | None, where: obje
         name=name,
         sql=sql,
         columns=tuple(columns),
+        numbers=tuple(found[column] for column in columns),
         kinds=tuple(kinds),
         data_types=tuple(declared),
         key=key,
@@ -223,6 +228,7 @@ def describe(connection: Any, request: Request, table: Table | None, where: obje
         may_be_null=split is not None and not _is_never_null(connection, table, split),
         is_scanned=scanned,
         pages=0 if table is None else table.pages,
+        oid=0 if table is None else table.oid,
     )
 
 
