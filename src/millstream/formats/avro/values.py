@@ -39,6 +39,8 @@ class RecordReader:
     def read_all(self, values: Sequence[Any]) -> list[Any]:
         """Return the records of values."""
         convert = self._convert
+        if isinstance(convert, _FlatRow):
+            return convert.rows(values)
         return list(values) if convert is None else list(map(convert, values))
 
     def _reader(self, schema: Any) -> _Convert | None:
@@ -82,9 +84,22 @@ class RecordReader:
             pairs = [(name, read or _same) for name, read in zip(names, readers, strict=True)]
             return lambda record: Row.of(names, [read(record[name]) for name, read in pairs])
         if len(names) > 1:
-            values = itemgetter(*names)  # in the order of this schema, whatever order they were written in
-            return lambda record: rows_of(names, (values(record),))[0]
+            return _FlatRow(names)
         return lambda record: Row.of(names, [record[name] for name in names])
+
+
+class _FlatRow:
+    """Makes rows whose values are as fastavro gives them, many at a time where there are many."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+        self._values = itemgetter(*names)  # in the order of this schema, whatever order they were written in
+
+    def __call__(self, record: Any) -> Row:
+        return rows_of(self._names, (self._values(record),))[0]
+
+    def rows(self, records: Sequence[Any]) -> list[Any]:
+        return rows_of(self._names, map(self._values, records))
 
 
 def value_writer(schema: AvroSchema) -> _Convert:
