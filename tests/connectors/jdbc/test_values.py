@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import pickle
 import uuid
 
 import pytest
 
-from millstream.base.errors import JobExecutionError, NotSerializableError, SinkError
+from millstream.base.errors import JobExecutionError, NotSerializableError, SinkError, TypeMismatchError
 from millstream.common import Row, Types
 from millstream.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
@@ -147,6 +148,46 @@ def test_tuples_and_dicts_and_rows_without_names_are_taken(target):
     write(sink, [(1, "a"), (2, "b")])
     write(sink, [{"word": "c", "id": 3, "other": 0}, (4, "d"), Row(5, "e"), Row(word="f", id=6)])
     assert target.rows(table) == list(enumerate("abcdef", 1))
+
+
+def test_some_of_the_fields_are_written(sqlite_target):
+    table = sqlite_target.new_table()
+    kind = Types.ROW_NAMED(["size", "word", "id"], [Types.INT(), Types.STRING(), Types.LONG()])
+    builder = JdbcSink.table(table).with_type_info(kind).with_columns("id", "word")
+    sink = builder.build_at_least_once(sqlite_target.options())
+    write(sink, [(9, "a", 1), (9, "b", 2)])
+    write(sink, [Row(9, "c", 3), Row(size=9, word="d", id=4), {"id": 5, "word": "e", "size": 9}])
+    assert sqlite_target.rows(table) == list(enumerate("abcde", 1))
+    with pytest.raises(TypeMismatchError):
+        write(sink, [("a", 1)])
+
+
+def test_what_is_staged_for_a_statement_cannot_be_made_to_run_code(sqlite_target, tmp_path):
+    table = sqlite_target.new_table()
+    kind = Types.ROW([Types.LONG(), Types.STRING()])
+    sink = JdbcSink.exactly_once_sink(f"INSERT INTO {table} VALUES (?, ?)", kind, sqlite_target.options())
+    sink.check()
+    writer = sink.build_writer(WriterContext("job", "sink", 0, 1, 0, operator_id="s"))
+    writer.open()
+    writer.write(Rows([Row(1, "a")]), watermark_ms=0, now_ms=0)
+    committables = writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=False)
+    writer.close()
+    (stage,) = sqlite_target.stage_tables()
+    data = pickle.dumps(Evil(tmp_path / "there"))
+    sqlite_target.execute(f"UPDATE {stage} SET parameters = ?", (data,))
+    committer = sink.build_committer()
+    with pytest.raises(SinkError, match="no type of values"):
+        committer.commit(committables)
+    committer.close()
+    assert not (tmp_path / "there").exists() and not sqlite_target.rows(table)
+
+
+class Evil:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
 
 
 def test_program_as_pyflink_writes_it(target):

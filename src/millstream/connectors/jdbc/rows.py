@@ -32,6 +32,8 @@ class RowReader:
         self._fields = tuple(fields)
         self._type_info = type_info
         self._is_checked = type_info is None or declared == type_info
+        names = self._fields if type_info is None else tuple(type_info.get_field_names())
+        self._positions = None if names == self._fields else names  # of fields of which not all are wanted
         self._pickers: dict[tuple[str, ...], Callable[[RowValues], RowValues]] = {}
 
     def read(self, values: list[Any]) -> list[tuple[RowKind, list[RowValues]]]:
@@ -56,17 +58,21 @@ class RowReader:
     def _in_order(
         self, names: tuple[str, ...] | None, tuples: list[RowValues], values: list[Any]
     ) -> list[RowValues]:
+        if names is None:
+            names = self._positions
         if names is not None and names != self._fields and not self._is_unnamed:
             pick = self._pickers.get(names)
             if pick is None:
                 pick = self._pickers[names] = self._picker(names, values[0])
+            self._check_lengths(tuples, values, len(names))
             return list(map(pick, tuples))
-        count = len(self._fields)
-        if set(map(len, tuples)) - {count}:
-            raise self._misfit(
-                next(each for each in values if len(each) != count), f"{count} values are wanted."
-            )
+        self._check_lengths(tuples, values, len(self._fields))
         return tuples
+
+    def _check_lengths(self, tuples: list[RowValues], values: list[Any], count: int) -> None:
+        if set(map(len, tuples)) - {count}:
+            wrong = next(each for each in values if len(each) != count)
+            raise self._misfit(wrong, f"{count} values are wanted.")
 
     @property
     def _is_unnamed(self) -> bool:
