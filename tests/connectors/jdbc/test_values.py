@@ -5,7 +5,10 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import os
 import pickle
+import signal
+import sys
 import uuid
 
 import pytest
@@ -240,17 +243,55 @@ def test_two_sinks_of_a_job_publish_exactly_once_into_one_table(target):
     assert not target.stages("markers") and not target.stage_tables()
 
 
+class DieAt:
+    """Ends the slot as the kernel would, the first time that any of them sees one of these records."""
+
+    def __init__(self, directory, numbers):
+        self.directory = directory
+        self.numbers = numbers
+
+    def __call__(self, row):
+        if row.id in self.numbers:
+            try:
+                os.close(os.open(f"{self.directory}/died-{row.id}", os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return row
+            os.kill(os.getpid(), signal.SIGKILL)
+        return row
+
+
 @pytest.mark.spark
-def test_job_on_spark_publishes_exactly_once(postgres_target):
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "append once",
+        pytest.param("upsert once", marks=pytest.mark.long),
+        pytest.param("statement once", marks=pytest.mark.long),
+    ],
+)
+def test_job_on_spark_whose_slots_are_killed_publishes_exactly_once(postgres_target, mode, tmp_path):
     table = postgres_target.new_table()
     kind = Types.ROW_NAMED(["id", "word"], [Types.LONG(), Types.STRING()])
-    with MiniCluster("local[2]", parallelism=2) as cluster:
-        cluster.fail_at(FailurePoint.AFTER_EPOCH, 2)
+    options = {
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": 10,
+        "restart-strategy.fixed-delay.delay": "10 ms",
+        "millstream.epoch.fixed-records": 40,
+    }
+    builder = JdbcSink.table(table).with_type_info(kind)
+    if mode == "upsert once":
+        builder.with_key_columns("id")
+    sink = builder.build_exactly_once(postgres_target.options())
+    if mode == "statement once":
+        sql = f"INSERT INTO {table} (id, word) VALUES (?, ?)"
+        sink = JdbcSink.exactly_once_sink(sql, kind, postgres_target.options())
+    with MiniCluster("local[2]", parallelism=2, options=options, by_value=[sys.modules[__name__]]) as cluster:
         cluster.fail_at(FailurePoint.AFTER_CHECKPOINT, 3)
         env = cluster.environment()
-        rows = env.from_collection([Row(id=number, word="x") for number in range(500)], kind).rebalance()
-        rows.sink_to(JdbcSink.table(table).with_type_info(kind).build_exactly_once(postgres_target.options()))
+        rows = env.from_collection([Row(id=number, word="x") for number in range(500)], kind)
+        rows.rebalance().map(DieAt(str(tmp_path), {150, 333}), kind).sink_to(sink)
         env.execute()
+    assert {path.name for path in tmp_path.iterdir()} >= {"died-150", "died-333"}
     assert postgres_target.rows(table) == [(number, "x") for number in range(500)]
     assert not postgres_target.stages() and not postgres_target.stage_tables()
 
