@@ -120,6 +120,10 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
         """Return the bytes."""
         return message
 
+    def deserialize_all(self, messages: Sequence[bytes]) -> list[bytes]:
+        """Return the messages."""
+        return list(messages)
+
 
 class RowFieldExtractorSchema(SerializationSchema):
     """One field of a row, which holds bytes already: the key or the value of a Kafka record.

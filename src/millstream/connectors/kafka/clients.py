@@ -13,13 +13,13 @@ from millstream.connectors.kafka.errors import KafkaProblem, error_of, explain, 
 from millstream.connectors.kafka.properties import ClientKind, KafkaProperties, translate
 from millstream.connectors.patience import Patience
 
-__all__ = ["Cluster", "confluent_kafka"]
+__all__ = ["DEFAULTS", "Cluster", "confluent_kafka"]
 
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-_DEFAULTS: dict[ClientKind, dict[str, str]] = {
+DEFAULTS: dict[ClientKind, dict[str, str]] = {
     # Records of a key go where producers in Java put them.
     "producer": {"partitioner": "murmur2_random"},
     # By default a full queue is looked at again after a second, and a fetch at the end of the log holds back others.
@@ -92,7 +92,7 @@ class Cluster:
 
     def _make(self, kind: ClientKind, build: Callable[..., Any], settings: dict[str, Any]) -> Any:
         config, ignored = translate(self.properties, kind)
-        config = {**_COMMON, **_DEFAULTS[kind], **config}
+        config = {**_COMMON, **DEFAULTS[kind], **config}
         config.update(
             (name.replace("_", "."), value) for name, value in settings.items() if name != "on_delivery"
         )

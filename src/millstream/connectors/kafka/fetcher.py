@@ -20,7 +20,6 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
 from itertools import groupby
-from operator import methodcaller
 from types import NoneType
 from typing import Any
 
@@ -28,18 +27,18 @@ from millstream.base.clock import Clock
 from millstream.connectors.kafka.clients import Cluster, confluent_kafka
 from millstream.connectors.kafka.offsets import no_answer
 from millstream.connectors.kafka.partitions import KafkaTopicPartition
+from millstream.connectors.kafka.records import column
 
 __all__ = ["Buffer", "Fetcher", "OffsetGoneError"]
 
 Message = Any  # of the client library, which types offsets as if there were none
 
-_AT_ONCE = 5_000
+_AT_ONCE = 1_000  # more of them at once leave the processor's cache before they are used
 _PARKED_RECORDS = 50_000
 _PARKED_BYTES = 32 << 20
 _POLL_S = 0.1
 _PATIENT_S = 1.0
 _IMPATIENT_S = 0.02
-_ERROR = methodcaller("error")
 _GONE = frozenset({"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"})
 
 
@@ -206,7 +205,7 @@ class Fetcher:
 
     def _sort(self, messages: list[Message]) -> None:
         """Put records into the buffers of their partitions."""
-        if set(map(type, map(_ERROR, messages))) == {NoneType}:
+        if set(map(type, column(messages, "error"))) == {NoneType}:
             self._add_all(messages)
             return
         for is_error, run in groupby(messages, key=_is_error):
@@ -217,14 +216,21 @@ class Fetcher:
                 self._add_all(list(run))
 
     def _add_all(self, messages: list[Message]) -> None:
-        if len(self._buffers) == 1:
+        """Add records of several partitions, which come in long runs."""
+        places = column(messages, "partition")
+        if len({each.topic for each in self._buffers}) > 1:
+            places = list(zip(column(messages, "topic"), places, strict=True))
+        if places.count(places[0]) == len(places):
             self._add(messages)
             return
-        for _, run in groupby(messages, key=_place_of):
-            self._add(list(run))
+        start = 0
+        for _, run in groupby(places):
+            stop = start + sum(1 for _ in run)
+            self._add(messages[start:stop])
+            start = stop
 
     def _add(self, messages: list[Message]) -> None:
-        buffer = self._buffers.get(KafkaTopicPartition(*_place_of(messages[0])))
+        buffer = self._buffers.get(KafkaTopicPartition(messages[0].topic(), messages[0].partition()))
         if buffer is not None and buffer.assigned:
             buffer.add(messages)
 
@@ -271,10 +277,6 @@ class Fetcher:
 
 def _is_much(buffer: Buffer) -> bool:
     return buffer.records > _PARKED_RECORDS or buffer.size > _PARKED_BYTES
-
-
-def _place_of(message: Message) -> tuple[Any, Any]:
-    return message.topic(), message.partition()
 
 
 def _is_error(message: Message) -> bool:
