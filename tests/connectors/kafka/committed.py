@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
 from servers.kafka import KafkaServer
 
+_SETTLE_S = 2.0
+
 
 class CommittedReader:
     """Follows a topic: each look reads what has come since the last one."""
 
     def __init__(self, kafka: KafkaServer, topic: str, partitions: int) -> None:
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": kafka.bootstrap,
-                "group.id": "committed-reader",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": "10",
-                "reconnect.backoff.max.ms": "500",
-                "log_level": "0",
-            }
-        )
+        settings = {
+            "bootstrap.servers": kafka.bootstrap,
+            "group.id": "committed-reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": "10",
+            "reconnect.backoff.max.ms": "500",
+            "log_level": "0",
+        }
+        self._consumer = Consumer({**settings, "isolation.level": "read_committed"})
+        self._whole = Consumer({**settings, "isolation.level": "read_uncommitted"})
         self._places = [TopicPartition(topic, number, 0) for number in range(partitions)]
         self._consumer.assign(self._places)
         self._read = [0] * partitions
@@ -34,11 +36,22 @@ class CommittedReader:
     def look(self) -> list[Any]:
         """Return all messages that are committed."""
         for place in self._places:
-            # Of a reader of committed messages, this is where the first open transaction begins.
-            end = self._consumer.get_watermark_offsets(place, timeout=20, cached=False)[1]
+            end = self._end(place)
             while self._read[place.partition] < end:
                 self._take()
         return self.messages
+
+    def _end(self, place: TopicPartition) -> int:
+        """Return where the first open transaction begins.
+
+        The brokers end a transaction some time after its producer was told that it is committed: that is waited for.
+        """
+        deadline = time.monotonic() + _SETTLE_S
+        while True:
+            whole = self._whole.get_watermark_offsets(place, timeout=20, cached=False)[1]
+            end: int = self._consumer.get_watermark_offsets(place, timeout=20, cached=False)[1]
+            if end >= whole or time.monotonic() > deadline:
+                return end
 
     def _take(self) -> None:
         message = self._consumer.poll(20)
@@ -54,3 +67,4 @@ class CommittedReader:
 
     def close(self) -> None:
         self._consumer.close()
+        self._whole.close()

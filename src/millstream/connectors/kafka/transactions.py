@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, ClassVar, Final
+from weakref import WeakValueDictionary
 
 from millstream.base.clock import SystemClock
 from millstream.base.crash_points import reach
@@ -109,7 +110,7 @@ def abort_leftovers(cluster: Cluster, prefix: str) -> None:
 class TransactionCommitter(Committer):
     """Commits on the driver."""
 
-    _open: ClassVar[dict[tuple[str, str], TransactionCommitter]] = {}
+    _open: ClassVar[WeakValueDictionary[tuple[str, str], TransactionCommitter]] = WeakValueDictionary()
     _open_lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, properties: KafkaProperties, prefix: str) -> None:
