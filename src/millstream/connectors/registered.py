@@ -36,7 +36,7 @@ KAFKA = Connector(
     page="docs/connectors/kafka.md",
 )
 POSTGRES = Connector(
-    sources=(f"{_BASE}.postgres.PostgresSource",),
+    sources=(f"{_BASE}.postgres.PostgresSource", f"{_BASE}.postgres.PostgresChangeSource"),
     guarantee="exactly once",
     packages=("psycopg", "pyarrow"),
     install="millstream[postgres,parquet]",
