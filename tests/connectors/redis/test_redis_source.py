@@ -7,16 +7,18 @@ from typing import Any
 import pytest
 
 from millstream.base.errors import MalformedRecordError, SourceError
-from millstream.common import Row, Types
+from millstream.common import Row, Types, WatermarkStrategy
 from millstream.common.serialization import SimpleStringSchema
+from millstream.datastream import OutputTag
 from millstream.datastream.connectors.redis import (
+    MalformedPolicy,
     Patience,
     RedisOffsetsInitializer,
     RedisStreamSource,
     RedisStreamSourceBuilder,
 )
-from millstream.spi.source import PlanRequest
-from millstream.testing import SourceRun, check_source
+from millstream.spi.source import PlanRequest, SourceReaderContext
+from millstream.testing import MiniCluster, SourceRun, check_source
 from servers.redis import RedisDatabase, RedisServer
 
 LATEST = RedisOffsetsInitializer.latest()
@@ -73,6 +75,7 @@ def test_large_entries_come_in_small_batches(redis_database):
     enumerator = reader.build_enumerator(1, None)
     (planned,) = enumerator.plan(PlanRequest(1, 1_000, 0)).ranges[0]
     running = reader.build_reader(0, 1)
+    running.context = SourceReaderContext()
     running.open()
     running.read(planned, lambda batch: sizes.append(len(batch)) or True)
 
@@ -187,6 +190,21 @@ class TestRecords:
 
         with pytest.raises(MalformedRecordError, match="entry 8-0"):
             read_all(builder(redis_database).set_bounded(LATEST).build())
+
+    def test_malformed_fields_are_skipped_or_dead_letters(self, redis_database):
+        redis_database.add("numbers", range(3))
+        redis_database.client().xadd("numbers", {"value": b"\xff"}, id="8-0")
+        tag = OutputTag("malformed")
+        source = builder(redis_database).set_malformed_policy(MalformedPolicy.dead_letters(tag))
+        with MiniCluster(parallelism=1) as cluster:
+            environment = cluster.environment()
+            no_watermarks = WatermarkStrategy.no_watermarks()
+            stream = environment.from_source(source.set_bounded(LATEST).build(), no_watermarks, "numbers")
+            (letter,) = cluster.collect(stream.get_side_output(tag))
+
+        assert (letter.position, letter.message) == ("entry 8-0", b"\xff")
+        skipping = builder(redis_database).set_malformed_policy(MalformedPolicy.skip())
+        assert read_all(skipping.set_bounded(LATEST).build()) == texts(0, 1, 2)
 
 
 class TestLoss:

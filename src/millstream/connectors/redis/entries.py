@@ -7,26 +7,33 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, MalformedRecordError, shorten
+from millstream.connectors.messages import MalformedPolicy, MessageDecoder
+from millstream.spi.batch import Batch, Rows
 from millstream.spi.serialization import DeserializationSchema
+from millstream.spi.source import SourceReaderContext
 from millstream.types.basic import TypeInformation
 from millstream.types.row import Row
 from millstream.types.typeinfo import RowTypeInfo, Types
 
-__all__ = ["Entries", "EntryDecoder", "FieldDecoder", "MapDecoder", "RowDecoder"]
+__all__ = ["Decode", "Entries", "EntryDecoder", "FieldDecoder", "MapDecoder", "RowDecoder"]
 
 Entries = Sequence[tuple[bytes, dict[bytes, bytes]]]
+
+
+Decode = Callable[[str, Entries], Batch]
+"""Takes a stream's key and entries of it, and returns records with the times of the entries' ids."""
 
 
 class EntryDecoder(ABC):
     """Makes records of entries; small and picklable."""
 
-    def decode(self, stream: str, entries: Entries) -> tuple[list[Any], list[int]]:
-        """Return records, and their times: those of their ids.
+    def opened(self, context: SourceReaderContext) -> Decode:
+        """Return what decodes in a reader.
 
-        Raises:
-            MalformedRecordError: If one does not parse.
+        Args:
+            context: The reader's.
         """
-        return self.records(stream, entries), [int(entry_id.partition(b"-")[0]) for entry_id, _ in entries]
+        return lambda stream, entries: Rows(self.records(stream, entries), _times(entries))
 
     @abstractmethod
     def records(self, stream: str, entries: Entries) -> list[Any]:
@@ -54,36 +61,49 @@ class MapDecoder(EntryDecoder):
 
 
 class FieldDecoder(EntryDecoder):
-    """Records are what a schema makes of one field."""
+    """Records are what a schema makes of one field.
 
-    def __init__(self, schema: DeserializationSchema, field: str) -> None:
+    Args:
+        schema: The schema.
+        field: The field.
+        policy: What becomes of those that do not parse.
+    """
+
+    def __init__(self, schema: DeserializationSchema, field: str, policy: MalformedPolicy) -> None:
         if not isinstance(schema, DeserializationSchema):
             raise ConfigurationError(f"{type(schema).__name__} is no DeserializationSchema")
         self._schema = schema
         self._field = field.encode()
+        self._policy = policy
+
+    def opened(self, context: SourceReaderContext) -> Decode:
+        """Return what deserializes the field of each entry."""
+        decoders: dict[str, MessageDecoder] = {}
+
+        def decode(stream: str, entries: Entries) -> Batch:
+            if stream not in decoders:
+                source = f"the Redis stream {stream}"
+                decoders[stream] = MessageDecoder(self._schema, self._policy, context, source=source)
+            messages = self.records(stream, entries)
+            return decoders[stream].decode(
+                messages, lambda index: f"entry {entries[index][0].decode()}", _times(entries)
+            )
+
+        return decode
 
     def records(self, stream: str, entries: Entries) -> list[Any]:
-        """Deserialize the field of each entry."""
+        """Return the field of each entry."""
         messages = []
         for entry_id, fields in entries:
             message = fields.get(self._field)
             if message is None:
                 raise _malformed(stream, entry_id, fields, f'it has no field "{self._field.decode()}"')
             messages.append(message)
-        try:
-            return self._schema.deserialize_all(messages)
-        except ValueError:
-            return [
-                self._each(stream, entry_id, message)
-                for (entry_id, _), message in zip(entries, messages, strict=True)
-            ]
+        return messages
 
-    def _each(self, stream: str, entry_id: bytes, message: bytes) -> Any:
-        """Name the entry that does not parse."""
-        try:
-            return self._schema.deserialize(message)
-        except ValueError as error:
-            raise _malformed(stream, entry_id, message, str(error)) from error
+
+def _times(entries: Entries) -> list[int]:
+    return [int(entry_id.partition(b"-")[0]) for entry_id, _ in entries]
 
 
 def _as_bool(text: bytes) -> bool:

@@ -12,7 +12,6 @@ from millstream.connectors.redis.entries import Entries, EntryDecoder
 from millstream.connectors.redis.offsets import format_id, parse_id
 from millstream.connectors.redis.stream_splits import StreamPosition, StreamSplit, lost_entries
 from millstream.operators.weight import estimate_bytes
-from millstream.spi.batch import Rows
 from millstream.spi.source import EmitBatch, RangeEnd, SourceReader, SplitRange
 
 __all__ = ["StreamReader"]
@@ -41,6 +40,7 @@ class StreamReader(SourceReader):
     def open(self) -> None:
         """Make the client; it connects with the first range."""
         self._client = RedisClient(self._connection, SourceError)
+        self._decode = self._decoder.opened(self.context)
 
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         """Emit the entries of a range, or as many as are wanted.
@@ -51,22 +51,23 @@ class StreamReader(SourceReader):
         split: StreamSplit = split_range.split
         position: StreamPosition = split_range.start
         end: StreamPosition = split_range.stop
-        count, wanted, at_end = 0, True, False
-        while wanted and not at_end and count < split_range.max_records:
-            size = min(self._entries, split_range.max_records - count)
+        count, entries_read, wanted, at_end = 0, 0, True, False
+        while wanted and not at_end and entries_read < split_range.max_records:
+            size = min(self._entries, split_range.max_records - entries_read)
             entries = self._fetch(split.stream, position, end, size)
             at_end = len(entries) < size
             if not entries:
                 break
+            entries_read += len(entries)
             last = parse_id(entries[-1][0])
             at_end = at_end or last == end.entry_id
             added = None if position.added is None else position.added + len(entries)
             position = StreamPosition(last, added)
-            values, stamps = self._decoder.decode(split.stream, entries)
-            count += len(values)
+            batch = self._decode(split.stream, entries)
+            count += len(batch)
             self._size_batches(entries)
-            if values:
-                wanted = emit(Rows(values, stamps))
+            if len(batch):
+                wanted = emit(batch)
         if at_end:
             self._check_complete(split.stream, position, end)
             position = end

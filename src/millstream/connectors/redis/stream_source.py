@@ -7,6 +7,7 @@ from typing import Any
 
 from millstream.base.errors import ConfigurationError, SourceError
 from millstream.base.time import Duration, to_milliseconds
+from millstream.connectors.messages import MalformedPolicy
 from millstream.connectors.patience import Patience
 from millstream.connectors.redis.connection import RedisClient, RedisConnection
 from millstream.connectors.redis.entries import EntryDecoder, FieldDecoder, MapDecoder, RowDecoder
@@ -79,6 +80,8 @@ class RedisStreamSourceBuilder:
         self._patience = Patience()
         self._streams: tuple[str, ...] = ()
         self._decoder: EntryDecoder = MapDecoder()
+        self._field: tuple[DeserializationSchema, str] | None = None
+        self._policy = MalformedPolicy.fail()
         self._start = RedisOffsetsInitializer.earliest()
         self._stop: RedisOffsetsInitializer | None = None
         self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
@@ -123,7 +126,13 @@ class RedisStreamSourceBuilder:
         Raises:
             ConfigurationError: If it is no schema.
         """
-        self._decoder = FieldDecoder(schema, field_name)
+        FieldDecoder(schema, field_name, self._policy)
+        self._field = (schema, field_name)
+        return self
+
+    def set_malformed_policy(self, policy: MalformedPolicy) -> RedisStreamSourceBuilder:
+        """Choose what becomes of fields that the schema cannot read; by default the job fails."""
+        self._policy = policy
         return self
 
     def set_row_type(self, row_type: TypeInformation) -> RedisStreamSourceBuilder:
@@ -132,7 +141,7 @@ class RedisStreamSourceBuilder:
         Raises:
             ConfigurationError: If a field's type is not read from text.
         """
-        self._decoder = RowDecoder(row_type)
+        self._decoder, self._field = RowDecoder(row_type), None
         return self
 
     def set_poll_interval(self, interval: Duration) -> RedisStreamSourceBuilder:
@@ -178,7 +187,7 @@ class RedisStreamSourceBuilder:
         return RedisStreamSource(
             RedisConnection(self._url, self._patience),
             self._streams,
-            self._decoder,
+            self._decoder if self._field is None else FieldDecoder(*self._field, self._policy),
             self._start,
             self._stop,
             self._boundedness,

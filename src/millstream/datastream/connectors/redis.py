@@ -1,6 +1,7 @@
 """Redis: streams as sources; streams, hashes, strings, sets and lists as sinks (millstream's own; not in PyFlink)."""
 
 from millstream.connectors.guarantee import DeliveryGuarantee
+from millstream.connectors.messages import DeadLetter, MalformedPolicy
 from millstream.connectors.patience import Patience
 from millstream.connectors.redis.commands import RedisCommand
 from millstream.connectors.redis.offsets import RedisOffsetsInitializer
@@ -8,7 +9,9 @@ from millstream.connectors.redis.sink import RedisSink, RedisSinkBuilder
 from millstream.connectors.redis.stream_source import RedisStreamSource, RedisStreamSourceBuilder
 
 __all__ = [
+    "DeadLetter",
     "DeliveryGuarantee",
+    "MalformedPolicy",
     "Patience",
     "RedisCommand",
     "RedisOffsetsInitializer",
