@@ -28,6 +28,7 @@ from millstream.spi.source import (
     SplitRange,
 )
 from millstream.table import DataTypes
+from millstream.testing import MiniCluster
 from millstream.testing.check_source import check_source, check_source_function
 from millstream.testing.rules import ContractViolation
 from millstream.testing.source_run import SourceRule
@@ -234,6 +235,26 @@ def test_a_socket_passes():
     check_source_function(lambda: SocketLines(servers.start()), servers.lines)
     for thread in servers.threads:
         thread.join(10)
+
+
+class Endless(SourceFunction):
+    """Emits some numbers, then waits until it is cancelled."""
+
+    def run(self, ctx):
+        for number in range(20):
+            ctx.collect(number)
+        self.cancelled.wait()
+
+    def open(self, runtime_context):
+        self.cancelled = threading.Event()
+
+    def cancel(self):
+        self.cancelled.set()
+
+
+def test_a_function_that_does_not_return_has_given_all_when_it_falls_silent():
+    with MiniCluster(parallelism=1, options={"millstream.execution.stop-when-idle": "300 ms"}) as cluster:
+        assert cluster.collect(cluster.environment().add_source(Endless())) == list(range(20))
 
 
 class Letters(Source, SplitEnumerator, SourceReader):

@@ -199,6 +199,7 @@ class JobMaster:
         self._going_round = self._iterates
         self._next_timer_ms: int | None = None
         self._started = self._last_input = clock.monotonic()
+        self._has_read = False
         self._completed_checkpoint: int | None = None
         # Batch mode gives its results once, whatever they are.
         self._results = CollectedResults(output, None if deployment.batch else settings.collect_max_bytes)
@@ -302,9 +303,10 @@ class JobMaster:
             self._wait(work, now_ms)
             return False
         began = self._clock.monotonic()
-        if work.has_ranges or busy:
-            self._last_input = began
+        self._has_read = busy
         self._run_epoch(work, now_ms, last=last)
+        if self._has_read:
+            self._last_input = began
         took_ms = (self._clock.monotonic() - began) * 1000
         self._tell_progress(took_ms / 1000)
         return last and self._flow.has_ended
@@ -545,6 +547,7 @@ class JobMaster:
             for node_id, operator in report.operators:
                 self._record_operator(node_id, operator)
                 if operator.ranges_left_early:
+                    self._has_read = True
                     self._sources.left_early(node_id, report.slot)
                 self.metrics.record(node_id, report.slot, operator)
                 self.accumulators.record(node_id, report.slot, self._names[node_id], operator)
@@ -558,6 +561,9 @@ class JobMaster:
         if report.range_ends:
             self._sources.advance(node_id, report.range_ends)
             totals.records_in += sum(end.records for end in report.range_ends)
+            # A source function is asked again and again; it has no position, so it shows whether there was anything.
+            if any(end.records or end.finished or end.position is not None for end in report.range_ends):
+                self._has_read = True
         if report.max_timestamp_ms is not None:
             totals.event_time_ms = max(
                 totals.event_time_ms or report.max_timestamp_ms, report.max_timestamp_ms
