@@ -10,6 +10,7 @@ import pytest
 from servers.kafka import KafkaServer
 from servers.mariadb import MariaDbDatabase, MariaDbServer
 from servers.postgres import PostgresDatabase, PostgresServer
+from servers.rabbitmq import RabbitServer
 from servers.redis import RedisDatabase, RedisServer
 from servers.registry import RegistryServer
 
@@ -98,3 +99,22 @@ def schema_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Regist
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def rabbit_server() -> Iterator[RabbitServer]:
+    server = RabbitServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def rabbit(rabbit_server: RabbitServer) -> Iterator[RabbitServer]:
+    """A broker, for queues with names of their own. Tests that stop it may leave starting it to this."""
+    try:
+        yield rabbit_server
+    finally:
+        rabbit_server.ensure()

@@ -50,6 +50,7 @@ from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.spi.source import Boundedness, Source
 from servers.kafka import KafkaServer
 from servers.postgres import PostgresServer
+from servers.rabbitmq import RabbitServer
 from servers.redis import RedisServer
 
 ROOT = Path(__file__).parents[2]
@@ -528,6 +529,44 @@ def kafka_pages(case):
     broker.create_topic(topic)
     yield {}, {"localhost:9092": broker.bootstrap, '"pages"': f'"{topic}"', "clicks-to-pages": topic}
     assert [message.value() for message in broker.messages(topic)] == [b"/home", b"/cart"]
+
+
+# docs/connectors/rabbitmq.md
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rabbit():
+    """Starts the broker for the first example that needs it."""
+    started = []
+
+    def broker():
+        if not started:
+            started.append(RabbitServer())
+            started[0].start()
+        return started[0]
+
+    RABBITS.append(broker)
+    yield
+    RABBITS.pop()
+    for server in started:
+        server.close()
+
+
+RABBITS = []
+
+
+@example("connectors/rabbitmq.md", 0)
+def rabbitmq_orders(case):
+    broker = RABBITS[0]()
+    orders, answers = (f"{name}-{uuid.uuid4().hex}" for name in ("orders", "answers"))
+    broker.publish(orders, "tea", "milk", "bread", ids=True)
+    case.env.configure(Configuration.from_dict({"millstream.execution.stop-when-idle": "2 s"}))
+    yield (
+        {},
+        {"5672": str(broker.port), '"orders"': f'"{orders}"', '"answers"': f'"{answers}"'},
+    )
+    assert broker.take(answers) == [b"TEA", b"MILK", b"BREAD"]
+    assert broker.count(orders) == 0
 
 
 # docs/connectors/redis.md

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from millstream.spi.connector import Connector
 
-__all__ = ["FILES", "HYBRID", "JDBC", "KAFKA", "POSTGRES", "REDIS"]
+__all__ = ["FILES", "HYBRID", "JDBC", "KAFKA", "POSTGRES", "RABBITMQ", "REDIS"]
 
 _BASE = "millstream.datastream.connectors"
 
@@ -41,6 +41,14 @@ POSTGRES = Connector(
     packages=("psycopg", "pyarrow"),
     install="millstream[postgres,parquet]",
     page="docs/connectors/postgres.md",
+)
+RABBITMQ = Connector(
+    sources=(f"{_BASE}.rabbitmq.RMQSource",),
+    sinks=(f"{_BASE}.rabbitmq.RMQSink",),
+    guarantee="exactly once; sink at least once",
+    packages=("pika",),
+    install="millstream[rabbitmq]",
+    page="docs/connectors/rabbitmq.md",
 )
 REDIS = Connector(
     sources=(f"{_BASE}.redis.RedisStreamSource",),

@@ -59,7 +59,7 @@ from millstream.spi.source import (
     SplitRange,
 )
 
-__all__ = ["SourceFunctionSource"]
+__all__ = ["KnowsCheckpoints", "SourceFunctionSource"]
 
 _BUFFER_ENTRIES = 10_000
 _POLL_MS = 50
@@ -74,6 +74,16 @@ Entry = tuple[int, Any, "int | None"]
 Received = tuple[Entry, "LogPosition | None"]
 
 
+class KnowsCheckpoints:
+    """A source function that is told whether its job makes checkpoints; mix it into one.
+
+    Attributes:
+        makes_checkpoints: Whether it does; set before the function is opened.
+    """
+
+    makes_checkpoints: bool = False
+
+
 class SourceFunctionSource(Source):
     """Runs a source function; picklable, with the options as they are when it is pickled.
 
@@ -86,13 +96,20 @@ class SourceFunctionSource(Source):
         self._function = function
         self._configuration: Configuration | None = configuration
         self._log_directory: str | None = None
+        self._makes_checkpoints = False
 
     def __getstate__(self) -> dict[str, Any]:
         return {
             "_function": self._function,
             "_configuration": None,
             "_log_directory": self._log_root() if self._configuration is not None else self._log_directory,
+            "_makes_checkpoints": self._checkpoints(),
         }
+
+    def _checkpoints(self) -> bool:
+        if self._configuration is None:
+            return self._makes_checkpoints
+        return self._configuration.get(keys.CHECKPOINT_INTERVAL) is not None
 
     def _log_root(self) -> str | None:
         """Return where logs are kept, None for nowhere: an object store cannot be appended to."""
@@ -124,6 +141,8 @@ class SourceFunctionSource(Source):
         log_root = self._log_directory if self._configuration is None else self._log_root()
         if log_root == _BESIDE:
             log_root = str(user_directory("received"))
+        if isinstance(self._function, KnowsCheckpoints):
+            self._function.makes_checkpoints = self._checkpoints()
         return SourceFunctionReader(self._function, log_root, subtask_index)
 
 

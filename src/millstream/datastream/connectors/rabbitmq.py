@@ -1,28 +1,12 @@
-"""RabbitMQ under PyFlink's names: declared, not yet built (`pyflink.datastream.connectors.rabbitmq`)."""
+"""Queues of RabbitMQ (PyFlink's `pyflink.datastream.connectors.rabbitmq`)."""
 
-from __future__ import annotations
-
-from millstream.base.not_yet import NotYet
+from millstream.connectors.rabbitmq.config import RMQConnectionConfig
+from millstream.connectors.rabbitmq.sink import RMQSink, RMQSinkPublishOptions
+from millstream.connectors.rabbitmq.source import RMQSource
 
 __all__ = [
     "RMQConnectionConfig",
     "RMQSink",
+    "RMQSinkPublishOptions",
     "RMQSource",
 ]
-
-
-class _RabbitMQ(NotYet):
-    _reason = "The RabbitMQ connector comes with a later release."
-    _hint = "Until then use FileSource, FileSink or a Source of your own (millstream.spi.source)."
-
-
-class RMQConnectionConfig(_RabbitMQ):
-    """Where the broker is."""
-
-
-class RMQSource(_RabbitMQ):
-    """Reads a queue."""
-
-
-class RMQSink(_RabbitMQ):
-    """Writes to a queue."""
