@@ -199,7 +199,7 @@ class JobMaster:
         self._going_round = self._iterates
         self._next_timer_ms: int | None = None
         self._started = self._last_input = clock.monotonic()
-        self._has_read = False
+        self._has_read = self._have_begun = False
         self._completed_checkpoint: int | None = None
         # Batch mode gives its results once, whatever they are.
         self._results = CollectedResults(output, None if deployment.batch else settings.collect_max_bytes)
@@ -219,7 +219,7 @@ class JobMaster:
             self._checkpoints.check_owner()
             self._sinks.commit()  # what a checkpoint holds and the attempt before may not have committed
             self._executor.deploy(self._deployment)
-            self._started = self._clock.monotonic()
+            self._started = self._last_input = self._clock.monotonic()  # slots may have taken long to start
             try:
                 while self._control.stopping is None and not self._turn():
                     pass
@@ -305,7 +305,9 @@ class JobMaster:
         began = self._clock.monotonic()
         self._has_read = busy
         self._run_epoch(work, now_ms, last=last)
-        if self._has_read:
+        if not self._have_begun:  # only now sources have begun
+            self._have_begun, self._last_input = True, self._clock.monotonic()
+        elif self._has_read:
             self._last_input = began
         took_ms = (self._clock.monotonic() - began) * 1000
         self._tell_progress(took_ms / 1000)
