@@ -560,7 +560,7 @@ def rabbitmq_orders(case):
     broker = RABBITS[0]()
     orders, answers = (f"{name}-{uuid.uuid4().hex}" for name in ("orders", "answers"))
     broker.publish(orders, "tea", "milk", "bread", ids=True)
-    case.env.configure(Configuration.from_dict({"millstream.execution.stop-when-idle": "2 s"}))
+    case.env.configure(Configuration.from_dict({"millstream.execution.stop-when-idle": "8 s"}))
     yield (
         {},
         {"5672": str(broker.port), '"orders"': f'"{orders}"', '"answers"': f'"{answers}"'},

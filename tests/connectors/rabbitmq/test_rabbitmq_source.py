@@ -25,7 +25,7 @@ from millstream.testing import FailurePoint, MiniCluster, check_source_function
 from servers.rabbitmq import RabbitServer
 
 SHORT = Patience(total_s=0.3)
-IDLE = {"millstream.execution.stop-when-idle": "1 s"}
+IDLE = {"millstream.execution.stop-when-idle": "2 s"}
 
 
 def config(server: RabbitServer, **settings: Any) -> RMQConnectionConfig:
@@ -66,7 +66,7 @@ def test_with_correlation_ids_every_message_comes_once_wherever_jobs_fail(rabbit
         rabbit.publish(queue, *texts(50), ids=True)
         return source(rabbit, queue)
 
-    check_source_function(build, texts(50))
+    check_source_function(build, texts(50), idle="2 s")
 
 
 def test_processed_messages_are_acknowledged_with_checkpoints(rabbit):
