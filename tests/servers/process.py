@@ -45,10 +45,23 @@ class Server:
 
     def start(self) -> None:
         """Start, on the same port and with the same data as before; return when it answers."""
-        log = self.directory / "server.log"
-        with log.open("ab") as output:
-            self._process = subprocess.Popen(
-                self.command(),
+        self._process = self._spawn(self.command())
+        deadline = time.monotonic() + 90
+        while not self.is_ready():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise RuntimeError(f"{type(self).__name__} did not start:\n{self._log.read_text()[-3000:]}")
+            time.sleep(0.05)
+
+    @property
+    def _log(self) -> Path:
+        return self.directory / "server.log"
+
+    def _spawn(self, command: list[str]) -> subprocess.Popen[bytes]:
+        """Start a process that ends with this one."""
+        with self._log.open("ab") as output:
+            return subprocess.Popen(
+                command,
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -56,12 +69,6 @@ class Server:
                 preexec_fn=self._prepare,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + 90
-        while not self.is_ready():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.stop()
-                raise RuntimeError(f"{type(self).__name__} did not start:\n{log.read_text()[-3000:]}")
-            time.sleep(0.05)
 
     def _prepare(self) -> None:
         if self.user is not None and os.geteuid() == 0:

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ class RabbitServer(Server):
     def __init__(self) -> None:
         super().__init__(Path(tempfile.mkdtemp(prefix="ms-rabbit-", dir="/tmp")))
         self._distribution_port, self._epmd_port = free_port(), free_port()
+        self._epmd: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         if not _PROGRAM.exists():
@@ -40,6 +40,8 @@ class RabbitServer(Server):
         if os.geteuid() == 0:
             for path in [self.directory, *self.directory.rglob("*")]:
                 shutil.chown(path, self.user)
+        # Started by the broker it would be nobody's child, and outlive a test process that is killed.
+        self._epmd = self._spawn(["epmd", "-port", str(self._epmd_port), "-address", "127.0.0.1"])
         super().start()
 
     def command(self) -> list[str]:
@@ -56,27 +58,22 @@ class RabbitServer(Server):
             "RABBITMQ_DIST_PORT": str(self._distribution_port),
             "ERL_EPMD_PORT": str(self._epmd_port),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "RUNNING_UNDER_SYSTEMD": "true",  # then the script becomes the broker: it has no child to outlive it
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1",
         }
         return ["env", *[f"{key}={value}" for key, value in settings.items()], str(_PROGRAM)]
 
     def stop(self) -> None:
-        """Kill the broker with all processes of its session."""
+        """Kill the broker with all processes of its session, and its name server."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):  # it has ended by itself
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
-            self._end_epmd()
-
-    def _end_epmd(self) -> None:
-        """End the name server; it refuses as long as it has not noticed that the broker is gone."""
-        command = ["epmd", "-port", str(self._epmd_port), "-kill"]
-        for _ in range(100):
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if "Killed" in done.stdout or "Cannot connect" in done.stdout + done.stderr:
-                return
-            time.sleep(0.05)
+        if self._epmd is not None:
+            self._epmd.kill()
+            self._epmd.wait()
+            self._epmd = None
 
     def pause(self) -> None:
         assert self._process is not None
