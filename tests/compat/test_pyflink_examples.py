@@ -7,17 +7,14 @@ part of it, nor is which subtask a line comes from (`2> `), which depends on how
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
+from flink_wheel import run
 
-VERSION = "2.3.0"
-FOLDER = "pyflink/examples/datastream/"
 EXPECTED = Path(__file__).parent / "expected"
 
 BOUNDED = [
@@ -33,48 +30,16 @@ BOUNDED = [
     "windowing/tumbling_count_window",
 ]
 UNBOUNDED = ["streaming_word_count", "asyncio/remote_model_inference"]
-# They talk to a server, and import the connector that does when they begin.
-EXTERNAL = [
-    "connectors/elasticsearch",
+# They talk to Kafka: test_kafka_examples.py.
+KAFKA = [
     "connectors/kafka_avro_format",
     "connectors/kafka_bytearray_format",
     "connectors/kafka_csv_format",
     "connectors/kafka_json_format",
     "connectors/kafka_row_field_extractor_example",
-    "connectors/pulsar",
 ]
-
-
-@pytest.fixture(scope="session")
-def examples(request, tmp_path_factory):
-    cache = request.config.cache.mkdir(f"apache-flink-{VERSION}")
-    wheels = list(cache.glob("*.whl"))
-    if not wheels:
-        command = [sys.executable, "-m", "pip", "download", f"apache-flink=={VERSION}"]
-        command += ["--no-deps", "--only-binary", ":all:", "--dest", str(cache)]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=240)
-        wheels = list(cache.glob("*.whl"))
-        if not wheels:
-            pytest.skip(f"apache-flink {VERSION} cannot be downloaded: {result.stderr.strip()[-300:]}")
-    folder = tmp_path_factory.mktemp("apache-flink")
-    with zipfile.ZipFile(wheels[0]) as wheel:
-        wheel.extractall(folder, [name for name in wheel.namelist() if name.startswith(FOLDER)])
-    return folder / FOLDER
-
-
-def run(program: Path, *arguments: str, options: tuple[str, ...] = (), cwd: Path) -> list[str]:
-    command = [sys.executable, "-m", "millstream.compat", "--target", "local", "-p", "2", *options]
-    environment = {key: value for key, value in os.environ.items() if key != "MILLSTREAM_CONFIG"}
-    result = subprocess.run(
-        [*command, str(program), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=cwd,
-        env=environment,
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout.splitlines()
+# They talk to a server that there is no connector for yet, and import it when they begin.
+EXTERNAL = ["connectors/elasticsearch", "connectors/pulsar"]
 
 
 def comparable(lines: list[str]) -> list[str]:
@@ -83,7 +48,12 @@ def comparable(lines: list[str]) -> list[str]:
 
 def test_every_example_of_the_wheel_is_in_one_of_the_lists(examples):
     found = {str(path.relative_to(examples).with_suffix("")) for path in examples.rglob("*.py")}
-    assert {name for name in found if not name.endswith("__init__")} == {*BOUNDED, *UNBOUNDED, *EXTERNAL}
+    assert {name for name in found if not name.endswith("__init__")} == {
+        *BOUNDED,
+        *UNBOUNDED,
+        *KAFKA,
+        *EXTERNAL,
+    }
 
 
 @pytest.mark.slow

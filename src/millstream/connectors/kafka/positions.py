@@ -58,6 +58,6 @@ def owner_of(partition: KafkaTopicPartition, parallelism: int) -> int:
     """Return the subtask that reads a partition: those of one topic go round.
 
     >>> [owner_of(KafkaTopicPartition("clicks", number), 2) for number in range(4)]
-    [0, 1, 0, 1]
+    [1, 0, 1, 0]
     """
     return (zlib.crc32(partition.topic.encode()) + partition.partition) % parallelism

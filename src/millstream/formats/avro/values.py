@@ -150,11 +150,13 @@ class _Writers:
 
 def _record_writer(name: str, names: tuple[str, ...], writers: list[_Convert]) -> _Convert:
     pairs = dict(zip(names, writers, strict=True))
+    # What fields are called that a type did not name: they are meant by their places, as in Flink.
+    unnamed = tuple(f"f{place}" for place in range(len(names)))
 
     def write(value: Any) -> dict[str, Any]:
         if isinstance(value, Row):
             fields = value._fields
-            if fields is not None and fields != names:
+            if fields is not None and fields != names and tuple(fields) != unnamed:
                 return write(value.as_dict())
             value = tuple(value)
         if isinstance(value, dict):
