@@ -66,7 +66,7 @@ def test_own_connectors_are_what_they_say(name):
 def test_what_is_registered_imports_no_client_library():
     code = (
         "import sys, millstream.connectors.registered as r; "
-        "print([m for m in ('confluent_kafka', 'psycopg', 'redis', 'pyarrow', 'pika') if m in sys.modules])"
+        "print([m for m in ('confluent_kafka', 'psycopg', 'redis', 'pyarrow', 'pika', 'deltalake') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

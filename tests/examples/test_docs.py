@@ -23,6 +23,7 @@ from types import SimpleNamespace
 
 import cloudpickle
 import pytest
+from deltalake import DeltaTable
 from pyarrow import parquet
 
 from millstream import common, datastream
@@ -567,6 +568,17 @@ def rabbitmq_orders(case):
     )
     assert broker.take(answers) == [b"TEA", b"MILK", b"BREAD"]
     assert broker.count(orders) == 0
+
+
+# docs/connectors/delta.md
+
+
+@example("connectors/delta.md", 0)
+def delta_orders(case):
+    path = f"{case.path}/orders"
+    yield {}, {"/data/orders": path}
+    found = DeltaTable(path).to_pyarrow_table().to_pylist()
+    assert sorted((row["shop"], row["cents"]) for row in found) == [("north", 5), ("north", 9), ("south", 7)]
 
 
 # docs/connectors/redis.md

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from millstream.spi.connector import Connector
 
-__all__ = ["FILES", "HYBRID", "JDBC", "KAFKA", "POSTGRES", "RABBITMQ", "REDIS"]
+__all__ = ["DELTA", "FILES", "HYBRID", "JDBC", "KAFKA", "POSTGRES", "RABBITMQ", "REDIS"]
 
 _BASE = "millstream.datastream.connectors"
 
+DELTA = Connector(
+    sinks=(f"{_BASE}.delta.DeltaSink",),
+    guarantee="exactly once",
+    packages=("deltalake", "pyarrow"),
+    install="millstream[delta]",
+    page="docs/connectors/delta.md",
+)
 FILES = Connector(
     sources=(f"{_BASE}.file_system.FileSource",),
     sinks=(f"{_BASE}.file_system.FileSink",),
