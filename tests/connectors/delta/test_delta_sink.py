@@ -15,6 +15,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from millstream.base.errors import ConfigurationError, LostOutputError, NotSupportedError, SinkError
 from millstream.common import Row, RowKind
+from millstream.connectors.delta.committer import _application
+from millstream.connectors.delta.table import Conflict, Table
 from millstream.datastream.connectors.delta import DeltaSink
 from millstream.spi.batch import Columns, Rows
 from millstream.spi.sink import WriterContext
@@ -152,13 +154,12 @@ def test_zombie_adds_nothing(tmp_path):
     sink = builder(tmp_path / "t").build()
     sink.check()
     committables = stage(sink, order(1))
-    from millstream.connectors.delta.table import Conflict, Table
-
+    application = _application(committables[0])
     zombie = Table(str(tmp_path / "t"))
-    assert zombie.committed(committables[0].application) == -1
+    assert zombie.committed(application) == -1
     sink.build_committer().commit(committables)
     with pytest.raises(Conflict):
-        zombie.add(committables, committables[0].application, 1)
+        zombie.add(committables, application, 1)
     assert rows_of(tmp_path / "t") == [(1, "shop 1")]
 
 

@@ -1,4 +1,4 @@
-"""The types of a Delta table's columns as types of rows, and their values as the log writes partitions."""
+"""The types of a Delta table's columns as types of rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from millstream.types.datatypes import (
     VarCharType,
 )
 
-__all__ = ["can_partition", "partition_text", "row_type_of"]
+__all__ = ["can_partition", "row_type_of"]
 
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 _SIMPLE: dict[str, Callable[..., DataType]] = {
@@ -82,10 +82,3 @@ def _data_type(column: str, kind: Any, nullable: bool) -> DataType:
 def can_partition(data_type: DataType) -> bool:
     """Return whether a table may be partitioned by columns of a type."""
     return isinstance(data_type, _PARTITIONS)
-
-
-def partition_text(value: Any) -> str | None:
-    """Return a partition's value as the log has it; None for null, which the empty text is too, by the protocol."""
-    if value is None or value == "":
-        return None
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from millstream.base.errors import ConfigurationError, NotSupportedError
 from millstream.connectors.delta.committer import DeltaCommitter
 from millstream.connectors.delta.table import columns_of, create_table, load_deltalake
-from millstream.connectors.delta.writer import DeltaWriter, Layout, check_partitions
+from millstream.connectors.delta.writer import DeltaWriter, check_partitions, find_layout
 from millstream.files.output import open_output
 from millstream.files.paths import local_path
 from millstream.files.remote import without_parameters
@@ -43,7 +43,7 @@ class DeltaSink(Sink):
         open_output(self._path).check_writable()
         if self._row_type is not None and not os.path.isdir(os.path.join(self._path, "_delta_log")):
             create_table(self._path, RowColumns(self._row_type).schema, self._partition_columns or ())
-        Layout.find(self._path, self._row_type, self._partition_columns)
+        find_layout(self._path, self._row_type, self._partition_columns)
 
     def build_writer(self, context: WriterContext) -> SinkWriter:
         """Make the writer of one subtask."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from millstream.base.errors import ConfigurationError, NotSupportedError, SinkError
 from millstream.base.optional import load_package
 from millstream.connectors.delta.columns import row_type_of
-from millstream.connectors.delta.files import Column, DeltaCommittable
+from millstream.connectors.staged_parquet import Column, StagedParquet
 from millstream.files.durable import sync_directory
 from millstream.types.datatypes import RowType
 
@@ -190,7 +190,7 @@ class Table:
         found = _perform(self.path, "read", lambda: self._table.transaction_version(application))
         return -1 if found is None else int(found)
 
-    def add(self, files: Sequence[DeltaCommittable], application: str, number: int) -> None:
+    def add(self, files: Sequence[StagedParquet], application: str, number: int) -> None:
         """Add files in one commit, and note with it what was committed.
 
         Raises:
