@@ -1,0 +1,296 @@
+"""Iceberg tables as sinks, in a catalog on SQLite: the contract, concurrent commits, values, trouble."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import os
+import sqlite3
+import threading
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.transforms import IdentityTransform
+
+from millstream.base.errors import ConfigurationError, LostOutputError, NotSupportedError, SinkError
+from millstream.common import Row, RowKind
+from millstream.connectors.iceberg.table import Conflict
+from millstream.datastream.connectors.iceberg import IcebergSink
+from millstream.formats.row_columns import RowColumns
+from millstream.spi.batch import Columns, Rows
+from millstream.spi.sink import WriterContext
+from millstream.testing import SinkTarget, check_sink
+from millstream.types.datatypes import DataTypes as T
+
+NAMES = itertools.count()
+KIND = T.ROW([T.FIELD("number", T.BIGINT()), T.FIELD("shop", T.STRING())])
+SCHEMA = pa.schema([("number", pa.int64()), ("shop", pa.string())])
+
+
+def order(number: int) -> Row:
+    return Row(number=number, shop=f"shop {number % 2}")
+
+
+class Lake:
+    """A catalog in a directory of its own."""
+
+    def __init__(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self.database = path / "catalog.db"
+        self.properties = {
+            "type": "sql",
+            "uri": f"sqlite:///{self.database}",
+            "warehouse": f"file://{path}/lake",
+        }
+        self._seen: Any = None
+        self._rows: list[Any] = []
+
+    def catalog(self) -> Any:
+        return load_catalog("lake", **self.properties)
+
+    def create(self, schema: pa.Schema, **options: Any) -> None:
+        catalog = self.catalog()
+        catalog.create_namespace_if_not_exists("db")
+        catalog.create_table("db.t", schema, **options)
+
+    def sink(self, kind: Any = KIND) -> IcebergSink:
+        new = IcebergSink.builder().set_catalog("lake", self.properties).set_table("db.t")
+        return (new if kind is None else new.set_row_type(kind)).build()
+
+    def rows(self) -> list[Any]:
+        """Return what readers see; read again when the catalog names another version."""
+        if not self.database.exists():
+            return []
+        with sqlite3.connect(self.database) as database:
+            try:
+                version = database.execute("select metadata_location from iceberg_tables").fetchall()
+            except sqlite3.OperationalError:
+                return []
+        if version and version != self._seen:
+            self._seen = version
+            found = self.catalog().load_table("db.t").scan().to_arrow().to_pylist()
+            self._rows = [tuple(row.values()) for row in found]
+        return self._rows
+
+    def hidden(self) -> list[str]:
+        return [str(file) for file in self.path.rglob(".part-*")]
+
+
+@pytest.fixture
+def lake(tmp_path):
+    return Lake(tmp_path / "lake")
+
+
+def stage(
+    sink: IcebergSink, *values: Any, checkpoint: int = 1, number: int = 0, job: str = "job"
+) -> list[Any]:
+    writer = sink.build_writer(WriterContext(job, "sink", 0, 1, number, began_ms=5))
+    writer.open()
+    writer.write(Rows(list(values)), watermark_ms=0, now_ms=0)
+    found = writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=False)
+    found = writer.number_committables(found, checkpoint)
+    writer.close()
+    return found
+
+
+@pytest.mark.slow
+def test_sink_keeps_the_contract(tmp_path):
+    def new_target() -> SinkTarget:
+        lake = Lake(tmp_path / f"t{next(NAMES)}")
+        return SinkTarget(lake.sink(), lake.rows, lake.hidden)
+
+    def key(record: Any) -> Any:
+        return record if type(record) is tuple else (record.number, record.shop)
+
+    check_sink(new_target, record=order, key=key, parallelisms=((2, 1),))
+
+
+def test_checkpoint_is_one_snapshot_and_repeated_commits_change_nothing(lake):
+    sink = lake.sink()
+    sink.check()
+    first = stage(sink, order(1)) + stage(sink, order(2))
+    second = stage(sink, order(3), checkpoint=2)
+    assert lake.rows() == []
+    sink.build_committer().commit(first)
+    sink.build_committer().commit(second)
+    sink.build_committer().recover(first)
+    sink.build_committer().commit(first + second)
+    assert sorted(lake.rows()) == [(1, "shop 1"), (2, "shop 0"), (3, "shop 1")]
+    assert len(lake.catalog().load_table("db.t").snapshots()) == 2
+
+
+def test_zombie_adds_nothing(lake):
+    sink = lake.sink()
+    sink.check()
+    sink.build_committer().commit(stage(sink, order(1)))
+    committables = stage(sink, order(2), checkpoint=2)
+    zombie = sink._catalog.load()
+    sink.build_committer().commit(committables)
+    with pytest.raises(Conflict):
+        zombie.add(committables, committables[0].owner, committables[0].order)
+    assert sorted(lake.rows()) == [(1, "shop 1"), (2, "shop 0")]
+
+
+def test_drivers_at_once_and_two_jobs_double_nothing(lake):
+    sink = lake.sink()
+    sink.check()
+    for checkpoint in range(1, 3):
+        staged = [
+            stage(sink, order(checkpoint + 10 * n), checkpoint=checkpoint, job=f"job{n}") for n in (0, 1)
+        ]
+        threads = [threading.Thread(target=sink.build_committer().commit, args=[each]) for each in staged * 2]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(number for number, _ in lake.rows()) == [1, 2, 11, 12]
+
+
+def test_leftovers_of_dead_attempts_are_removed(lake):
+    sink = lake.sink()
+    sink.check()
+    stage(sink, order(1))
+    other = stage(sink, order(2), job="other")
+    stage(sink, number=1)
+    assert lake.hidden() == [other[0].staged_path]
+    sink.build_committer().abort(other)
+    assert lake.hidden() == []
+
+
+FIELDS: list[tuple[str, Any, Any, Any]] = [
+    ("text", T.STRING(), "Zürich 🚂", "Zürich 🚂"),
+    ("flag", T.BOOLEAN(), True, True),
+    ("tiny", T.TINYINT(), -128, -128),
+    ("whole", T.INT(), -(2**31), -(2**31)),
+    ("big", T.BIGINT(), 2**63 - 1, 2**63 - 1),
+    ("half", T.FLOAT(), 0.5, 0.5),
+    ("double", T.DOUBLE(), 1e300, 1e300),
+    ("money", T.DECIMAL(20, 2), Decimal("123456789012345678.90"), Decimal("123456789012345678.90")),
+    ("day", T.DATE(), dt.date(1969, 12, 31), dt.date(1969, 12, 31)),
+    ("clock", T.TIME(), dt.time(5, 15), dt.time(5, 15)),
+    ("local", T.TIMESTAMP(), dt.datetime(2013, 1, 31, 5, 15, 0, 1), dt.datetime(2013, 1, 31, 5, 15, 0, 1)),
+    (
+        "moment",
+        T.TIMESTAMP_LTZ(),
+        dt.datetime(2013, 1, 31, 5, tzinfo=dt.timezone(dt.timedelta(hours=2))),
+        dt.datetime(2013, 1, 31, 3, tzinfo=dt.UTC),
+    ),
+    ("blob", T.BYTES(), b"\0\xff", b"\0\xff"),
+    ("list", T.ARRAY(T.STRING()), ["a", None], ["a", None]),
+    ("map", T.MAP(T.STRING(), T.INT()), {"a": 1}, [("a", 1)]),
+    ("row", T.ROW([T.FIELD("x", T.INT())]), Row(x=1), {"x": 1}),
+]
+WIDE = T.ROW([T.FIELD(name, kind) for name, kind, _, _ in FIELDS])
+
+
+@pytest.mark.parametrize("form", ["rows", "columns"])
+@pytest.mark.parametrize("declared", [True, False])
+def test_values_come_out_as_they_went_in(lake, form, declared):
+    rows = [
+        Row(**{name: value for name, _, value, _ in FIELDS}),
+        Row(**{name: None for name, _, _, _ in FIELDS}),
+    ]
+    if not declared:
+        lake.create(RowColumns(WIDE).schema)
+    sink = lake.sink(WIDE if declared else None)
+    sink.check()
+    writer = sink.build_writer(WriterContext("job", "sink", 0, 1, 0))
+    writer.open()
+    batch: Any = Rows(rows) if form == "rows" else Columns(RowColumns(WIDE).batch(rows))
+    writer.write(batch, watermark_ms=0, now_ms=0)
+    sink.build_committer().commit(writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=True))
+    writer.close()
+    assert lake.rows() == [tuple(read for _, _, _, read in FIELDS), (None,) * len(FIELDS)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "seen"),
+    [
+        (
+            pa.schema([("number", pa.string()), ("shop", pa.string())]),
+            "column 'number' is string, and long in",
+        ),
+        (pa.schema([("number", pa.int64())]), "the table has no column 'shop'"),
+        (
+            pa.schema([*SCHEMA, pa.field("day", pa.date32(), False)]),
+            "column 'day' may not be null, and the records",
+        ),
+        (
+            pa.schema([SCHEMA.field(0), pa.field("shop", pa.string(), False)]),
+            "column 'shop' of .* may not be null",
+        ),
+    ],
+)
+def test_table_that_does_not_fit_is_told_at_the_start(lake, schema, seen):
+    lake.create(schema)
+    with pytest.raises(SinkError, match=seen):
+        lake.sink().check()
+
+
+def test_schema_that_changes_before_the_commit(lake):
+    sink = lake.sink()
+    sink.check()
+    committables = stage(sink, order(1))
+    with lake.catalog().load_table("db.t").update_schema() as update:
+        update.union_by_name(pa.schema([("more", pa.float64())]))
+    sink.build_committer().commit(committables)
+    assert lake.rows() == [(1, "shop 1", None)]
+    committables = stage(sink, order(2), checkpoint=2)
+    with lake.catalog().load_table("db.t").update_schema() as update:
+        update.delete_column("shop")
+    with pytest.raises(SinkError, match="the table has no column 'shop'"):
+        sink.build_committer().commit(committables)
+
+
+def test_trouble_is_told(lake, tmp_path):
+    with pytest.raises(SinkError, match=r"no Iceberg table 'db\.t' in catalog 'lake'"):
+        lake.sink(None).check()
+    spec = PartitionSpec(
+        PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="shop")
+    )
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import LongType, NestedField, StringType
+
+    partitioned = Lake(tmp_path / "partitioned")
+    schema = Schema(NestedField(1, "number", LongType()), NestedField(2, "shop", StringType()))
+    partitioned.create(schema, partition_spec=spec)
+    with pytest.raises(NotSupportedError, match="is partitioned"):
+        partitioned.sink().check()
+    sink = lake.sink()
+    sink.check()
+    committables = stage(sink, order(1))
+    os.unlink(committables[0].staged_path)
+    with pytest.raises(LostOutputError, match="is gone before it was committed"):
+        sink.build_committer().commit(committables)
+    with pytest.raises(SinkError, match="of the kind -D"):
+        stage(sink, Row.of_kind(RowKind.DELETE, number=1, shop="a"))
+
+
+def test_what_the_catalog_is_reached_by_is_never_shown(tmp_path):
+    properties = {
+        "type": "sql",
+        "uri": f"sqlite:///{tmp_path}/SECRET/no.db",
+        "warehouse": f"file://{tmp_path}",
+    }
+    sink = IcebergSink.builder().set_catalog("lake", properties).set_table("db.t").build()
+    with pytest.raises(SinkError, match="cannot be read") as raised:
+        sink.check()
+    assert "SECRET" not in repr(sink) + str(raised.value) + repr(raised.value) + str(raised.value.detail)
+    assert raised.value.__cause__ is None
+
+
+def test_what_the_builder_refuses():
+    with pytest.raises(ConfigurationError, match="has no catalog"):
+        IcebergSink.builder().build()
+    with pytest.raises(ConfigurationError, match="has no table"):
+        IcebergSink.builder().set_catalog("a", {}).build()
+    with pytest.raises(ConfigurationError, match="has no namespace"):
+        IcebergSink.builder().set_table("orders")
+    with pytest.raises(ConfigurationError, match="which is no row type"):
+        IcebergSink.builder().set_row_type(T.INT())
