@@ -25,6 +25,7 @@ import cloudpickle
 import pytest
 from deltalake import DeltaTable
 from pyarrow import parquet
+from pyiceberg.catalog import load_catalog
 
 from millstream import common, datastream
 from millstream.base.errors import SourceError, StateAccessError
@@ -578,6 +579,21 @@ def delta_orders(case):
     path = f"{case.path}/orders"
     yield {}, {"/data/orders": path}
     found = DeltaTable(path).to_pyarrow_table().to_pylist()
+    assert sorted((row["shop"], row["cents"]) for row in found) == [("north", 5), ("north", 9), ("south", 7)]
+
+
+# docs/connectors/iceberg.md
+
+
+@example("connectors/iceberg.md", 0)
+def iceberg_orders(case):
+    yield {}, {"/data/": f"{case.path}/"}
+    properties = {
+        "type": "sql",
+        "uri": f"sqlite:///{case.path}/catalog.db",
+        "warehouse": f"file://{case.path}",
+    }
+    found = load_catalog("lake", **properties).load_table("sales.orders").scan().to_arrow().to_pylist()
     assert sorted((row["shop"], row["cents"]) for row in found) == [("north", 5), ("north", 9), ("south", 7)]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from millstream.spi.connector import Connector
 
-__all__ = ["DELTA", "FILES", "HYBRID", "JDBC", "KAFKA", "POSTGRES", "RABBITMQ", "REDIS"]
+__all__ = ["DELTA", "FILES", "HYBRID", "ICEBERG", "JDBC", "KAFKA", "POSTGRES", "RABBITMQ", "REDIS"]
 
 _BASE = "millstream.datastream.connectors"
 
@@ -28,6 +28,13 @@ HYBRID = Connector(
     sources=(f"{_BASE}.hybrid_source.HybridSource",),
     guarantee="that of its sources",
     page="docs/connectors/hybrid.md",
+)
+ICEBERG = Connector(
+    sinks=(f"{_BASE}.iceberg.IcebergSink",),
+    guarantee="exactly once",
+    packages=("pyiceberg", "pyarrow"),
+    install="millstream[iceberg]",
+    page="docs/connectors/iceberg.md",
 )
 JDBC = Connector(
     sinks=(f"{_BASE}.jdbc.JdbcSink",),

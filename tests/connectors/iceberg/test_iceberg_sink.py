@@ -24,7 +24,7 @@ from millstream.datastream.connectors.iceberg import IcebergSink
 from millstream.formats.row_columns import RowColumns
 from millstream.spi.batch import Columns, Rows
 from millstream.spi.sink import WriterContext
-from millstream.testing import SinkTarget, check_sink
+from millstream.testing import FailurePoint, MiniCluster, SinkTarget, check_sink
 from millstream.types.datatypes import DataTypes as T
 
 NAMES = itertools.count()
@@ -99,16 +99,30 @@ def stage(
     return found
 
 
-@pytest.mark.slow
+def key(record: Any) -> Any:
+    return record if type(record) is tuple else (record.number, record.shop)
+
+
+@pytest.mark.long
 def test_sink_keeps_the_contract(tmp_path):
     def new_target() -> SinkTarget:
         lake = Lake(tmp_path / f"t{next(NAMES)}")
         return SinkTarget(lake.sink(), lake.rows, lake.hidden)
 
-    def key(record: Any) -> Any:
-        return record if type(record) is tuple else (record.number, record.shop)
-
     check_sink(new_target, record=order, key=key, parallelisms=((2, 1),))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", FailurePoint)
+def test_job_that_fails_anywhere_loses_and_doubles_nothing(lake, point):
+    orders = [order(number) for number in range(12)]
+    with MiniCluster(parallelism=2, options={"millstream.epoch.fixed-records": 4}) as cluster:
+        cluster.fail_at(point, 2)
+        environment = cluster.environment()
+        environment.from_collection(orders).rebalance().sink_to(lake.sink())
+        environment.execute()
+    assert sorted(lake.rows()) == sorted(map(key, orders))
+    assert lake.hidden() == []
 
 
 def test_checkpoint_is_one_snapshot_and_repeated_commits_change_nothing(lake):
