@@ -9,6 +9,7 @@ import pytest
 
 from servers.kafka import KafkaServer
 from servers.mariadb import MariaDbDatabase, MariaDbServer
+from servers.nats import NatsServer
 from servers.postgres import PostgresDatabase, PostgresServer
 from servers.rabbitmq import RabbitServer
 from servers.redis import RedisDatabase, RedisServer
@@ -118,3 +119,22 @@ def rabbit(rabbit_server: RabbitServer) -> Iterator[RabbitServer]:
         yield rabbit_server
     finally:
         rabbit_server.ensure()
+
+
+@pytest.fixture(scope="session")
+def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    server = NatsServer(tmp_path_factory.mktemp("nats"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def nats(nats_server: NatsServer) -> Iterator[NatsServer]:
+    """A server, for streams with names of their own. Tests that stop or pause it may leave the rest to this."""
+    try:
+        yield nats_server
+    finally:
+        nats_server.ensure()

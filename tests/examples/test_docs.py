@@ -51,6 +51,7 @@ from millstream.datastream.functions import SourceFunction
 from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.spi.source import Boundedness, Source
 from servers.kafka import KafkaServer
+from servers.nats import NatsServer, NatsStream
 from servers.postgres import PostgresServer
 from servers.rabbitmq import RabbitServer
 from servers.redis import RedisServer
@@ -614,6 +615,31 @@ def redis_totals(case):
     finally:
         server.stop()
     assert sorted(seen) == [(shop, total) for shop in (b"north", b"south") for total in (1, 3, 6, 10, 15)]
+
+
+# docs/connectors/nats.md
+
+
+@example("connectors/nats.md", 0)
+def nats_answers(case):
+    server = NatsServer(case.path)
+    server.start()
+    try:
+        orders, answers = NatsStream(server, "ORDERS"), NatsStream(server, "ANSWERS")
+        orders.make(subjects=["orders.>"])
+        answers.make(subjects=["answers.>"])
+        orders.publish("orders.north.paid", ["tea", "milk"])
+        orders.publish("orders.north.open", ["bread"])
+        orders.publish("orders.south.paid", ["rice"])
+        yield {}, {"nats://localhost:4222": server.url()}
+        seen = [(subject, data) for subject, data, _ in answers.read()]
+    finally:
+        server.stop()
+    assert sorted(seen) == [
+        ("answers.north", b"north 1 tea"),
+        ("answers.north", b"north 2 milk"),
+        ("answers.south", b"south 4 rice"),
+    ]
 
 
 # docs/connectors/postgres.md

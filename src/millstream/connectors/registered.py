@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from millstream.spi.connector import Connector
 
-__all__ = ["DELTA", "FILES", "HYBRID", "ICEBERG", "JDBC", "KAFKA", "POSTGRES", "RABBITMQ", "REDIS"]
+__all__ = ["DELTA", "FILES", "HYBRID", "ICEBERG", "JDBC", "KAFKA", "NATS", "POSTGRES", "RABBITMQ", "REDIS"]
 
 _BASE = "millstream.datastream.connectors"
 
@@ -48,6 +48,14 @@ KAFKA = Connector(
     packages=("confluent-kafka",),
     install="millstream[kafka]",
     page="docs/connectors/kafka.md",
+)
+NATS = Connector(
+    sources=(f"{_BASE}.nats.NatsStreamSource",),
+    sinks=(f"{_BASE}.nats.NatsSink",),
+    guarantee="exactly once; sink at least once",
+    packages=("nats-py",),
+    install="millstream[nats]",
+    page="docs/connectors/nats.md",
 )
 POSTGRES = Connector(
     sources=(f"{_BASE}.postgres.PostgresSource", f"{_BASE}.postgres.PostgresChangeSource"),

@@ -1,0 +1,213 @@
+"""The source of JetStream's streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.base.errors import ConfigurationError, SourceError
+from millstream.base.time import Duration, to_milliseconds
+from millstream.connectors.messages import MalformedPolicy
+from millstream.connectors.nats.connection import NatsClient, NatsConnection
+from millstream.connectors.nats.enumerator import StreamEnumerator
+from millstream.connectors.nats.offsets import NatsOffsetsInitializer
+from millstream.connectors.nats.reader import StreamReader
+from millstream.connectors.nats.records import RecordDecoder
+from millstream.connectors.nats.streams import StreamOfClient, check_stream_name
+from millstream.connectors.patience import Patience
+from millstream.spi.serialization import DeserializationSchema
+from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
+
+__all__ = ["NatsStreamSource", "NatsStreamSourceBuilder"]
+
+_POLL_MS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class NatsStreamSource(Source):
+    """The messages of a stream of JetStream, each exactly once: where it stands is in checkpoints.
+
+    One subtask reads the stream, in order; no durable consumer is made, and nothing is acknowledged. A message's event
+    time is when the stream stored it. Made by `NatsStreamSource.builder()`.
+    """
+
+    _connection: NatsConnection
+    _stream: str
+    _subject: str | None
+    _decoder: RecordDecoder = field(repr=False)
+    _start: NatsOffsetsInitializer
+    _stop: NatsOffsetsInitializer | None
+    _boundedness: Boundedness
+    _poll_ms: int
+    _fail_on_data_loss: bool
+
+    @staticmethod
+    def builder() -> NatsStreamSourceBuilder:
+        """Return a builder."""
+        return NatsStreamSourceBuilder()
+
+    def get_boundedness(self) -> Boundedness:
+        """Return whether it was built to end."""
+        return self._boundedness
+
+    def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
+        """Look at the stream.
+
+        Raises:
+            SourceError: If the server does not answer, or has no such stream.
+        """
+        client = NatsClient(self._connection, SourceError)
+        try:
+            return StreamEnumerator(
+                StreamOfClient(client, self._stream, self._subject),
+                parallelism,
+                start=self._start,
+                stop=self._stop,
+                poll_ms=self._poll_ms,
+                fail_on_data_loss=self._fail_on_data_loss,
+                restored=restored,
+            )
+        except BaseException:
+            client.close()
+            raise
+
+    def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
+        """Make the reader of one subtask."""
+        return StreamReader(
+            self._connection,
+            self._stream,
+            self._subject,
+            self._decoder,
+            fail_on_data_loss=self._fail_on_data_loss,
+        )
+
+
+class NatsStreamSourceBuilder:
+    """Builds a `NatsStreamSource`; each method returns the builder."""
+
+    def __init__(self) -> None:
+        self._urls: tuple[str, ...] = ()
+        self._authority: str | None = None
+        self._patience = Patience()
+        self._stream: str | None = None
+        self._subject: str | None = None
+        self._schema: DeserializationSchema | None = None
+        self._policy = MalformedPolicy.fail()
+        self._with_metadata = False
+        self._start = NatsOffsetsInitializer.earliest()
+        self._stop: NatsOffsetsInitializer | None = None
+        self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
+        self._poll_ms = _POLL_MS
+        self._fail_on_data_loss = True
+
+    def set_servers(self, *urls: str) -> NatsStreamSourceBuilder:
+        """Name the server, or several of a cluster: `nats://user:password@host:port`, or `tls://` with TLS.
+
+        Raises:
+            ConfigurationError: If one is no such URL.
+        """
+        NatsConnection(urls)
+        self._urls = urls
+        return self
+
+    def set_certificate_authority(self, path: str) -> NatsStreamSourceBuilder:
+        """Choose the file with the certificates of who signed the server's; by default those of the system."""
+        self._authority = path
+        return self
+
+    def set_stream(self, name: str) -> NatsStreamSourceBuilder:
+        """Name the stream.
+
+        Raises:
+            ConfigurationError: If a stream cannot have such a name.
+        """
+        check_stream_name(name)
+        self._stream = name
+        return self
+
+    def set_subject_filter(self, subject: str) -> NatsStreamSourceBuilder:
+        """Read only messages with a subject, perhaps with wildcards: `orders.*.paid`, `orders.>`."""
+        self._subject = subject
+        return self
+
+    def set_starting_offsets(self, offsets: NatsOffsetsInitializer) -> NatsStreamSourceBuilder:
+        """Choose where to start without a checkpoint; by default with the first message that is there."""
+        self._start = offsets
+        return self
+
+    def set_bounded(self, stopping_offsets: NatsOffsetsInitializer) -> NatsStreamSourceBuilder:
+        """Have the source end there, and the job run as a batch job where it can."""
+        self._stop, self._boundedness = stopping_offsets, Boundedness.BOUNDED
+        return self
+
+    def set_unbounded(self, stopping_offsets: NatsOffsetsInitializer) -> NatsStreamSourceBuilder:
+        """Have the source end there, and the job run as a streaming one."""
+        self._stop, self._boundedness = stopping_offsets, Boundedness.CONTINUOUS_UNBOUNDED
+        return self
+
+    def set_value_only_deserializer(self, schema: DeserializationSchema) -> NatsStreamSourceBuilder:
+        """Choose the schema that makes values of messages.
+
+        Raises:
+            ConfigurationError: If it is no schema.
+        """
+        if not isinstance(schema, DeserializationSchema):
+            raise ConfigurationError(f"{type(schema).__name__} is no DeserializationSchema")
+        self._schema = schema
+        return self
+
+    def set_malformed_policy(self, policy: MalformedPolicy) -> NatsStreamSourceBuilder:
+        """Choose what becomes of messages that the schema cannot read; by default the job fails."""
+        self._policy = policy
+        return self
+
+    def set_with_metadata(self, with_metadata: bool = True) -> NatsStreamSourceBuilder:
+        """Have records be `NatsMessage`s: the value with subject, headers, sequence and time of its message."""
+        self._with_metadata = with_metadata
+        return self
+
+    def set_poll_interval(self, interval: Duration) -> NatsStreamSourceBuilder:
+        """Choose how often the stream is asked for new messages when there are none; by default each 100 ms.
+
+        Raises:
+            ConfigurationError: If it is not positive.
+        """
+        self._poll_ms = to_milliseconds(interval)
+        if self._poll_ms <= 0:
+            raise ConfigurationError(f"the poll interval is {self._poll_ms} ms, must be positive")
+        return self
+
+    def set_fail_on_data_loss(self, fail_on_data_loss: bool) -> NatsStreamSourceBuilder:
+        """Choose whether the job fails if messages were removed before they were read (the default), or warns."""
+        self._fail_on_data_loss = fail_on_data_loss
+        return self
+
+    def set_patience(self, patience: Patience) -> NatsStreamSourceBuilder:
+        """Choose how long the server is waited for."""
+        self._patience = patience
+        return self
+
+    def build(self) -> NatsStreamSource:
+        """Return the source.
+
+        Raises:
+            ConfigurationError: If servers, stream or schema are missing.
+        """
+        connection = NatsConnection(self._urls, self._patience, self._authority)
+        if self._stream is None:
+            raise ConfigurationError("the NATS source has no stream", hint="set_stream('name').")
+        if self._schema is None:
+            raise ConfigurationError(
+                "the NATS source has no schema", hint="set_value_only_deserializer(SimpleStringSchema())."
+            )
+        return NatsStreamSource(
+            connection,
+            self._stream,
+            self._subject,
+            RecordDecoder(self._schema, self._policy, self._with_metadata),
+            self._start,
+            self._stop,
+            self._boundedness,
+            self._poll_ms,
+            self._fail_on_data_loss,
+        )
