@@ -201,7 +201,8 @@ def test_two_jobs_write_to_one_table(tmp_path):
 def test_duckdb_reads_the_files(tmp_path):
     write(builder(tmp_path / "t", "shop").build(), order(1), order(2))
     files = DeltaTable(str(tmp_path / "t")).file_uris()
-    assert duckdb.execute("select sum(number) from read_parquet(?)", [files]).fetchone() == (3,)
+    with duckdb.connect() as connection:
+        assert connection.execute("select sum(number) from read_parquet(?)", [files]).fetchall() == [(3,)]
 
 
 def test_leftovers_of_dead_attempts_are_removed(tmp_path):

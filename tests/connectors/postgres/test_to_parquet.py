@@ -67,11 +67,12 @@ def in_files(server: S3Server, prefix: str, directory: Path) -> list[tuple[Any, 
     keys = [key for key in server.keys(f"{prefix}/") if key.rpartition("/")[2].startswith("part-")]
     for place, key in enumerate(keys):
         (directory / f"{place}.parquet").write_bytes(server.get(key))
-    found = duckdb.sql(
+    query = (
         'SELECT id, n, total, epoch_us("at"), day, note, document, raw, tags,'
         f" state, rate, hour, ok FROM read_parquet('{directory}/*.parquet')"
     )
-    return sorted(found.fetchall())
+    with duckdb.connect() as connection:
+        return sorted(connection.execute(query).fetchall())
 
 
 @pytest.mark.parametrize("point", [None, FailurePoint.AFTER_EPOCH, FailurePoint.AFTER_CHECKPOINT])
@@ -107,5 +108,7 @@ def test_the_program_by_its_command_line(
         [table.url, "--query", query, "--split-column", "n", "--columns", "note,n", "--split-size", "30",
          "--output", str(tmp_path / "out"), "--checkpoints", str(tmp_path / "checkpoints"), "--target", "local"]
     )  # fmt: skip
-    found = duckdb.sql(f"SELECT n, note FROM read_parquet('{tmp_path}/out/**/*', filename=false)").fetchall()
+    with duckdb.connect() as connection:
+        files = f"read_parquet('{tmp_path}/out/**/*', filename=false)"
+        found = connection.execute(f"SELECT n, note FROM {files}").fetchall()
     assert sorted(found) == sorted(table.execute(query))
