@@ -121,6 +121,7 @@ def test_exactly_once_keeps_the_contract(targets: Targets) -> None:
     check_sink(targets, parallelisms=((2, 3),))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("targets", [DeliveryGuarantee.AT_LEAST_ONCE], indirect=True)
 def test_at_least_once_keeps_the_contract(targets: Targets) -> None:
     check_sink(targets, parallelisms=((2, 1),))

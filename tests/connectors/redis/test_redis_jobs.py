@@ -22,7 +22,7 @@ from millstream.datastream.connectors.redis import (
 from millstream.testing import FailurePoint, MiniCluster
 from servers.redis import RedisServer
 
-RECORDS = 8_000
+RECORDS = 4_000
 
 
 def copy_numbers(url: str, cluster: MiniCluster) -> None:
@@ -63,7 +63,14 @@ def kill_while_running(server: RedisServer, job: threading.Thread) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", [None, FailurePoint.BEFORE_COMMIT, FailurePoint.AFTER_COMMIT])
+@pytest.mark.parametrize(
+    "point",
+    [
+        None,
+        pytest.param(FailurePoint.BEFORE_COMMIT, marks=pytest.mark.long),
+        pytest.param(FailurePoint.AFTER_COMMIT, marks=pytest.mark.long),
+    ],
+)
 def test_nothing_is_lost_or_doubled_when_server_and_slots_are_killed(redis_database, point):
     redis_database.add("numbers", range(RECORDS))
     with MiniCluster(parallelism=1, options={"millstream.epoch.fixed-records": 50}) as cluster:
