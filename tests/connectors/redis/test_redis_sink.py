@@ -19,6 +19,7 @@ from millstream.datastream.connectors.redis import (
 from millstream.spi.batch import Rows
 from millstream.spi.sink import WriterContext
 from millstream.testing import SinkTarget, check_sink
+from servers.process import free_port
 from servers.redis import RedisDatabase, RedisServer
 
 SHORT = Patience(total_s=0.3)
@@ -290,7 +291,8 @@ class TestTrouble:
         assert values_of(redis_database, "s") == ["a", "b"]
 
     def test_cluster_is_refused(self, tmp_path):
-        server = RedisServer(tmp_path, "--cluster-enabled", "yes", "--databases", "1")
+        bus = str(free_port())
+        server = RedisServer(tmp_path, "--cluster-enabled", "yes", "--cluster-port", bus, "--databases", "1")
         server.start()
         try:
             with pytest.raises(NotSupportedError, match="part of a cluster"):
