@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 import os
 import re
-import zlib
 from dataclasses import dataclass
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
 from millstream.base.errors import SourceError
-from millstream.base.optional import load_package
+from millstream.files.compression import decompressed
 from millstream.files.refusals import refusal_at
 from millstream.files.remote import arrow_fs, open_remote, without_parameters
 
-__all__ = ["FoundFile", "is_compressed", "list_files", "local_path", "open_file"]
+__all__ = ["FoundFile", "list_files", "local_path", "open_file"]
 
 _BUFFER_BYTES = 1 << 20
 _LOCAL_BUFFER_BYTES = 128 << 10
@@ -80,17 +76,7 @@ def open_file(path: str, *, decompress: bool) -> BinaryIO:
         file = _open_remote(path) if local is None else open(local, "rb", _LOCAL_BUFFER_BYTES)  # noqa: SIM115
     except OSError as error:
         raise _missing(path, error) from error
-    wrap = _DECOMPRESSORS.get(_suffix(path)) if decompress else None
-    return file if wrap is None else cast(BinaryIO, io.BufferedReader(wrap(file), _BUFFER_BYTES))
-
-
-def is_compressed(path: str) -> bool:
-    """Return whether `open_file` decompresses a file."""
-    return _suffix(path) in _DECOMPRESSORS
-
-
-def _suffix(path: str) -> str:
-    return os.path.splitext(path)[1].lower()
+    return decompressed(path, file) if decompress else file
 
 
 def _list_directory(directory: str) -> list[FoundFile]:
@@ -156,135 +142,3 @@ def _missing(path: str, error: Exception | None) -> SourceError:
         return SourceError(message, hint=hint)
     refusal = refusal_at(path, error, hint)
     return SourceError(refusal.after(message), detail=refusal.detail, hint=refusal.hint)
-
-
-class _Deflate(io.RawIOBase):
-    """A file compressed by zlib; seeking back reads again from the beginning."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._rewind()
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, target: Any) -> int:
-        data = b""
-        while not data and not self._zlib.eof:
-            chunk = self._zlib.unconsumed_tail or self._file.read(_BUFFER_BYTES)
-            if not chunk:
-                if self._file.tell():  # an empty file holds nothing, and lacks nothing
-                    raise EOFError("Compressed file ended before the end-of-stream marker was reached")
-                break
-            data = self._zlib.decompress(chunk, len(target))
-        target[: len(data)] = data
-        self._at += len(data)
-        return len(data)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        if whence != 0:
-            raise io.UnsupportedOperation("seek from the current position or the end")
-        if offset < self._at:
-            self._rewind()
-        while self._at < offset and self.read(min(_BUFFER_BYTES, offset - self._at)):
-            pass
-        return self._at
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    def _rewind(self) -> None:
-        self._file.seek(0)
-        self._zlib = zlib.decompressobj()
-        self._at = 0
-
-
-class _Zstd(io.RawIOBase):
-    """A file compressed by Zstandard, by pyarrow; seeking back reads again from the beginning."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._pa = load_package("pyarrow", extra="parquet", what="files compressed by Zstandard")
-        self._file = file
-        self._rewind()
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, target: Any) -> int:
-        if self._stream is None:
-            return 0
-        data = self._stream.read(len(target))
-        target[: len(data)] = data
-        self._at += len(data)
-        return len(data)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        if whence != 0:
-            raise io.UnsupportedOperation("seek from the current position or the end")
-        if offset < self._at:
-            self._rewind()
-        while self._at < offset and self.read(min(_BUFFER_BYTES, offset - self._at)):
-            pass
-        return self._at
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    def _rewind(self) -> None:
-        self._file.seek(0)
-        empty = not self._file.read(1)  # it holds nothing, and lacks nothing
-        self._file.seek(0)
-        self._stream = None if empty else self._pa.CompressedInputStream(_Unclosed(self._file), "zstd")
-        self._at = 0
-
-
-class _Unclosed:
-    """A file that stays open when pyarrow is done with it."""
-
-    closed = False
-    mode = "rb"
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def read(self, size: int = -1) -> bytes:
-        return self._file.read(size)
-
-    def readable(self) -> bool:
-        return True
-
-    def writable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def flush(self) -> None:
-        """Nothing was written."""
-
-    def close(self) -> None:
-        """It is closed by who has it."""
-
-
-_DECOMPRESSORS: dict[str, Any] = {
-    ".gz": lambda file: gzip.GzipFile(fileobj=file),
-    ".gzip": lambda file: gzip.GzipFile(fileobj=file),
-    ".bz2": bz2.BZ2File,
-    ".xz": lzma.LZMAFile,
-    ".deflate": _Deflate,
-    ".zst": _Zstd,
-}

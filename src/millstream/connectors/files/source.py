@@ -17,7 +17,8 @@ from millstream.connectors.files.providers import (
     FileSplitAssignerProvider,
     check_provider,
 )
-from millstream.files.paths import FoundFile, is_compressed, local_path, open_file
+from millstream.files.compression import is_compressed
+from millstream.files.paths import FoundFile, local_path, open_file
 from millstream.files.remote import with_parameters, without_parameters
 from millstream.formats.metadata import FormatWithMetadata, MetadataFields
 from millstream.operators.weight import estimate_bytes
