@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from millstream.base.errors import NotSupportedError
 from millstream.connectors.jdbc.statements import Syntax, translate
 from millstream.connectors.jdbc.urls import DatabaseUrl
 
@@ -151,11 +152,16 @@ class Database(ABC):
 
     def columns(self, session: Session, table: str) -> list[Column]:
         """Return the columns of a table, none if it is not there."""
-        raise NotImplementedError
+        raise self._no_tables()
 
     def unique_keys(self, session: Session, table: str) -> list[frozenset[str]]:
         """Return the columns of each primary key and unique index of a table."""
-        raise NotImplementedError
+        raise self._no_tables()
+
+    def _no_tables(self) -> NotSupportedError:
+        return NotSupportedError(
+            f"tables of {self.product} are not written by name", hint="Use JdbcSink.sink(statement, …)."
+        )
 
     def on_conflict(self, keys: Sequence[str], others: Sequence[str]) -> str:
         """Return what an INSERT ends with to overwrite rows with the same key; all names are quoted."""
@@ -183,7 +189,7 @@ class Database(ABC):
             required: Those of them that refuse NULL.
             is_ordered: Whether it has the columns millstream_order and millstream_deleted, integers of 64 bits, too.
         """
-        raise NotImplementedError
+        raise self._no_tables()
 
     def upsert(self, session: Session, target: Any, rows: Sequence[RowValues]) -> None:
         """Insert rows, or overwrite those with the same keys; no two rows have the same.
