@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, NotSupportedError, SinkError
+from millstream.connectors.batching_writer import BatchingWriter
 from millstream.connectors.guarantee import DeliveryGuarantee
 from millstream.connectors.nats.connection import (
     ANSWER_S,
@@ -17,8 +18,6 @@ from millstream.connectors.nats.connection import (
     NatsSession,
 )
 from millstream.connectors.patience import Patience
-from millstream.operators.user_code import attach_element
-from millstream.spi.batch import Rows
 from millstream.spi.serialization import SerializationSchema
 from millstream.spi.sink import Sink, SinkWriter, WriterContext
 
@@ -26,8 +25,6 @@ __all__ = ["NatsSink", "NatsSinkBuilder"]
 
 Subject = str | Callable[[Any], str]
 
-_MESSAGES = 1_000
-_BYTES = 4 << 20
 _MESSAGE_ID = "Nats-Msg-Id"
 
 
@@ -171,35 +168,19 @@ class NatsSinkBuilder:
         return NatsSink(connection, self._subject, self._schema, self._message_id, self._headers)
 
 
-class _PublishingWriter(SinkWriter):
-    """Publishes some thousand messages at a time, and the rest at the end of each epoch."""
+class _PublishingWriter(BatchingWriter[_Message]):
+    """Publishes messages."""
 
     def __init__(self, sink: NatsSink) -> None:
+        super().__init__()
         self._sink = sink
         self._client = NatsClient(sink._connection, SinkError)
-        self._messages: list[_Message] = []
-        self._bytes = 0
-
-    def write(self, batch: Rows, *, watermark_ms: int, now_ms: int) -> None:
-        for value in batch.values:
-            try:
-                message = self._message(value)
-            except BaseException as error:
-                attach_element(error, value)
-                raise
-            self._messages.append(message)
-            self._bytes += len(message.data)
-            if len(self._messages) >= _MESSAGES or self._bytes >= _BYTES:
-                self._flush()
-
-    def prepare_commit(self, *, now_ms: int, checkpoint: bool, end_of_input: bool) -> list[Any]:
-        self._flush()
-        return []
 
     def close(self) -> None:
         self._client.close()
 
-    def _message(self, value: Any) -> _Message:
+    def message(self, value: Any) -> _Message:
+        """Return a message with its subject and headers."""
         sink = self._sink
         subject = sink._subject if isinstance(sink._subject, str) else sink._subject(value)
         headers = dict(sink._headers(value)) if sink._headers is not None else {}
@@ -207,16 +188,17 @@ class _PublishingWriter(SinkWriter):
             headers[_MESSAGE_ID] = str(sink._message_id(value))
         return _Message(subject, sink._schema.serialize(value), headers or None)
 
-    def _flush(self) -> None:
-        if not self._messages:
-            return
-        messages = self._messages
+    def size_of(self, message: _Message) -> int:
+        """Return the size of its data."""
+        return len(message.data)
+
+    def send(self, messages: list[_Message]) -> None:
+        """Publish messages."""
         what = f"publishing {len(messages)} messages"
         try:
             self._client.call(what, lambda session: _publish(session, messages))
         except NatsRefusal as error:
             raise self._client.explain(what, error) from error
-        self._messages, self._bytes = [], 0
 
 
 async def _publish(session: NatsSession, messages: Sequence[_Message]) -> None:

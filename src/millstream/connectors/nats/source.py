@@ -6,21 +6,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, SourceError
-from millstream.base.time import Duration, to_milliseconds
-from millstream.connectors.messages import MalformedPolicy
 from millstream.connectors.nats.connection import NatsClient, NatsConnection
 from millstream.connectors.nats.enumerator import StreamEnumerator
 from millstream.connectors.nats.offsets import NatsOffsetsInitializer
 from millstream.connectors.nats.reader import StreamReader
 from millstream.connectors.nats.records import RecordDecoder
 from millstream.connectors.nats.streams import StreamOfClient, check_stream_name
-from millstream.connectors.patience import Patience
+from millstream.connectors.stream_builder import StreamSourceBuilder
 from millstream.spi.serialization import DeserializationSchema
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
 
 __all__ = ["NatsStreamSource", "NatsStreamSourceBuilder"]
-
-_POLL_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +78,17 @@ class NatsStreamSource(Source):
         )
 
 
-class NatsStreamSourceBuilder:
+class NatsStreamSourceBuilder(StreamSourceBuilder[NatsOffsetsInitializer]):
     """Builds a `NatsStreamSource`; each method returns the builder."""
 
     def __init__(self) -> None:
+        super().__init__(NatsOffsetsInitializer.earliest())
         self._urls: tuple[str, ...] = ()
         self._authority: str | None = None
-        self._patience = Patience()
         self._stream: str | None = None
         self._subject: str | None = None
         self._schema: DeserializationSchema | None = None
-        self._policy = MalformedPolicy.fail()
         self._with_metadata = False
-        self._start = NatsOffsetsInitializer.earliest()
-        self._stop: NatsOffsetsInitializer | None = None
-        self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
-        self._poll_ms = _POLL_MS
-        self._fail_on_data_loss = True
 
     def set_servers(self, *urls: str) -> NatsStreamSourceBuilder:
         """Name the server, or several of a cluster: `nats://user:password@host:port`, or `tls://` with TLS.
@@ -130,21 +120,6 @@ class NatsStreamSourceBuilder:
         self._subject = subject
         return self
 
-    def set_starting_offsets(self, offsets: NatsOffsetsInitializer) -> NatsStreamSourceBuilder:
-        """Choose where to start without a checkpoint; by default with the first message that is there."""
-        self._start = offsets
-        return self
-
-    def set_bounded(self, stopping_offsets: NatsOffsetsInitializer) -> NatsStreamSourceBuilder:
-        """Have the source end there, and the job run as a batch job where it can."""
-        self._stop, self._boundedness = stopping_offsets, Boundedness.BOUNDED
-        return self
-
-    def set_unbounded(self, stopping_offsets: NatsOffsetsInitializer) -> NatsStreamSourceBuilder:
-        """Have the source end there, and the job run as a streaming one."""
-        self._stop, self._boundedness = stopping_offsets, Boundedness.CONTINUOUS_UNBOUNDED
-        return self
-
     def set_value_only_deserializer(self, schema: DeserializationSchema) -> NatsStreamSourceBuilder:
         """Choose the schema that makes values of messages.
 
@@ -156,35 +131,9 @@ class NatsStreamSourceBuilder:
         self._schema = schema
         return self
 
-    def set_malformed_policy(self, policy: MalformedPolicy) -> NatsStreamSourceBuilder:
-        """Choose what becomes of messages that the schema cannot read; by default the job fails."""
-        self._policy = policy
-        return self
-
     def set_with_metadata(self, with_metadata: bool = True) -> NatsStreamSourceBuilder:
         """Have records be `NatsMessage`s: the value with subject, headers, sequence and time of its message."""
         self._with_metadata = with_metadata
-        return self
-
-    def set_poll_interval(self, interval: Duration) -> NatsStreamSourceBuilder:
-        """Choose how often the stream is asked for new messages when there are none; by default each 100 ms.
-
-        Raises:
-            ConfigurationError: If it is not positive.
-        """
-        self._poll_ms = to_milliseconds(interval)
-        if self._poll_ms <= 0:
-            raise ConfigurationError(f"the poll interval is {self._poll_ms} ms, must be positive")
-        return self
-
-    def set_fail_on_data_loss(self, fail_on_data_loss: bool) -> NatsStreamSourceBuilder:
-        """Choose whether the job fails if messages were removed before they were read (the default), or warns."""
-        self._fail_on_data_loss = fail_on_data_loss
-        return self
-
-    def set_patience(self, patience: Patience) -> NatsStreamSourceBuilder:
-        """Choose how long the server is waited for."""
-        self._patience = patience
         return self
 
     def build(self) -> NatsStreamSource:

@@ -7,19 +7,15 @@ from typing import Any
 
 from millstream.base.errors import ConfigurationError, NotSupportedError, SinkError
 from millstream.common.functions import SinkFunction
+from millstream.connectors.batching_writer import BatchingWriter
 from millstream.connectors.patience import Patience
 from millstream.connectors.rabbitmq.config import RMQConnectionConfig
 from millstream.connectors.rabbitmq.connecting import Broker
 from millstream.connectors.rabbitmq.publisher import Message, Publisher
-from millstream.operators.user_code import attach_element
-from millstream.spi.batch import Rows
 from millstream.spi.serialization import SerializationSchema
 from millstream.spi.sink import Sink, SinkWriter, WriterContext
 
 __all__ = ["RMQSink", "RMQSinkPublishOptions"]
-
-_MESSAGES = 1_000
-_BYTES = 4 << 20
 
 
 class RMQSinkPublishOptions(ABC):
@@ -106,8 +102,8 @@ class RMQSink(SinkFunction, Sink):
         return Publisher(Broker(self._config, SinkError, self._patience), queue)
 
 
-class _QueueWriter(SinkWriter):
-    """Publishes some thousand messages at a time, and the rest at the end of each epoch."""
+class _QueueWriter(BatchingWriter[Message]):
+    """Publishes messages."""
 
     def __init__(
         self,
@@ -116,12 +112,11 @@ class _QueueWriter(SinkWriter):
         schema: SerializationSchema,
         options: RMQSinkPublishOptions | None,
     ) -> None:
+        super().__init__()
         self._publisher = publisher
         self._queue = queue
         self._schema = schema
         self._options = options
-        self._messages: list[Message] = []
-        self._bytes = 0
 
     def open(self) -> None:
         import pika  # the publisher has loaded it
@@ -129,33 +124,21 @@ class _QueueWriter(SinkWriter):
         self._new_properties = pika.BasicProperties
         self._persistent = pika.BasicProperties(delivery_mode=2)
 
-    def write(self, batch: Rows, *, watermark_ms: int, now_ms: int) -> None:
-        for value in batch.values:
-            try:
-                message = self._message(value)
-            except BaseException as error:
-                attach_element(error, value)
-                raise
-            self._messages.append(message)
-            self._bytes += len(message.body)
-            if len(self._messages) >= _MESSAGES or self._bytes >= _BYTES:
-                self._flush()
-
-    def prepare_commit(self, *, now_ms: int, checkpoint: bool, end_of_input: bool) -> list[Any]:
-        self._flush()
-        return []
-
     def close(self) -> None:
         self._publisher.close()
 
-    def _message(self, value: Any) -> Message:
+    def message(self, value: Any) -> Message:
+        """Return a message with its exchange, routing key and properties."""
         body, options = self._schema.serialize(value), self._options
         if options is None:
             return Message("", self._queue, body, self._persistent)
         properties = self._new_properties(**options.compute_properties(value))
         return Message(options.compute_exchange(value), options.compute_routing_key(value), body, properties)
 
-    def _flush(self) -> None:
-        if self._messages:
-            self._publisher.publish(self._messages)
-            self._messages, self._bytes = [], 0
+    def size_of(self, message: Message) -> int:
+        """Return the size of its body."""
+        return len(message.body)
+
+    def send(self, messages: list[Message]) -> None:
+        """Publish messages."""
+        self._publisher.publish(messages)

@@ -6,18 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, SinkError
+from millstream.connectors.batching_writer import BatchingWriter
 from millstream.connectors.guarantee import DeliveryGuarantee
 from millstream.connectors.patience import Patience
 from millstream.connectors.redis.commands import Command, RedisCommand
 from millstream.connectors.redis.connection import RedisClient, RedisConnection
 from millstream.connectors.redis.staged import StagingRedisSink
-from millstream.operators.user_code import attach_element
-from millstream.spi.batch import Rows
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
 __all__ = ["RedisSink", "RedisSinkBuilder"]
-
-_PIPELINE_COMMANDS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,49 +132,39 @@ class RedisSinkBuilder:
         return RedisSink(connection, self._command, self._guarantee, self._prefix)
 
 
-class _PipelineWriter(SinkWriter):
-    """Writes at once, in pipelines; all is written when a checkpoint begins."""
+class _PipelineWriter(BatchingWriter[Command]):
+    """Writes at once, in pipelines."""
 
     def __init__(self, connection: RedisConnection, command: RedisCommand) -> None:
+        super().__init__()
         self._connection = connection
         self._command = command
         self._client: RedisClient | None = None
-        self._commands: list[Command] = []
 
     def open(self) -> None:
         self._client = RedisClient(self._connection, SinkError)
 
-    def write(self, batch: Rows, *, watermark_ms: int, now_ms: int) -> None:
-        of = self._command.of
-        for value in batch.values:
-            try:
-                self._commands.append(of(value))
-            except BaseException as error:
-                attach_element(error, value)
-                raise
-            if len(self._commands) >= _PIPELINE_COMMANDS:
-                self._flush()
+    def message(self, value: Any) -> Command:
+        """Return the command of a record."""
+        return self._command.of(value)
 
-    def prepare_commit(self, *, now_ms: int, checkpoint: bool, end_of_input: bool) -> list[Any]:
-        self._flush()
-        return []
+    def size_of(self, message: Command) -> int:
+        """Return the size of its parts."""
+        return sum(map(len, message))
+
+    def send(self, messages: list[Command]) -> None:
+        """Execute commands in one pipeline."""
+        assert self._client is not None
+
+        def write(client: Any) -> None:
+            with client.pipeline(transaction=False) as pipeline:
+                for command in messages:
+                    pipeline.execute_command(*command)
+                pipeline.execute()
+
+        self._client.call(f"writing {len(messages)} commands", write)
 
     def close(self) -> None:
         if self._client is not None:
             self._client.close()
             self._client = None
-
-    def _flush(self) -> None:
-        if not self._commands:
-            return
-        assert self._client is not None
-        commands = self._commands
-
-        def write(client: Any) -> None:
-            with client.pipeline(transaction=False) as pipeline:
-                for command in commands:
-                    pipeline.execute_command(*command)
-                pipeline.execute()
-
-        self._client.call(f"writing {len(commands)} commands", write)
-        self._commands = []

@@ -6,21 +6,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, SourceError
-from millstream.base.time import Duration, to_milliseconds
-from millstream.connectors.messages import MalformedPolicy
-from millstream.connectors.patience import Patience
 from millstream.connectors.redis.connection import RedisClient, RedisConnection
 from millstream.connectors.redis.entries import EntryDecoder, FieldDecoder, MapDecoder, RowDecoder
 from millstream.connectors.redis.offsets import RedisOffsetsInitializer
 from millstream.connectors.redis.stream_reader import StreamReader
 from millstream.connectors.redis.stream_splits import StreamEnumerator
+from millstream.connectors.stream_builder import StreamSourceBuilder
 from millstream.spi.serialization import DeserializationSchema
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
 from millstream.types.basic import TypeInformation
 
 __all__ = ["RedisStreamSource", "RedisStreamSourceBuilder"]
-
-_POLL_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +68,15 @@ class RedisStreamSource(Source):
         return StreamReader(self._connection, self._decoder, fail_on_data_loss=self._fail_on_data_loss)
 
 
-class RedisStreamSourceBuilder:
+class RedisStreamSourceBuilder(StreamSourceBuilder[RedisOffsetsInitializer]):
     """Builds a `RedisStreamSource`; each method returns the builder."""
 
     def __init__(self) -> None:
+        super().__init__(RedisOffsetsInitializer.earliest())
         self._url: str | None = None
-        self._patience = Patience()
         self._streams: tuple[str, ...] = ()
         self._decoder: EntryDecoder = MapDecoder()
         self._field: tuple[DeserializationSchema, str] | None = None
-        self._policy = MalformedPolicy.fail()
-        self._start = RedisOffsetsInitializer.earliest()
-        self._stop: RedisOffsetsInitializer | None = None
-        self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
-        self._poll_ms = _POLL_MS
-        self._fail_on_data_loss = True
 
     def set_url(self, url: str) -> RedisStreamSourceBuilder:
         """Name the server: `redis://user:password@host:port/database`, or `rediss://` with TLS.
@@ -103,21 +93,6 @@ class RedisStreamSourceBuilder:
         self._streams = streams
         return self
 
-    def set_starting_offsets(self, offsets: RedisOffsetsInitializer) -> RedisStreamSourceBuilder:
-        """Choose where to start without a checkpoint; by default with the first entry that is there."""
-        self._start = offsets
-        return self
-
-    def set_bounded(self, stopping_offsets: RedisOffsetsInitializer) -> RedisStreamSourceBuilder:
-        """Have the source end there; `latest()` is the end of the streams when the job starts."""
-        self._stop, self._boundedness = stopping_offsets, Boundedness.BOUNDED
-        return self
-
-    def set_unbounded(self, stopping_offsets: RedisOffsetsInitializer) -> RedisStreamSourceBuilder:
-        """Have the source end there, and the job run as a streaming one."""
-        self._stop, self._boundedness = stopping_offsets, Boundedness.CONTINUOUS_UNBOUNDED
-        return self
-
     def set_value_only_deserializer(
         self, schema: DeserializationSchema, field_name: str = "value"
     ) -> RedisStreamSourceBuilder:
@@ -130,11 +105,6 @@ class RedisStreamSourceBuilder:
         self._field = (schema, field_name)
         return self
 
-    def set_malformed_policy(self, policy: MalformedPolicy) -> RedisStreamSourceBuilder:
-        """Choose what becomes of fields that the schema cannot read; by default the job fails."""
-        self._policy = policy
-        return self
-
     def set_row_type(self, row_type: TypeInformation) -> RedisStreamSourceBuilder:
         """Have records be Rows with the fields of a `Types.ROW_NAMED`; one that an entry has not got is None.
 
@@ -142,27 +112,6 @@ class RedisStreamSourceBuilder:
             ConfigurationError: If a field's type is not read from text.
         """
         self._decoder, self._field = RowDecoder(row_type), None
-        return self
-
-    def set_poll_interval(self, interval: Duration) -> RedisStreamSourceBuilder:
-        """Choose how often streams are asked for new entries when there are none; by default each 100 ms.
-
-        Raises:
-            ConfigurationError: If it is not positive.
-        """
-        self._poll_ms = to_milliseconds(interval)
-        if self._poll_ms <= 0:
-            raise ConfigurationError(f"the poll interval is {self._poll_ms} ms, must be positive")
-        return self
-
-    def set_fail_on_data_loss(self, fail_on_data_loss: bool) -> RedisStreamSourceBuilder:
-        """Choose whether the job fails if entries were removed before they were read (the default), or warns."""
-        self._fail_on_data_loss = fail_on_data_loss
-        return self
-
-    def set_patience(self, patience: Patience) -> RedisStreamSourceBuilder:
-        """Choose how long the server is waited for."""
-        self._patience = patience
         return self
 
     def build(self) -> RedisStreamSource:
