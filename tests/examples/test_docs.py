@@ -18,6 +18,7 @@ import threading
 import time
 import uuid
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -48,6 +49,7 @@ from millstream.datastream.connectors.kafka import KafkaOffsetsInitializer, Kafk
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.formats.avro import AvroBulkWriters
 from millstream.datastream.functions import SourceFunction
+from millstream.graph.launcher import spark_session
 from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.spi.source import Boundedness, Source
 from servers.kafka import KafkaServer
@@ -596,6 +598,25 @@ def iceberg_orders(case):
     }
     found = load_catalog("lake", **properties).load_table("sales.orders").scan().to_arrow().to_pylist()
     assert sorted((row["shop"], row["cents"]) for row in found) == [("north", 5), ("north", 9), ("south", 7)]
+
+
+# docs/connectors/spark.md
+
+
+@example("connectors/spark.md", 0)
+def spark_kilometres(case):
+    spark = spark_session(Configuration.from_dict({"execution.target": "local[2]"}))
+    rides = [("Oslo", 3.5, 10), ("Rome", 8.0, 9), ("Oslo", 1.5, 10), ("Oslo", 2.0, 11)]
+    rows = [(city, km, datetime(2024, 5, 1, hour)) for city, km, hour in rides]
+    spark.createDataFrame(rows, "city string, km double, at timestamp").createOrReplaceTempView("rides")
+    table = f"kilometres_{uuid.uuid4().hex}"
+    spark.sql(f"CREATE TABLE {table} (city STRING, km DOUBLE) USING parquet LOCATION '{case.path}/table'")
+    yield {"spark": spark}, {"/data/staging": f"{case.path}/staging", '"kilometres"': f'"{table}"'}
+    try:
+        found = [tuple(row) for row in spark.table(table).collect()]
+        assert sorted(found) == [("Oslo", 2.0), ("Oslo", 5.0), ("Rome", 8.0)]
+    finally:
+        spark.sql(f"DROP TABLE {table}")
 
 
 # docs/connectors/redis.md

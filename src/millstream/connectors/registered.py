@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from millstream.spi.connector import Connector
 
-__all__ = ["DELTA", "FILES", "HYBRID", "ICEBERG", "JDBC", "KAFKA", "NATS", "POSTGRES", "RABBITMQ", "REDIS"]
+__all__ = [
+    "DELTA",
+    "FILES",
+    "HYBRID",
+    "ICEBERG",
+    "JDBC",
+    "KAFKA",
+    "NATS",
+    "POSTGRES",
+    "RABBITMQ",
+    "REDIS",
+    "SPARK",
+]
 
 _BASE = "millstream.datastream.connectors"
 
@@ -79,4 +91,11 @@ REDIS = Connector(
     packages=("redis",),
     install="millstream[redis]",
     page="docs/connectors/redis.md",
+)
+SPARK = Connector(
+    sinks=(f"{_BASE}.spark.SparkSink",),
+    guarantee="at least once; exactly once by an id",
+    packages=("pyspark", "pyarrow"),
+    install="millstream[parquet]",
+    page="docs/connectors/spark.md",
 )
