@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
 from servers.kafka import KafkaServer
-
-_SETTLE_S = 2.0
 
 
 class CommittedReader:
@@ -17,6 +14,7 @@ class CommittedReader:
 
     def __init__(self, kafka: KafkaServer, topic: str, partitions: int) -> None:
         settings = {
+            "isolation.level": "read_committed",
             "bootstrap.servers": kafka.bootstrap,
             "group.id": "committed-reader",
             "enable.auto.commit": False,
@@ -26,8 +24,7 @@ class CommittedReader:
             "reconnect.backoff.max.ms": "500",
             "log_level": "0",
         }
-        self._consumer = Consumer({**settings, "isolation.level": "read_committed"})
-        self._whole = Consumer({**settings, "isolation.level": "read_uncommitted"})
+        self._consumer = Consumer(settings)
         self._places = [TopicPartition(topic, number, 0) for number in range(partitions)]
         self._consumer.assign(self._places)
         self._read = [0] * partitions
@@ -42,16 +39,9 @@ class CommittedReader:
         return self.messages
 
     def _end(self, place: TopicPartition) -> int:
-        """Return where the first open transaction begins.
-
-        The brokers end a transaction some time after its producer was told that it is committed: that is waited for.
-        """
-        deadline = time.monotonic() + _SETTLE_S
-        while True:
-            whole = self._whole.get_watermark_offsets(place, timeout=20, cached=False)[1]
-            end: int = self._consumer.get_watermark_offsets(place, timeout=20, cached=False)[1]
-            if end >= whole or time.monotonic() > deadline:
-                return end
+        """Return where the first open transaction begins."""
+        end: int = self._consumer.get_watermark_offsets(place, timeout=20, cached=False)[1]
+        return end
 
     def _take(self) -> None:
         message = self._consumer.poll(20)
@@ -67,4 +57,3 @@ class CommittedReader:
 
     def close(self) -> None:
         self._consumer.close()
-        self._whole.close()

@@ -69,6 +69,10 @@ _EXPLAINED = {
         "transaction.timeout.ms is larger than the brokers' transaction.max.timeout.ms",
         "Set the sink's property transaction.timeout.ms to less (brokers allow 900000 unless set otherwise).",
     ),
+    "CONCURRENT_TRANSACTIONS": (
+        "a transaction has not ended in all its partitions",
+        "Look for transactions that are open: millstream kafka transactions ls.",
+    ),
     "_FENCED": (
         "the transactional id was taken over by another producer",
         "If another job uses the same transactional id prefix, give each its own.",

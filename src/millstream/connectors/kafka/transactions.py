@@ -4,10 +4,13 @@ The marker is an offset that the transaction commits for a group, `<prefix>-<job
 checkpoint, its text says of which attempt. It is there if and only if the messages are. So a commit that is repeated,
 by whatever driver, first looks for it::
 
-    noted beside the file, or marked      nothing to do
+    noted beside the file                 nothing to do
+    marked                                its marks are there, or are written
     no producer of the lane yet           init_transactions: fences who has the same id, ends what it left open
     marked now                            nothing to do: the transaction was being committed
-    else                                  begin ─ produce … ─ marker ─ commit
+    else                                  begin ─ produce … ─ marker ─ commit ─ until its marks are there
+
+A commit that is acknowledged is not final: `marks` tells why, and what is done about it.
 
 Subtasks are dealt to a few lanes, each a producer with a transactional id of its own, `<prefix>-<lane>`. Lanes commit
 side by side; in a lane, and so for a subtask, commits follow one another. Their number never changes: so the ids of a
@@ -30,6 +33,7 @@ from millstream.base.crash_points import reach
 from millstream.base.errors import ConfigurationError, LostOutputError, SinkError
 from millstream.connectors.kafka.clients import Cluster, confluent_kafka
 from millstream.connectors.kafka.errors import error_of
+from millstream.connectors.kafka.marks import EndMarks, Outcome, not_ended
 from millstream.connectors.kafka.producing import Outlet
 from millstream.connectors.kafka.properties import KafkaProperties
 from millstream.connectors.kafka.staging import WaitingMessages, read_messages
@@ -45,6 +49,10 @@ _COMMIT_S = 10.0
 _ASK_S = 5.0
 _MARKER = re.compile(r"(\d+) (\d+) (\d+) (\d+)")
 _MOST_OWNERS = 20
+_SETTINGS = {
+    # Between two transactions librdkafka waits 100 ms by default for the first one to be over.
+    "retry.backoff.ms": "10",
+}
 _FENCED = frozenset({"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 
 
@@ -59,9 +67,10 @@ def _producer(cluster: Cluster, transactional_id: str) -> Outlet:
     Raises:
         KafkaException: If no broker answers.
     """
-    # Between two transactions librdkafka waits 100 ms by default for the first one to be over.
-    pause = {} if "retry.backoff.ms" in cluster.properties else {"retry_backoff_ms": "10"}
-    outlet = Outlet(cluster, transactional_id=transactional_id, **pause)
+    settings = {
+        name.replace(".", "_"): value for name, value in _SETTINGS.items() if name not in cluster.properties
+    }
+    outlet = Outlet(cluster, transactional_id=transactional_id, **settings)
     _bounded(outlet.producer.init_transactions, _COMMIT_S)
     return outlet
 
@@ -98,13 +107,22 @@ def abort_leftovers(cluster: Cluster, prefix: str) -> None:
     """
 
     def end(lane: int) -> None:
-        cluster.call(
-            lambda: end_transaction(cluster, transactional_id(prefix, lane)),
-            f"transactions of {prefix!r} cannot be begun",
-        )
+        name = transactional_id(prefix, lane)
+        cluster.call(lambda: _end_leftover(cluster, name), f"transactions of {prefix!r} cannot be begun")
 
     with ThreadPoolExecutor(LANES, thread_name_prefix="kafka-sink") as pool:
         list(pool.map(end, range(LANES)))
+
+
+def _end_leftover(cluster: Cluster, name: str) -> None:
+    """End a transaction unless it is ended: what became of that would be forgotten, and a commit may ask for it."""
+    marks = EndMarks(cluster, name)
+    try:
+        is_ended = marks.outcome() in (Outcome.COMMITTED, Outcome.ABORTED)
+    finally:
+        marks.close()
+    if not is_ended:
+        end_transaction(cluster, name)
 
 
 class TransactionCommitter(Committer):
@@ -218,6 +236,8 @@ class _Lane:
         self._number = number
         self._outlet: Outlet | None = None
         self._groups: dict[str, Any] = {}
+        self._marks = EndMarks(cluster, transactional_id(prefix, number))
+        self._committed: tuple[str, bool] | None = None  # a file, and whether it was; None: it is not known
 
     def publish(self, committables: Sequence[WaitingMessages]) -> None:
         """Commit what waits and is not committed.
@@ -263,14 +283,10 @@ class _Lane:
 
     def _try(self, waiting: WaitingMessages, marker: _Marker) -> None:
         """Commit unless it is; the try behind one that failed has a new producer, which ends what that one left."""
-        if self._outlet is None:
-            # Looked at first: who comes too late must not fence who has taken over.
-            if marker.is_set(settled=False):
-                return
-            self._outlet = _producer(self._cluster, transactional_id(self._prefix, self._number))
-            if marker.is_set():
-                return
         try:
+            if self._outlet is None and self._is_committed(waiting, marker):
+                return
+            assert self._outlet is not None
             self._transact(self._outlet, waiting, marker)
         except Exception as error:
             self.drop()
@@ -278,16 +294,71 @@ class _Lane:
                 raise self._fenced(error, waiting) from None
             raise
 
+    def _is_committed(self, waiting: WaitingMessages, marker: _Marker) -> bool:
+        """Return whether messages were committed, then all of them; if not, there is a producer to do it.
+
+        Nothing of former transactions is open behind it, of this one or of others.
+        """
+        outcome = self._marks.outcome(
+            waiting.topic
+        )  # behind a producer's start the brokers do not know any more
+        topics = _topics_in(waiting)
+        stands = marker.stands()
+        # Looked at first: who comes too late must not fence who has taken over.
+        if self._knows(waiting, stands, outcome) or marker.is_set(settled=False):
+            self._committed = (waiting.path, True)
+            if stands is None or not self._marks.are_there(topics):
+                self._marks.write(topics, marker.group, commits=True)
+            return True
+        self._committed = (waiting.path, False)
+        if outcome is not Outcome.UNTOLD and (stands is None or not self._marks.are_there(topics)):
+            self._marks.write(topics, marker.group, commits=False)
+        self._outlet = _producer(self._cluster, transactional_id(self._prefix, self._number))
+        self._marks.pass_on()
+        if not marker.is_set():
+            return False
+        self._committed = None  # by another driver, just now
+        self.drop()
+        return self._is_committed(waiting, marker)
+
+    def _knows(self, waiting: WaitingMessages, stands: bool | None, outcome: Outcome) -> bool:
+        """Return whether messages were committed, though the marker may not say so yet.
+
+        Raises:
+            SinkError: If nobody can tell.
+        """
+        if self._committed is not None and self._committed[0] == waiting.path:
+            return self._committed[1]
+        if stands is None and outcome is Outcome.FORGOTTEN:
+            raise SinkError(
+                f"{self._doing(waiting)}: it cannot be told whether they were",
+                detail="Brokers were killed while they were committed, and again; the transaction's end is missing, "
+                "and its coordinator knows of it no more.",
+                hint="Look at the topic. If they are missing, give the sink another transactional id prefix.",
+            )
+        return stands is None and outcome is Outcome.COMMITTED
+
     def _transact(self, outlet: Outlet, waiting: WaitingMessages, marker: _Marker) -> None:
         producer = outlet.producer
+        topics: dict[str, None] = {}
         producer.begin_transaction()
         for messages in read_messages(waiting.path):
+            topics.update(dict.fromkeys(messages.topic_names()))
             outlet.send(messages)
         offsets, group = marker.offsets(), self._group(marker.group)
         outlet.flush()
         _bounded(producer.send_offsets_to_transaction, _STEP_S, offsets, group)
         reach("sink.publish", f"{waiting.path}, marked")
+        is_watched = self._marks.watch(waiting.topic)
+        ends = {} if is_watched else self._marks.ends(topics, committed=False)
+        self._committed = None
         _bounded(producer.commit_transaction, _COMMIT_S)
+        self._committed = (waiting.path, True)
+        reach("sink.publish", f"{waiting.path}, acknowledged")
+        if is_watched:
+            self._marks.wait()
+        elif not self._marks.wait_behind(ends):
+            raise not_ended()
 
     def _fenced(self, error: Exception, waiting: WaitingMessages) -> SinkError:
         doing = f"{self._doing(waiting)} with the transactional id {transactional_id(self._prefix, self._number)!r}"
@@ -308,6 +379,12 @@ class _Lane:
         if self._outlet is not None:
             self._outlet.drop()
             self._outlet = None
+        self._marks.close()
+
+
+def _topics_in(waiting: WaitingMessages) -> list[str]:
+    """Return the topics of messages that wait."""
+    return list(dict.fromkeys(topic for each in read_messages(waiting.path) for topic in each.topic_names()))
 
 
 class _Marker:
@@ -330,6 +407,19 @@ class _Marker:
         text = _read_text(self._cluster, self.group, self._waiting.topic, settled=settled)
         match = _MARKER.fullmatch(text)
         return match is not None and tuple(map(int, match.groups())) >= self._waiting.order
+
+    def stands(self) -> bool | None:
+        """Return `is_set`; None if its own transaction has not ended yet.
+
+        Raises:
+            KafkaException: If that cannot be said at present.
+        """
+        try:
+            return self.is_set()
+        except confluent_kafka().KafkaException as error:
+            if (told := error_of(error)) is not None and told.name() == "UNSTABLE_OFFSET_COMMIT":
+                return None
+            raise
 
     def offsets(self) -> list[Any]:
         """Return what the transaction commits."""

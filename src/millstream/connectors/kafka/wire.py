@@ -1,7 +1,8 @@
-"""Two requests of Kafka's protocol that librdkafka has no call for: which transactions there are, and of what.
+"""Requests of Kafka's protocol that librdkafka has no call for: which transactions there are, and how to end one.
 
-The requests are ListTransactions and DescribeTransactions, version 0 of each, and what it takes to log in with a
-password: https://kafka.apache.org/protocol.
+They are ListTransactions and DescribeTransactions, version 0 of each; FindCoordinator, InitProducerId,
+AddPartitionsToTxn, AddOffsetsToTxn and EndTxn, version 1 of each; and what it takes to log in with a password:
+https://kafka.apache.org/protocol.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ import contextlib
 import socket
 import ssl
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from millstream.base.errors import NotSupportedError, SinkError
+from millstream.connectors.kafka.clients import confluent_kafka
 from millstream.connectors.kafka.properties import KafkaProperties, translate
 
 __all__ = ["BrokerConnection", "connected"]
 
-_SASL_HANDSHAKE, _SASL_AUTHENTICATE = 17, 36
+_FIND_COORDINATOR, _SASL_HANDSHAKE, _SASL_AUTHENTICATE = 10, 17, 36
+_INIT_PRODUCER_ID, _ADD_PARTITIONS, _ADD_OFFSETS, _END_TRANSACTION = 22, 24, 25, 26
 _DESCRIBE_TRANSACTIONS, _LIST_TRANSACTIONS = 65, 66
+_NO_SUCH_TRANSACTION = 105
 _TIMEOUT_S = 15
 _MOST_BYTES = 1 << 28
 
@@ -48,6 +52,11 @@ class BrokerConnection:
                 f"transactions cannot be listed with the login {mechanism}",
                 detail="Kafka's client library has no call for it; millstream's own logs in by PLAIN only.",
                 hint="Use kafka-transactions.sh of Kafka itself.",
+            )
+        if protocol.endswith("SSL") and config.get("ssl.keystore.location"):
+            raise NotSupportedError(
+                "transactions cannot be listed with a key store of the type PKCS12",
+                hint="Use ssl.keystore.location of the type PEM, or kafka-transactions.sh of Kafka itself.",
             )
         self._socket: socket.socket = socket.create_connection((host, port), _TIMEOUT_S)
         try:
@@ -105,6 +114,84 @@ class BrokerConnection:
             answer.tags()
         return described
 
+    def coordinator(self, transactional_id: str) -> tuple[str, int]:
+        """Return host and port of the broker that coordinates a transactional id.
+
+        Raises:
+            KafkaException: If there is none at present, or this user must not know.
+        """
+        answer = self._ask(_FIND_COORDINATOR, _text(transactional_id) + b"\1", version=1)
+        answer.skip(4)
+        _check_passing(answer.int16())
+        answer.short_text()
+        answer.skip(4)
+        return answer.short_text(), answer.int32()
+
+    def state(self, transactional_id: str) -> str:
+        """Return the state of a transaction, as the broker that coordinates it tells; "" if it knows of none.
+
+        Raises:
+            KafkaException: If it cannot tell.
+        """
+        name = transactional_id.encode()
+        body = b"\2" + _varint(len(name) + 1) + name + b"\0"
+        answer = self._ask(_DESCRIBE_TRANSACTIONS, body, flexible=True)
+        answer.skip(4)
+        answer.length()
+        code = answer.int16()
+        if code == _NO_SUCH_TRANSACTION:
+            return ""
+        _check_passing(code)
+        answer.text()
+        return answer.text()
+
+    def begin(self, transactional_id: str, timeout_ms: int) -> tuple[int, int]:
+        """Take a transactional id over, as a new producer does; return producer id and epoch.
+
+        Raises:
+            KafkaException: If that cannot be at present.
+        """
+        body = _text(transactional_id) + struct.pack(">i", timeout_ms)
+        answer = self._ask(_INIT_PRODUCER_ID, body, version=1)
+        answer.skip(4)
+        _check_passing(answer.int16())
+        return answer.int64(), answer.int16()
+
+    def add(
+        self, transactional_id: str, owner: tuple[int, int], topics: Mapping[str, Sequence[int]], group: str
+    ) -> None:
+        """Make partitions, and the offsets of a group, part of a transaction.
+
+        Raises:
+            KafkaException: If the broker refuses, or another producer has the id.
+        """
+        head = _text(transactional_id) + struct.pack(">qh", *owner)
+        body = struct.pack(">i", len(topics)) + b"".join(
+            _text(topic) + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
+            for topic, numbers in topics.items()
+        )
+        answer = self._ask(_ADD_PARTITIONS, head + body, version=1)
+        answer.skip(4)
+        for _ in range(answer.int32()):
+            answer.short_text()
+            for _ in range(answer.int32()):
+                answer.skip(4)
+                _check_passing(answer.int16())
+        answer = self._ask(_ADD_OFFSETS, head + _text(group), version=1)
+        answer.skip(4)
+        _check_passing(answer.int16())
+
+    def end(self, transactional_id: str, owner: tuple[int, int], *, commits: bool) -> None:
+        """Decide that a transaction is committed, or aborted.
+
+        Raises:
+            KafkaException: If the broker refuses, or another producer has the id.
+        """
+        body = _text(transactional_id) + struct.pack(">qh?", *owner, commits)
+        answer = self._ask(_END_TRANSACTION, body, version=1)
+        answer.skip(4)
+        _check_passing(answer.int16())
+
     def _log_in(self, config: Mapping[str, Any]) -> None:
         answer = self._ask(_SASL_HANDSHAKE, struct.pack(">h", 5) + b"PLAIN", version=1)
         _check(answer.int16(), "the broker takes no login by PLAIN")
@@ -161,6 +248,18 @@ def _check(code: int, doing: str) -> None:
         raise SinkError(doing, detail=f"The broker answered with error {code}.")
 
 
+def _check_passing(code: int) -> None:
+    """Raise an error as the client library has it: some pass by themselves."""
+    if code:
+        kafka = confluent_kafka()
+        raise kafka.KafkaException(kafka.KafkaError(code))
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack(">h", len(data)) + data
+
+
 def _varint(number: int) -> bytes:
     """Return an unsigned number as Kafka has it.
 
@@ -195,6 +294,12 @@ class _Answer:
 
     def int32(self) -> int:
         return self._take(">i")
+
+    def short_text(self) -> str:
+        """Read a text as older versions of requests have it; "" if there is none."""
+        count = max(self.int16(), 0)
+        self._place += count
+        return self._data[self._place - count : self._place].decode()
 
     def int64(self) -> int:
         return self._take(">q")
