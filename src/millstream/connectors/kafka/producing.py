@@ -100,7 +100,7 @@ class Outlet:
                     raise error
                 size = len(value or b"") + len(key or b"")
                 raise self._refusal(error, topic, key, size) from None
-            self.producer.poll(_SLICE_S / 4)
+            self.producer.flush(_SLICE_S / 4)
             self.check()
             try:
                 produce(topic, value, key, **(rest or {}))

@@ -52,6 +52,10 @@ _MOST_OWNERS = 20
 _SETTINGS = {
     # Between two transactions librdkafka waits 100 ms by default for the first one to be over.
     "retry.backoff.ms": "10",
+    # Where order is kept across retries it goes through all messages that wait whenever some come: with 100,000 in
+    # the queue that costs ten times as much as all the rest.
+    "queue.buffering.max.messages": "3000",
+    "linger.ms": "100",  # they are sent when the queue is full
 }
 _FENCED = frozenset({"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 
