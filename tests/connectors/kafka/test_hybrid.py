@@ -18,7 +18,7 @@ def history(directory, values):
     return FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(directory)).build()
 
 
-@pytest.mark.parametrize("made", [False, True])
+@pytest.mark.parametrize("made", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_files_then_a_topic_keep_the_contract(kafka, new_topic, source_of, tmp_path, made):
     topic = new_topic(partitions=2)
     values = [f"{place}" for place in range(30)]

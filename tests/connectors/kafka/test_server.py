@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 
+
+@pytest.mark.long
 def test_what_is_acknowledged_survives_a_kill(kafka, new_topic):
     topic = new_topic(partitions=2)
     kafka.produce(topic, ["a", "b"])

@@ -116,6 +116,8 @@ def targets(kafka: KafkaServer, new_topic: NewTopic, request: pytest.FixtureRequ
     made.close()
 
 
+@pytest.mark.long
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("targets", [DeliveryGuarantee.EXACTLY_ONCE], indirect=True)
 def test_exactly_once_keeps_the_contract(targets: Targets) -> None:
     check_sink(targets, parallelisms=((2, 3),))

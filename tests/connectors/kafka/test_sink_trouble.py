@@ -257,7 +257,11 @@ def test_a_broker_that_is_killed_and_comes_back_costs_nothing(
     assert found == [str(number) for number in range(200)]
 
 
-@pytest.mark.parametrize("point", list(FailurePoint))
+SOON = (FailurePoint.AFTER_CHECKPOINT, FailurePoint.AFTER_COMMIT)
+LATER = [pytest.param(point, marks=pytest.mark.long) for point in FailurePoint if point not in SOON]
+
+
+@pytest.mark.parametrize("point", [*SOON, *LATER])
 def test_a_job_that_fails_anywhere_writes_each_record_once(
     kafka: KafkaServer, bench: Bench, committed: Callable[[], list[str]], point: FailurePoint
 ) -> None:

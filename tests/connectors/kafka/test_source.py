@@ -90,7 +90,10 @@ def test_values_are_read_as_columns_where_the_schema_makes_them(kafka, new_topic
 # Gaps in offsets
 
 
-@pytest.mark.parametrize("seed", range(3))
+LATER = [pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2)]
+
+
+@pytest.mark.parametrize("seed", [0, *LATER])
 def test_offsets_without_records_do_not_matter(kafka, new_topic, source_of, seed):
     """Transactions are committed and aborted in random order, some records are written without one.
 

@@ -185,6 +185,7 @@ def test_partition_without_records_holds_the_watermark_back_until_it_is_idle(kaf
 # Trouble
 
 
+@pytest.mark.long
 def test_broker_that_is_killed_and_comes_back_costs_nothing(kafka, new_topic, source_of, caplog):
     topic = new_topic(partitions=2)
     for partition in range(2):
@@ -222,6 +223,7 @@ def source_at(bootstrap, topic="topic", **properties):
     return builder.set_bounded(KafkaOffsetsInitializer.latest()).build()
 
 
+@pytest.mark.long
 def test_job_waits_for_a_broker_that_starts_later(own_broker):
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(SourceRun, source_at(own_broker.bootstrap, "missing"), 1, 10)
@@ -243,6 +245,7 @@ def test_broker_that_stays_away_is_named(own_broker):
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.long
 def test_broker_that_goes_and_stays_away_fails_the_job(kafka, new_topic, source_of):
     topic = new_topic()
     kafka.produce(topic, numbers(10))
