@@ -164,7 +164,9 @@ class EndMarks:
         partitions = self._partitions(topics)
         if not self._connect(next(iter(partitions))):
             raise not_ended()
-        log.warning("transaction %r was not ended in all its partitions; its marks are written", self._id)
+        log.warning(
+            "some transaction is open where %r wrote to; the marks of its last one are written", self._id
+        )
         timeout_ms = int(self._cluster.properties.get("transaction.timeout.ms", _TIMEOUT_MS))
         if self._owner is None:
             if commits and self._state() == Outcome.OPEN.value:

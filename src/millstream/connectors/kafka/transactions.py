@@ -303,9 +303,8 @@ class _Lane:
 
         Nothing of former transactions is open behind it, of this one or of others.
         """
-        outcome = self._marks.outcome(
-            waiting.topic
-        )  # behind a producer's start the brokers do not know any more
+        # Asked first: when a producer has begun the brokers do not know any more.
+        outcome = self._marks.outcome(waiting.topic)
         topics = _topics_in(waiting)
         stands = marker.stands()
         # Looked at first: who comes too late must not fence who has taken over.
