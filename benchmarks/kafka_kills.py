@@ -1,110 +1,44 @@
-"""Kafka to Kafka, exactly once, while processes are killed: readers of committed messages see each result once.
+"""Kafka to somewhere, exactly once, while processes are killed: readers see each result once.
 
-    python benchmarks/kafka_kills.py [--kills 50] [--seed 1] [--records 1000000] [--per-second 1000]
+    python benchmarks/kafka_kills.py [--to kafka] [--kills 50] [--seed 1] [--records 1000000] [--per-second 1000]
 
 A Kafka broker and a standalone Spark cluster of two workers run on this machine. Numbers are produced to a topic, some
-each second. A job counts them for each key and writes each count to another topic by an exactly-once sink, with
-checkpoints every 500 ms. All the while this program sends SIGKILL to random processes: slots, Spark's Python workers,
-executors, workers of the cluster, the driver (started again with `--recover`), the broker (started again with the same
-data), two at once, and again while the job recovers.
+each second. A job (`programs/three_stages.py`) counts them for each key, in the next stage for each group of keys, and
+writes both counts of each record by an exactly-once sink: to another topic, a table of PostgreSQL, files on a disk or
+in S3, or a table of Iceberg or Delta. Checkpoints are taken every 500 ms, of Iceberg and Delta every 2 s. All the while
+this program sends SIGKILL to random processes: slots, Spark's Python workers, executors, workers of the cluster, the
+driver (started again with `--recover`), the broker (started again with the same data), PostgreSQL's server if it is the
+target, two at once, and again while the job recovers.
 
-At the end a reader of committed messages must see, for each key, the counts 1, 2, 3, … each once and in order. Exit
-code 1 otherwise.
+At the end a reader must see, for each key and for each group, the counts 1, 2, 3, ... each once; of Kafka a reader of
+committed messages those of a key in order, and of files those of a key in order in each file. Exit code 1 otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
+import json
 import random
-import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-import uuid
-from collections import Counter
 from pathlib import Path
 
-import kills
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
+from killing import OPTIONS, ROOT, Cluster, Killed, machine, run_kills, strike_process, wait_for_output
+from targets import PARTITIONS, TARGETS, Target
 
-sys.path.insert(0, str(kills.ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests"))
 
 from servers.kafka import KafkaServer
 
 KEYS = 50
-PARTITIONS = 2
+GROUPS = 5
 SETTLE_S = 10
-
-PROGRAM = """
-import sys
-from millstream.common import Configuration, SerializationSchema, SimpleStringSchema, Types, WatermarkStrategy
-from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
-from millstream.datastream.connectors.kafka import (
-    DeliveryGuarantee, KafkaOffsetsInitializer, KafkaRecordSerializationSchema, KafkaSink, KafkaSource)
-from millstream.datastream.state import ValueStateDescriptor
-
-directory, servers, keys = sys.argv[1], sys.argv[2], int(sys.argv[3])
-
-class Count(KeyedProcessFunction):
-    def open(self, context):
-        self.count = context.get_state(ValueStateDescriptor("count", Types.LONG()))
-    def process_element(self, value, context):
-        count = (self.count.value() or 0) + 1
-        self.count.update(count)
-        yield f"{context.get_current_key()}:{count}"
-
-class Key(SerializationSchema):
-    def serialize(self, value):
-        return value.partition(":")[0].encode()
-
-env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict({
-    "execution.checkpointing.interval": "500 ms",
-    "restart-strategy.type": "fixed-delay",
-    "restart-strategy.fixed-delay.attempts": 100000,
-    "restart-strategy.fixed-delay.delay": "50 ms",
-    "millstream.slot.timeout": "15 s",
-    "high-availability.storageDir": directory + "/ha",
-    "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.cores.max": 2,
-    "spark.task.maxFailures": 100000, "spark.stage.maxConsecutiveAttempts": 100000,
-    "spark.deploy.maxExecutorRetries": -1}))
-env.set_parallelism(2)
-source = (KafkaSource.builder().set_bootstrap_servers(servers).set_topics("numbers")
-    .set_starting_offsets(KafkaOffsetsInitializer.earliest())
-    .set_value_only_deserializer(SimpleStringSchema()).build())
-stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
-counted = stream.key_by(lambda value: int(value) % keys).process(Count(), Types.STRING()).uid("count")
-schema = (KafkaRecordSerializationSchema.builder().set_topic("counts").set_key_serialization_schema(Key())
-    .set_value_serialization_schema(SimpleStringSchema()).build())
-sink = (KafkaSink.builder().set_bootstrap_servers(servers).set_record_serializer(schema)
-    .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix("kills").build())
-counted.sink_to(sink).uid("counts")
-env.execute("counting")
-"""
-
+PROGRAM = Path(__file__).parent / "programs" / "three_stages.py"
 WEIGHTS = {"slot": 30, "Python worker": 10, "executor": 15, "cluster worker": 5, "driver": 20, "broker": 20}
-
-
-class Cluster(kills.Cluster):
-    """The cluster of `kills.py`, with a broker beside it."""
-
-    broker: KafkaServer
-
-    def start_driver(self) -> None:
-        program = self.directory / "program.py"
-        program.write_text(PROGRAM, encoding="utf-8")
-        command = [
-            sys.executable, "-m", "millstream.cli.main", "run", "--target", self.url, "-D", "millstream.recover=true",
-            str(program), str(self.directory), self.broker.bootstrap, str(KEYS),
-        ]  # fmt: skip
-        self.drivers += 1
-        with self.driver_log().open("ab") as log:
-            self.processes["driver"] = subprocess.Popen(
-                command, env=self.environment(), stdout=log, stderr=log
-            )
+DATABASE_WEIGHT = 10
 
 
 def produce(broker: KafkaServer, records: int, per_second: int, stopped: threading.Event) -> None:
@@ -123,84 +57,40 @@ def produce(broker: KafkaServer, records: int, per_second: int, stopped: threadi
     producer.flush()
 
 
-class Reader:
-    """Follows what is committed."""
+class Results:
+    """What readers see of the job's output."""
 
-    def __init__(self, broker: KafkaServer) -> None:
-        self._consumer = Consumer({
-            "bootstrap.servers": broker.bootstrap, "group.id": "reader", "isolation.level": "read_committed",
-            "enable.auto.commit": False, "auto.offset.reset": "earliest", "reconnect.backoff.max.ms": "500",
-            "log_level": "0",
-        })  # fmt: skip
-        self._consumer.assign([TopicPartition("counts", number, 0) for number in range(PARTITIONS)])
-        self.seen: dict[str, list[int]] = {}
-        self.count = 0
+    def __init__(self, target: Target, records: int) -> None:
+        self._target = target
+        self._records = records
 
-    def read(self, seconds: float) -> None:
-        """Take what is there, or comes within some time."""
-        messages = self._consumer.consume(5000, seconds)
-        for message in messages:
-            if message.error() is None:
-                key, _, count = message.value().decode().partition(":")
-                self.seen.setdefault(key, []).append(int(count))
-                self.count += 1
+    def follow(self, seconds: float) -> int:
+        self._target.look(seconds)
+        return self._target.count
+
+    def has_ended(self) -> bool:
+        return self._target.count >= self._records
 
 
-def wait_for_output(cluster: Cluster, reader: Reader, limit_s: float) -> float | None:
-    """Return after how many seconds something new was committed; None if not within the limit."""
-    began, before = time.time(), reader.count
-    while time.time() - began < limit_s:
-        cluster.revive()
-        reader.read(0.05)
-        if reader.count > before:
-            return time.time() - began
-    return None
+class Striker:
+    """Kills processes of the job, and servers, which it starts again after a while."""
 
+    def __init__(self, target: Target) -> None:
+        self._servers = {"broker": target.broker, **target.servers}
+        self.weights = {**WEIGHTS, **dict.fromkeys(target.servers, DATABASE_WEIGHT)}
 
-def strike(cluster: Cluster, victim: str, rng: random.Random) -> bool:
-    """Kill one; return whether there was one. A broker is started again after a while."""
-    if victim == "broker":
-        cluster.broker.stop()
+    def strike(self, cluster: Cluster, victim: str, rng: random.Random) -> bool:
+        if victim not in self._servers:
+            return strike_process(cluster, victim, rng)
+        self._servers[victim].stop()
         time.sleep(rng.uniform(0, 2))
-        cluster.broker.start()
+        self._servers[victim].start()
         return True
-    pids = cluster.find(kills.VICTIMS[victim])
-    return bool(pids) and kills.kill(rng.choice(pids))
-
-
-def run_kills(
-    cluster: Cluster, reader: Reader, rng: random.Random, wanted: int, patience_s: float
-) -> tuple[Counter[str], dict[str, list[float]]]:
-    killed: Counter[str] = Counter()
-    recovered: dict[str, list[float]] = {}
-    while sum(killed.values()) < wanted and reader.count < cluster.records:
-        reader.read(rng.uniform(0.2, 2.5))
-        victims = [rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]]
-        if rng.random() < 0.2:  # two at once
-            victims.append(rng.choice(list(WEIGHTS)))
-        hit = [victim for victim in victims if strike(cluster, victim, rng)]
-        killed.update(hit)
-        if not hit or rng.random() < 0.25:  # again, while the job recovers
-            cluster.revive()
-            continue
-        reader.read(0.2)  # what was committed before
-        took = wait_for_output(cluster, reader, patience_s)
-        if took is None:
-            raise SystemExit(
-                f"nothing was committed within {patience_s:g} s after {hit} was killed:\n"
-                + cluster.driver_log().read_text()[-10_000:]
-            )
-        if len(hit) == 1:
-            recovered.setdefault(hit[0], []).append(took)
-        print(
-            f"{sum(killed.values()):4d} kills, last {' and '.join(hit)}: committed after {took:.1f} s",
-            flush=True,
-        )
-    return killed, recovered
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Kafka to Kafka, exactly once, while processes are killed")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--to", choices=list(TARGETS), default="kafka")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--records", type=int, default=1_000_000)
@@ -209,69 +99,91 @@ def main() -> int:
         "--patience", type=float, default=180, help="seconds without output that are a failure"
     )
     arguments = parser.parse_args()
-    records = arguments.records - arguments.records % (KEYS * PARTITIONS)
-    rng = random.Random(arguments.seed)
-    stopped = threading.Event()
+    arguments.records -= arguments.records % (KEYS * PARTITIONS)
     with tempfile.TemporaryDirectory(prefix="millstream-kafka-kills-", ignore_cleanup_errors=True) as scratch:
         (Path(scratch) / "kafka").mkdir()
-        cluster = Cluster(Path(scratch), uuid.uuid4().hex, records)
-        cluster.broker = KafkaServer(Path(scratch) / "kafka")
-        producing = threading.Thread(
-            target=lambda: produce(cluster.broker, records, arguments.per_second, stopped)
-        )
-        try:
-            cluster.broker.start()
-            cluster.broker.warm_up()
-            for topic in ("numbers", "counts"):
-                cluster.broker.create_topic(topic, PARTITIONS)
-            reader = Reader(cluster.broker)
-            cluster.start()
-            cluster.start_driver()
-            producing.start()
-            if wait_for_output(cluster, reader, arguments.patience) is None:
-                print(cluster.driver_log().read_text(), file=sys.stderr)
-                return 1
-            killed, recovered = run_kills(cluster, reader, rng, arguments.kills, arguments.patience)
-            while reader.count < records:
-                if wait_for_output(cluster, reader, arguments.patience) is None:
-                    print(
-                        f"the job stands still:\n{cluster.driver_log().read_text()[-10_000:]}",
-                        file=sys.stderr,
-                    )
-                    break
-            settled = time.time() + SETTLE_S
-            while time.time() < settled:  # what should not come would come now
-                reader.read(0.5)
-        finally:
-            stopped.set()
+        broker = KafkaServer(Path(scratch) / "kafka")
+        target = TARGETS[arguments.to](Path(scratch), broker, GROUPS)
+        killed = run(arguments, Path(scratch), target)
+    return report(arguments, target, killed)
+
+
+def run(arguments: argparse.Namespace, directory: Path, target: Target) -> Killed:
+    """Run the job, and kill, until all results are there, or nothing comes any more."""
+    broker, output, stopped = target.broker, Results(target, arguments.records), threading.Event()
+    producing = threading.Thread(
+        target=lambda: produce(broker, arguments.records, arguments.per_second, stopped)
+    )
+    cluster = None
+    try:
+        broker.start()
+        broker.warm_up()
+        broker.create_topic("numbers", PARTITIONS)
+        target.start()
+        cluster = Cluster(directory, PROGRAM.read_text(encoding="utf-8"), *job(directory, target))
+        striker = Striker(target)
+        cluster.start()
+        cluster.start_driver()
+        producing.start()
+        if wait_for_output(cluster, output, arguments.patience) is None:
+            raise SystemExit(f"the job gave nothing:\n{cluster.log_tail()}")
+        killed = run_kills(
+            cluster, output, random.Random(arguments.seed), arguments.kills,
+            weights=striker.weights, strike=striker.strike, patience_s=arguments.patience,
+        )  # fmt: skip
+        while not output.has_ended():
+            if wait_for_output(cluster, output, arguments.patience) is None:
+                print(f"the job stands still:\n{cluster.log_tail()}", file=sys.stderr)
+                break
+        settled = time.time() + SETTLE_S
+        while time.time() < settled:  # what should not come would come now
+            output.follow(0.5)
+        target.finish()
+    finally:
+        stopped.set()
+        if cluster is not None:
             cluster.stop()
-            cluster.broker.stop()
-    return report(arguments.seed, records, reader.seen, killed, recovered)
+        target.stop()
+        broker.stop()
+    return killed
 
 
-def report(
-    seed: int,
-    records: int,
-    seen: dict[str, list[int]],
-    killed: Counter[str],
-    recovered: dict[str, list[float]],
-) -> int:
-    expected = {str(key): list(range(1, records // KEYS + 1)) for key in range(KEYS)}
+def job(directory: Path, target: Target) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the program's arguments and the job's options."""
+    to = next(name for name, kind in TARGETS.items() if isinstance(target, kind))
+    settings = {
+        "servers": target.broker.bootstrap,
+        "keys": KEYS,
+        "groups": GROUPS,
+        "to": to,
+        "where": target.where,
+    }
+    options = {**OPTIONS, "high-availability.storageDir": str(directory / "ha"), **target.options}
+    return (json.dumps(settings),), options
+
+
+def report(arguments: argparse.Namespace, target: Target, killed: Killed) -> int:
+    of_key = {key: range(1, arguments.records // KEYS + 1) for key in range(KEYS)}
+    of_group = {group: range(1, arguments.records // GROUPS + 1) for group in range(GROUPS)}
+    wrong = [differences(of_key, target.of_key), differences(of_group, target.of_group)]
+    print(
+        f"\n{machine()}, seed {arguments.seed}, Kafka to {target.name}, {arguments.records:,} records, {KEYS} keys"
+    )
+    print(f"\n{killed.table()}\n")
+    for what, (lost, doubled, strange) in zip(("by key", "by group"), wrong, strict=True):
+        print(
+            f"{killed.count} kills, {what}: {lost} lost, {doubled} doubled, {strange} that should not be there;"
+        )
+    print(f"{len(target.disordered)} times the results of a key were out of order.")
+    return 1 if any(map(any, wrong)) or target.disordered else 0
+
+
+def differences(expected: dict[int, range], seen: dict[int, list[int]]) -> tuple[int, int, int]:
+    """Return how many counts are lost, doubled, and should not be there."""
     lost = sum(len(set(counts) - set(seen.get(key, ()))) for key, counts in expected.items())
     doubled = sum(len(counts) - len(set(counts)) for counts in seen.values())
-    disordered = sum(counts != sorted(counts) for counts in seen.values())
     strange = sum(len(set(counts) - set(expected.get(key, ()))) for key, counts in seen.items())
-    print(f"\n{platform.machine()}, {os.cpu_count()} cores, seed {seed}, {records:,} records, {KEYS} keys\n")
-    print("| killed | times | committed again after: median | worst |\n| --- | ---: | ---: | ---: |")
-    for victim, times in sorted(killed.items()):
-        took = recovered.get(victim, [])
-        figures = f"{statistics.median(took):.1f} s | {max(took):.1f} s" if took else "- | -"
-        print(f"| {victim} | {times} | {figures} |")
-    print(
-        f"\n{sum(killed.values())} kills: {lost} lost, {doubled} doubled, {disordered} keys out of order, "
-        f"{strange} that should not be there"
-    )
-    return 1 if lost or doubled or disordered or strange else 0
+    return lost, doubled, strange
 
 
 if __name__ == "__main__":

@@ -52,13 +52,14 @@ def build_source(options: argparse.Namespace) -> PostgresSource:
 
 def build_environment(options: argparse.Namespace) -> StreamExecutionEnvironment:
     """Say where and how the job runs."""
-    settings = {"execution.target": options.target, **dict(each.split("=", 1) for each in options.define)}
+    settings = {"execution.target": options.target}
     if options.checkpoints:
         settings |= {
             "execution.checkpointing.interval": "10 s",
             "execution.checkpointing.dir": options.checkpoints,
             "high-availability.storageDir": options.checkpoints,
         }
+    settings |= dict(each.split("=", 1) for each in options.define)
     environment = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     environment.set_parallelism(options.parallelism)
     return environment

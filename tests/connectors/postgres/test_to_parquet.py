@@ -112,3 +112,11 @@ def test_the_program_by_its_command_line(
         files = f"read_parquet('{tmp_path}/out/**/*', filename=false)"
         found = connection.execute(f"SELECT n, note FROM {files}").fetchall()
     assert sorted(found) == sorted(table.execute(query))
+
+
+def test_options_of_the_command_line_win(program: ModuleType, tmp_path: Path) -> None:
+    option = "execution.checkpointing.interval"
+    arguments = ["postgresql://db/shop", "--table", "t", "--output", "out", "--checkpoints", str(tmp_path)]
+    options = program._parser().parse_args([*arguments, "-D", f"{option}=500 ms"])
+    environment = program.build_environment(options)
+    assert environment.get_checkpoint_config().get_checkpoint_interval() == 500

@@ -1,0 +1,283 @@
+"""What the benchmarks share that kill processes of a job: a cluster, a loop that strikes at random, a table.
+
+A standalone Spark cluster of two workers runs on this machine, and a driver that is started again with `--recover`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.find_spark_home import _find_spark_home
+
+from millstream.runtime.spark import java, jvm
+
+__all__ = [
+    "OPTIONS",
+    "ROOT",
+    "Cluster",
+    "Killed",
+    "Output",
+    "machine",
+    "parent",
+    "run_kills",
+    "strike_process",
+    "wait_for_output",
+]
+
+ROOT = Path(__file__).resolve().parent.parent
+MARK = "MILLSTREAM_KILLS_ID"
+OPTIONS = {
+    "execution.checkpointing.interval": "500 ms",
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.attempts": "100000",
+    "restart-strategy.fixed-delay.delay": "50 ms",
+    "millstream.slot.timeout": "15 s",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.cores.max": "2",
+    "spark.task.maxFailures": "100000",
+    "spark.stage.maxConsecutiveAttempts": "100000",
+    "spark.deploy.maxExecutorRetries": "-1",
+}
+# What a process of the job is called by, in its command line.
+VICTIMS = {
+    "slot": "millstream.runtime.slot.process",
+    "Python worker": "pyspark.daemon",
+    "executor": "CoarseGrainedExecutorBackend",
+    "cluster worker": "org.apache.spark.deploy.worker.Worker",
+    "driver": "program.py",
+}
+TWO_AT_ONCE = 0.2
+WHILE_IT_RECOVERS = 0.25
+
+
+@dataclass
+class Cluster:
+    """A standalone cluster on the loopback interface, and the job's driver."""
+
+    directory: Path
+    program: str
+    arguments: tuple[str, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+    cores: int = 1
+    drivers: int = 0
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    url: str = ""
+
+    def environment(self) -> dict[str, str]:
+        runtime = java.find_java()
+        scratch = self.directory / "spark"
+        scratch.mkdir(exist_ok=True)
+        if not hasattr(self, "_spark"):
+            self._spark = jvm._jvm_environment(
+                runtime, {"spark.master": "local-cluster[2,1,1024]"}, str(scratch)
+            )
+        python_path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+        return {**os.environ, **self._spark, MARK: self.mark, "PYTHONPATH": python_path}
+
+    def _start_jvm(self, name: str, kind: str, *arguments: str) -> Path:
+        runtime = java.find_java()
+        log = self.directory / f"{name}.log"
+        command = [
+            runtime.path, *jvm._module_options(runtime.version), "-Xmx256m", "-Dspark.master.rest.enabled=false",
+            "-Dspark.worker.timeout=20", "-cp", os.path.join(_find_spark_home(), "jars", "*"),
+            f"org.apache.spark.deploy.{kind.lower()}.{kind}", "--host", "127.0.0.1", "--port", "0",
+            "--webui-port", "0", *arguments,
+        ]  # fmt: skip
+        with log.open("ab") as stream:
+            self.processes[name] = subprocess.Popen(
+                command, env=self.environment(), stdout=stream, stderr=stream
+            )
+        return log
+
+    def start(self) -> None:
+        log = self._start_jvm("master", "Master")
+        deadline = time.monotonic() + 60
+        while not (found := re.search(r"Starting Spark master at (spark://\S+)", log.read_text())):
+            if time.monotonic() > deadline:
+                raise SystemExit(f"the master did not start:\n{log.read_text()}")
+            time.sleep(0.1)
+        self.url = found.group(1)
+        for number in range(2):
+            self.start_worker(number)
+
+    def start_worker(self, number: int) -> None:
+        work = str(self.directory / f"work{number}")
+        self._start_jvm(
+            f"worker{number}", "Worker", "--cores", str(self.cores), "--memory", f"{self.cores}g",
+            "--work-dir", work, self.url,
+        )  # fmt: skip
+
+    def start_driver(self) -> None:
+        program = self.directory / "program.py"
+        program.write_text(self.program, encoding="utf-8")
+        options = {"millstream.recover": "true", **self.options}
+        command = [
+            sys.executable, "-m", "millstream.cli.main", "run", "--target", self.url,
+            *(f"-D{key}={value}" for key, value in options.items()), str(program), *self.arguments,
+        ]  # fmt: skip
+        self.drivers += 1
+        with self.driver_log().open("ab") as log:
+            self.processes["driver"] = subprocess.Popen(
+                command, env=self.environment(), stdout=log, stderr=log
+            )
+
+    def driver_log(self) -> Path:
+        """Return where the newest driver tells what it does."""
+        return self.directory / f"driver-{self.drivers}.log"
+
+    def log_tail(self) -> str:
+        return self.driver_log().read_text(errors="replace")[-10_000:]
+
+    def revive(self) -> None:
+        """Start again what nobody else does: workers of the cluster, and the driver unless it ended well."""
+        for number in range(2):
+            if self.processes[f"worker{number}"].poll() is not None:
+                self.start_worker(number)
+        if self.processes["driver"].poll() not in (None, 0):
+            self.start_driver()
+
+    def find(self, text: str) -> list[int]:
+        """Return the job's processes whose command line contains `text`."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    ours = f"{MARK}={self.mark}\0".encode() in (entry / "environ").read_bytes()
+                except OSError:
+                    continue
+                if text in command and ours:
+                    found.append(int(entry.name))
+        return found
+
+    def stop(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+        for pid in self.find(""):
+            kill(pid)
+
+
+def parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def kill(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+class Output(Protocol):
+    """What a job publishes, as readers see it."""
+
+    def follow(self, seconds: float) -> int:
+        """Look on for some time; return how much was published since the beginning."""
+
+    def has_ended(self) -> bool:
+        """Return whether nothing more will come."""
+
+
+@dataclass
+class Killed:
+    """What was killed, and after how many seconds there was output again."""
+
+    times: Counter[str] = field(default_factory=Counter)
+    recovered: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        return sum(self.times.values())
+
+    def table(self) -> str:
+        lines = ["| killed | times | new output after: median | worst |", "| --- | ---: | ---: | ---: |"]
+        for victim, times in sorted(self.times.items()):
+            took = self.recovered.get(victim, [])
+            figures = f"{statistics.median(took):.1f} s | {max(took):.1f} s" if took else "- | -"
+            lines.append(f"| {victim} | {times} | {figures} |")
+        return "\n".join(lines)
+
+
+def machine() -> str:
+    return f"{platform.machine()}, {os.cpu_count()} cores"
+
+
+def wait_for_output(cluster: Cluster, output: Output, limit_s: float) -> float | None:
+    """Return after how many seconds something new was published; None if not within the limit."""
+    before, began = output.follow(0), time.time()
+    while time.time() - began < limit_s:
+        cluster.revive()
+        if output.follow(0.05) > before or output.has_ended():
+            return time.time() - began
+    return None
+
+
+def strike_process(cluster: Cluster, victim: str, rng: random.Random) -> bool:
+    """Kill a process of the job; return whether there was one."""
+    pids = cluster.find(VICTIMS[victim])
+    return bool(pids) and kill(rng.choice(pids))
+
+
+def run_kills(
+    cluster: Cluster,
+    output: Output,
+    rng: random.Random,
+    wanted: int,
+    *,
+    weights: Mapping[str, int],
+    strike: Callable[[Cluster, str, random.Random], bool] = strike_process,
+    patience_s: float,
+) -> Killed:
+    """Kill one process after another, now and then two at once, or again while the job recovers.
+
+    Args:
+        cluster: The job.
+        output: What it publishes. Each time something new has to come, before the next kill.
+        rng: Chance.
+        wanted: How many kills; fewer if the job ends.
+        weights: How likely each victim is.
+        strike: Kills a victim, and tells whether there was one.
+        patience_s: How long nothing new may come.
+    """
+    killed = Killed()
+    while killed.count < wanted and not output.has_ended():
+        output.follow(rng.uniform(0.2, 2.5))
+        victims = [rng.choices(list(weights), list(weights.values()))[0]]
+        if rng.random() < TWO_AT_ONCE:
+            victims.append(rng.choice(list(weights)))
+        hit = [victim for victim in victims if strike(cluster, victim, rng)]
+        killed.times.update(hit)
+        if not hit or rng.random() < WHILE_IT_RECOVERS:
+            cluster.revive()
+            continue
+        output.follow(0.2)  # what was published before
+        took = wait_for_output(cluster, output, patience_s)
+        if took is None:
+            raise SystemExit(
+                f"nothing came within {patience_s:g} s after {hit} was killed:\n{cluster.log_tail()}"
+            )
+        if len(hit) == 1:
+            killed.recovered.setdefault(hit[0], []).append(took)
+        print(f"{killed.count:4d} kills, last {' and '.join(hit)}: new output after {took:.1f} s", flush=True)
+    return killed
