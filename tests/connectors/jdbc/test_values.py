@@ -14,7 +14,7 @@ import uuid
 import pytest
 
 from millstream.base.errors import JobExecutionError, NotSerializableError, SinkError, TypeMismatchError
-from millstream.common import Row, Types
+from millstream.common import Instant, Row, Types
 from millstream.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,
@@ -126,6 +126,30 @@ def test_values_come_out_as_they_went_in(target, mode):
         assert decimal.Decimal(found.pop("price")) == pytest.approx(VALUES["price"])
     assert found == {name: given[name] for name in found}
     assert second == [2, *[None] * (len(given) - 1)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_instants_are_moments_in_utc(target, mode):
+    kind = {"postgres": "TIMESTAMPTZ", "mariadb": "DATETIME(6)", "sqlite": "TIMESTAMP"}[target.kind]
+    table = target.new_table(f"CREATE TABLE {{}} (id BIGINT NOT NULL PRIMARY KEY, at {kind})")
+    names, instant = ["id", "at"], Instant(-(10**9), 123_456_789)
+    if mode.startswith("statement"):
+        make = JdbcSink.sink if mode == "statement" else JdbcSink.exactly_once_sink
+        types = Types.ROW_NAMED(names, [Types.LONG(), Types.INSTANT()])
+        sink = make(f"INSERT INTO {table} (id, at) VALUES (?, ?)", types, target.options())
+    else:
+        builder = JdbcSink.table(table).with_columns(*names)
+        if "upsert" in mode:
+            builder.with_key_columns("id")
+        build = builder.build_exactly_once if mode.endswith("once") else builder.build_at_least_once
+        sink = build(target.options())
+    write(sink, [Row(id=1, at=instant), Row(id=2, at=None)])
+    ((first,), (second,)) = target.execute(f"SELECT at FROM {table} ORDER BY id")
+    moment = datetime.datetime(1938, 4, 24, 22, 13, 20, 123456)
+    zone = datetime.UTC if target.kind == "postgres" else None
+    if target.kind == "sqlite":
+        first = datetime.datetime.fromisoformat(first).replace(tzinfo=None)
+    assert (first, second) == (moment.replace(tzinfo=zone), None)
 
 
 @pytest.mark.parametrize("mode", MODES)

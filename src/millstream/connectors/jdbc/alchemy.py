@@ -13,7 +13,8 @@ from typing import Any
 
 from millstream.base.errors import ConfigurationError
 from millstream.base.optional import load_package
-from millstream.connectors.jdbc.database import Column, Database, RowValues, Session, Trouble
+from millstream.base.time import Instant
+from millstream.connectors.jdbc.database import Column, Database, RowValues, Session, Trouble, moment_of
 from millstream.connectors.jdbc.statements import count_parameters
 
 __all__ = ["Alchemy", "Sqlite"]
@@ -186,6 +187,7 @@ def _moment(value: datetime.datetime) -> str:
 _ADAPTED: dict[type, Callable[[Any], Any]] = {
     decimal.Decimal: str,
     datetime.datetime: _moment,
+    Instant: lambda value: _moment(moment_of(value)),
     datetime.date: datetime.date.isoformat,
     datetime.time: datetime.time.isoformat,
     uuid.UUID: str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import enum
 import re
 from abc import ABC, abstractmethod
@@ -10,12 +11,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from millstream.base.errors import NotSupportedError
+from millstream.base.time import Instant
 from millstream.connectors.jdbc.statements import Syntax, translate
 from millstream.connectors.jdbc.urls import DatabaseUrl
 
-__all__ = ["Column", "Database", "Session", "Trouble"]
+__all__ = ["Column", "Database", "Session", "Trouble", "moment_of"]
 
 RowValues = tuple[Any, ...]
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def moment_of(instant: Instant) -> datetime.datetime:
+    """Return an instant as drivers take it: in UTC, to the microsecond."""
+    return _EPOCH + datetime.timedelta(seconds=instant.seconds, microseconds=instant.nanos // 1000)
 
 
 class Trouble(enum.Enum):

@@ -17,7 +17,8 @@ from typing import Any
 
 from millstream.base.errors import ConfigurationError
 from millstream.base.optional import load_package
-from millstream.connectors.jdbc.database import Column, Database, RowValues, Session, Trouble
+from millstream.base.time import Instant
+from millstream.connectors.jdbc.database import Column, Database, RowValues, Session, Trouble, moment_of
 from millstream.connectors.jdbc.statements import Syntax
 
 __all__ = ["MySql"]
@@ -262,11 +263,15 @@ def _conversions() -> dict[Any, Any]:
             value = value.astimezone(datetime.UTC).replace(tzinfo=None)
         return str(converters.escape_datetime(value))
 
+    def instant(value: Instant, mapping: Any = None) -> str:
+        return moment(moment_of(value))
+
     def document(value: Any, mapping: Any = None) -> str:
         return str(converters.escape_string(json.dumps(value, ensure_ascii=False)).join("''"))
 
     def text(value: Any, mapping: Any = None) -> str:
         return f"'{value}'"
 
-    ours = {datetime.datetime: moment, dict: document, list: document, tuple: document, uuid.UUID: text}
+    ours = {datetime.datetime: moment, Instant: instant, uuid.UUID: text}
+    ours |= dict.fromkeys((dict, list, tuple), document)
     return {**converters.conversions, **ours}

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 from millstream.base.errors import ConfigurationError
 from millstream.base.optional import load_package
-from millstream.connectors.jdbc.database import Column, Database, RowValues, Session, Trouble
+from millstream.base.time import Instant
+from millstream.connectors.jdbc.database import Column, Database, RowValues, Session, Trouble, moment_of
 from millstream.connectors.jdbc.statements import Syntax, translate
 
 __all__ = ["Postgres"]
@@ -97,6 +99,7 @@ class Postgres(Database):
         )
         json = load_package("psycopg.types.json", extra="postgres", what="Sinks of PostgreSQL")
         connection.adapters.register_dumper(dict, json.JsonbDumper)
+        connection.adapters.register_dumper(Instant, _instant_dumper())
         connection.execute(_NOT_IDLE)
         connection.commit()
         return _PostgresSession(self, connection)
@@ -246,6 +249,20 @@ class _PostgresSession(Session):
     def close(self) -> None:
         with suppress(_psycopg().Error):
             self._connection.close()
+
+
+@lru_cache(maxsize=1)
+def _instant_dumper() -> Any:
+    """Return what tells psycopg how an instant is written, as a `timestamptz`."""
+    psycopg = _psycopg()
+
+    class InstantDumper(psycopg.adapt.Dumper):  # type: ignore[misc, name-defined]
+        oid = psycopg.adapters.types["timestamptz"].oid
+
+        def dump(self, obj: Instant) -> bytes:
+            return str(moment_of(obj)).encode()
+
+    return InstantDumper
 
 
 def _psycopg() -> Any:

@@ -18,6 +18,7 @@ from types import NoneType
 from typing import Any
 
 from millstream.base.errors import NotSerializableError, SinkError, shorten
+from millstream.base.time import Instant
 from millstream.connectors.jdbc.database import RowValues, Session
 from millstream.connectors.jdbc.work import Append, Deleted, Statement, Upsert, Work
 
@@ -151,6 +152,7 @@ _VALUES: dict[tuple[str, str], Any] = {
     ("datetime", "time"): datetime.time,
     ("datetime", "timedelta"): datetime.timedelta,
     ("datetime", "timezone"): datetime.timezone,
+    (Instant.__module__, "Instant"): Instant,
     ("uuid", "UUID"): uuid.UUID,
 }
 

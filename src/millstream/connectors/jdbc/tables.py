@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, SinkError
-from millstream.connectors.jdbc.database import Column, Database, RowValues, Session
+from millstream.base.time import Instant
+from millstream.connectors.jdbc.database import Column, Database, RowValues, Session, moment_of
 from millstream.types.basic import BasicTypeInfo, TypeInformation
 from millstream.types.composite import RowTypeInfo
 from millstream.types.row import Row
@@ -227,6 +228,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, decimal.Decimal):
         number = int(value) if value == value.to_integral_value() else float(value)
         return number if decimal.Decimal(repr(number)) == value else str(value)
+    if isinstance(value, Instant):
+        return moment_of(value).isoformat()
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
         return value.isoformat()
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
