@@ -114,6 +114,17 @@ def test_kinds_of_rows(accounts: PostgresDatabase) -> None:
     run.close()
 
 
+def test_a_key_that_changes_is_a_row_that_goes_and_one_that_comes(accounts: PostgresDatabase) -> None:
+    run = SourceRun(reading(accounts, "accounts").set_changes_only().build(), 1, 50)
+    accounts.execute("UPDATE accounts SET id = 500, owner = 'Ada' WHERE id = 7")
+    until_silent(run)
+    assert [(str(row.get_row_kind()), row.id, row.owner) for row in records(run)] == [
+        ("-D", 7, "owner 7"),
+        ("+I", 500, "Ada"),
+    ]
+    run.close()
+
+
 @pytest.mark.parametrize("budget", [1, 7, 100_000])
 def test_from_the_snapshot_of_any_epoch_the_changes_behind_it_follow(
     accounts: PostgresDatabase, budget: int

@@ -12,7 +12,7 @@ from millstream.connectors.postgres.change_enumerator import ChangeRequest, Chan
 from millstream.connectors.postgres.copying import ConnectionLost
 from millstream.connectors.postgres.pgoutput import Change, TableMessage, Values
 from millstream.connectors.postgres.reader import PostgresReader
-from millstream.connectors.postgres.relation import Relation
+from millstream.connectors.postgres.relation import Relation, quoted
 from millstream.connectors.postgres.replication import ChangePosition, ChangeStream
 from millstream.connectors.postgres.rows import RowParser
 from millstream.spi.batch import Batch, Columns, Rows
@@ -150,6 +150,7 @@ class _TablePart:
         self._relation = relation
         self._parser = RowParser(relation, 0)
         self._order: list[int] = []
+        self._key: list[int] = []
         self._lines: list[bytes] = []
         self._kinds: list[int] = []
 
@@ -169,9 +170,13 @@ class _TablePart:
                     hint="Start the job anew, without its checkpoint.",
                 )
         self._order = [there[column][0] for column in relation.columns]
+        self._key = [there[column][0] for column in relation.columns if quoted(column) in relation.key]
 
     def add(self, change: Change, place: int) -> int:
         """Add the records of a change; return the place behind them.
+
+        An update that changes the key is a row that goes and another that comes: what keeps rows by their keys has to
+        remove the old one, and need not look at UPDATE_BEFORE.
 
         Raises:
             SourceError: If the row before the change is not whole.
@@ -182,9 +187,14 @@ class _TablePart:
                     f"a change of {self._relation.name} comes without the whole row before it (REPLICA IDENTITY)",
                     hint=f"ALTER TABLE {self.name} REPLICA IDENTITY FULL, and start the job anew.",
                 )
-            kind = RowKind.DELETE if change.new is None else RowKind.UPDATE_BEFORE
-            place = self._add(kind, change.old, place)
-        return place if change.new is None else self._add(change.kind, change.new, place)
+            if change.new is None:
+                return self._add(RowKind.DELETE, change.old, place)
+            if any(change.old[each] != change.new[each] for each in self._key):
+                place = self._add(RowKind.DELETE, change.old, place)
+                return self._add(RowKind.INSERT, change.new, place)
+            place = self._add(RowKind.UPDATE_BEFORE, change.old, place)
+        assert change.new is not None
+        return self._add(change.kind, change.new, place)
 
     def _add(self, kind: RowKind, values: Values, place: int) -> int:
         fields = [values[each] for each in self._order]
