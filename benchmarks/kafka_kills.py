@@ -1,14 +1,14 @@
 """Kafka to somewhere, exactly once, while processes are killed: readers see each result once.
 
-    python benchmarks/kafka_kills.py [--to kafka] [--kills 50] [--seed 1] [--records 1000000] [--per-second 1000]
+    python benchmarks/kafka_kills.py [--to kafka] [--kills 50] [--seed 1] [--records 1000000] [--per-second 2000]
 
-A Kafka broker and a standalone Spark cluster of two workers run on this machine. Numbers are produced to a topic, some
-each second. A job (`programs/three_stages.py`) counts them for each key, in the next stage for each group of keys, and
-writes both counts of each record by an exactly-once sink: to another topic, a table of PostgreSQL, files on a disk or
-in S3, or a table of Iceberg or Delta. Checkpoints are taken every 500 ms, of Iceberg and Delta every 2 s. All the while
-this program sends SIGKILL to random processes: slots, Spark's Python workers, executors, workers of the cluster, the
-driver (started again with `--recover`), the broker (started again with the same data), PostgreSQL's server if it is the
-target, two at once, and again while the job recovers.
+A Kafka broker and a standalone Spark cluster run on this machine. Numbers are produced to a topic, a
+share of them after each kill. A job (`programs/three_stages.py`) counts them for each key, in the next stage for each
+group of keys, and writes both counts of each record by an exactly-once sink: to another topic, a table of PostgreSQL,
+files on a disk or in S3, or a table of Iceberg or Delta. Checkpoints are taken every 500 ms, of Iceberg and Delta every
+2 s. All the while this program sends SIGKILL to random processes: slots, Spark's Python workers, executors, workers of
+the cluster, the driver (started again with `--recover`), the broker (started again with the same data), PostgreSQL's
+server if it is the target, two at once, and again while the job recovers.
 
 At the end a reader must see, for each key and for each group, the counts 1, 2, 3, ... each once; of Kafka a reader of
 committed messages those of a key in order, and of files those of a key in order in each file. Exit code 1 otherwise.
@@ -37,22 +37,27 @@ KEYS = 50
 GROUPS = 5
 SETTLE_S = 10
 PROGRAM = Path(__file__).parent / "programs" / "three_stages.py"
-WEIGHTS = {"slot": 30, "Python worker": 10, "executor": 15, "cluster worker": 5, "driver": 20, "broker": 20}
+WEIGHTS = {"slot": 40, "Python worker": 10, "executor": 10, "cluster worker": 5, "driver": 15, "broker": 20}
 DATABASE_WEIGHT = 10
 
 
-def produce(broker: KafkaServer, records: int, per_second: int, stopped: threading.Event) -> None:
+def produce(
+    broker: KafkaServer, records: int, per_second: int, killed: Killed, stopped: threading.Event
+) -> None:
     """Produce numbers, each key's in one partition, in order, each once although the broker is killed."""
     producer = Producer({
         "bootstrap.servers": broker.bootstrap, "enable.idempotence": True, "message.timeout.ms": "0",
         "reconnect.backoff.max.ms": "500", "log_level": "0", "queue.buffering.max.messages": "2000000",
     })  # fmt: skip
-    began = time.time()
     for number in range(records):
+        while number >= killed.share_of(records):
+            producer.poll(0)
+            if stopped.wait(0.05):
+                return
         producer.produce("numbers", str(number), partition=number % PARTITIONS)
         if number % 100 == 0:
             producer.poll(0)
-            if stopped.wait(max(0.0, began + number / per_second - time.time())):
+            if stopped.wait(100 / per_second):
                 return
     producer.flush()
 
@@ -94,7 +99,10 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--records", type=int, default=1_000_000)
-    parser.add_argument("--per-second", type=int, default=1_000, help="how fast numbers are produced")
+    parser.add_argument(
+        "--per-second", type=int, default=2_000, help="how fast numbers are produced, at most"
+    )
+    parser.add_argument("--workers", type=int, choices=(1, 2), default=2, help="workers of the cluster")
     parser.add_argument(
         "--patience", type=float, default=180, help="seconds without output that are a failure"
     )
@@ -111,8 +119,9 @@ def main() -> int:
 def run(arguments: argparse.Namespace, directory: Path, target: Target) -> Killed:
     """Run the job, and kill, until all results are there, or nothing comes any more."""
     broker, output, stopped = target.broker, Results(target, arguments.records), threading.Event()
+    killed = Killed(arguments.kills)
     producing = threading.Thread(
-        target=lambda: produce(broker, arguments.records, arguments.per_second, stopped)
+        target=lambda: produce(broker, arguments.records, arguments.per_second, killed, stopped)
     )
     cluster = None
     try:
@@ -120,15 +129,21 @@ def run(arguments: argparse.Namespace, directory: Path, target: Target) -> Kille
         broker.warm_up()
         broker.create_topic("numbers", PARTITIONS)
         target.start()
-        cluster = Cluster(directory, PROGRAM.read_text(encoding="utf-8"), *job(directory, target))
+        cluster = Cluster(
+            directory,
+            PROGRAM.read_text(encoding="utf-8"),
+            *job(directory, target),
+            cores=2 // arguments.workers,
+            workers=arguments.workers,
+        )
         striker = Striker(target)
         cluster.start()
         cluster.start_driver()
         producing.start()
         if wait_for_output(cluster, output, arguments.patience) is None:
             raise SystemExit(f"the job gave nothing:\n{cluster.log_tail()}")
-        killed = run_kills(
-            cluster, output, random.Random(arguments.seed), arguments.kills,
+        run_kills(
+            cluster, output, random.Random(arguments.seed), killed,
             weights=striker.weights, strike=striker.strike, patience_s=arguments.patience,
         )  # fmt: skip
         while not output.has_ended():

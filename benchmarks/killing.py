@@ -1,6 +1,6 @@
 """What the benchmarks share that kill processes of a job: a cluster, a loop that strikes at random, a table.
 
-A standalone Spark cluster of two workers runs on this machine, and a driver that is started again with `--recover`.
+A standalone Spark cluster runs on this machine, and a driver that is started again with `--recover`.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ VICTIMS = {
     "cluster worker": "org.apache.spark.deploy.worker.Worker",
     "driver": "program.py",
 }
+# JVMs live a few seconds here: to start one takes half the processor time without the second compiler.
+QUICK_TO_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 TWO_AT_ONCE = 0.2
 WHILE_IT_RECOVERS = 0.25
 
@@ -74,6 +76,7 @@ class Cluster:
     arguments: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict)
     cores: int = 1
+    workers: int = 2
     drivers: int = 0
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
@@ -88,7 +91,10 @@ class Cluster:
                 runtime, {"spark.master": "local-cluster[2,1,1024]"}, str(scratch)
             )
         python_path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
-        return {**os.environ, **self._spark, MARK: self.mark, "PYTHONPATH": python_path}
+        return {
+            **os.environ, **self._spark, MARK: self.mark,
+            "PYTHONPATH": python_path, "JAVA_TOOL_OPTIONS": QUICK_TO_START,
+        }  # fmt: skip
 
     def _start_jvm(self, name: str, kind: str, *arguments: str) -> Path:
         runtime = java.find_java()
@@ -113,7 +119,7 @@ class Cluster:
                 raise SystemExit(f"the master did not start:\n{log.read_text()}")
             time.sleep(0.1)
         self.url = found.group(1)
-        for number in range(2):
+        for number in range(self.workers):
             self.start_worker(number)
 
     def start_worker(self, number: int) -> None:
@@ -146,7 +152,7 @@ class Cluster:
 
     def revive(self) -> None:
         """Start again what nobody else does: workers of the cluster, and the driver unless it ended well."""
-        for number in range(2):
+        for number in range(self.workers):
             if self.processes[f"worker{number}"].poll() is not None:
                 self.start_worker(number)
         if self.processes["driver"].poll() not in (None, 0):
@@ -201,14 +207,25 @@ class Output(Protocol):
 
 @dataclass
 class Killed:
-    """What was killed, and after how many seconds there was output again."""
+    """What was killed, and after how many seconds there was output again.
 
+    Attributes:
+        wanted: How many kills there are to be.
+        times: How often each victim was killed.
+        recovered: After how many seconds there was output again, if it was killed alone.
+    """
+
+    wanted: int
     times: Counter[str] = field(default_factory=Counter)
     recovered: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
         return sum(self.times.values())
+
+    def share_of(self, whole: int) -> int:
+        """Return how much of an input may be there: a share for each kill, so that there is input until the last."""
+        return whole * min(self.count + 1, self.wanted + 1) // (self.wanted + 1)
 
     def table(self) -> str:
         lines = ["| killed | times | new output after: median | worst |", "| --- | ---: | ---: | ---: |"]
@@ -243,25 +260,24 @@ def run_kills(
     cluster: Cluster,
     output: Output,
     rng: random.Random,
-    wanted: int,
+    killed: Killed,
     *,
     weights: Mapping[str, int],
     strike: Callable[[Cluster, str, random.Random], bool] = strike_process,
     patience_s: float,
-) -> Killed:
+) -> None:
     """Kill one process after another, now and then two at once, or again while the job recovers.
 
     Args:
         cluster: The job.
         output: What it publishes. Each time something new has to come, before the next kill.
         rng: Chance.
-        wanted: How many kills; fewer if the job ends.
+        killed: Notes what was killed. There are fewer kills than wanted if the job ends.
         weights: How likely each victim is.
         strike: Kills a victim, and tells whether there was one.
         patience_s: How long nothing new may come.
     """
-    killed = Killed()
-    while killed.count < wanted and not output.has_ended():
+    while killed.count < killed.wanted and not output.has_ended():
         output.follow(rng.uniform(0.2, 2.5))
         victims = [rng.choices(list(weights), list(weights.values()))[0]]
         if rng.random() < TWO_AT_ONCE:
@@ -280,4 +296,3 @@ def run_kills(
         if len(hit) == 1:
             killed.recovered.setdefault(hit[0], []).append(took)
         print(f"{killed.count:4d} kills, last {' and '.join(hit)}: new output after {took:.1f} s", flush=True)
-    return killed

@@ -29,7 +29,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from killing import OPTIONS, Cluster, machine, parent, run_kills, wait_for_output
+from killing import OPTIONS, Cluster, Killed, machine, parent, run_kills, wait_for_output
 
 KEYS = 50
 PER_SECOND = 2_000
@@ -179,7 +179,7 @@ def main() -> int:
         options = {**OPTIONS, "high-availability.storageDir": f"{scratch}/ha"}
         program = (scratch, *map(str, (arguments.records, PER_SECOND, KEYS)))
         cluster = Cluster(Path(scratch), PROGRAM, program, options, cores)
-        output = Files(cluster)
+        output, killed = Files(cluster), Killed(arguments.kills)
         try:
             cluster.start()
             cluster.start_driver()
@@ -188,9 +188,7 @@ def main() -> int:
                 return 1
             ended: list[float] = []
             taken_over = run_pauses(cluster, output, rng, arguments.pauses, arguments.patience, ended)
-            killed = run_kills(
-                cluster, output, rng, arguments.kills, weights=WEIGHTS, patience_s=arguments.patience
-            )
+            run_kills(cluster, output, rng, killed, weights=WEIGHTS, patience_s=arguments.patience)
             while not output.has_ended():
                 cluster.revive()
                 time.sleep(0.2)
