@@ -35,6 +35,7 @@ from servers.postgres import PostgresServer
 
 PROGRAM = Path(__file__).parent / "programs" / "changes.py"
 ROWS = 10_000
+LOCAL_WEIGHTS = {"driver": 70, "database": 30}
 WEIGHTS = {"slot": 40, "Python worker": 10, "executor": 10, "cluster worker": 5, "driver": 20, "database": 15}
 COLUMNS = {
     "id": "bigint PRIMARY KEY", "owner": "text", "cents": "numeric(12,2)", "at": "timestamptz", "raw": "bytea",
@@ -235,7 +236,9 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--per-second", type=int, default=1_000, help="how fast changes are made, at most")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--workers", type=int, choices=(1, 2), default=2, help="workers of the cluster")
+    parser.add_argument(
+        "--workers", type=int, choices=(0, 1, 2), default=2, help="workers; 0: the local executor"
+    )
     parser.add_argument(
         "--patience", type=float, default=180, help="seconds without output that are a failure"
     )
@@ -273,7 +276,7 @@ def run(
         PROGRAM.read_text(encoding="utf-8"),
         (json.dumps(settings),),
         options,
-        cores=2 // arguments.workers,
+        cores=2 // max(arguments.workers, 1),
         workers=arguments.workers,
     )
     try:
@@ -283,7 +286,8 @@ def run(
         if wait_for_output(cluster, copies, arguments.patience) is None:
             raise SystemExit(f"the job gave nothing:\n{cluster.log_tail()}")
         run_kills(
-            cluster, copies, random.Random(arguments.seed), killed, weights=WEIGHTS,
+            cluster, copies, random.Random(arguments.seed), killed,
+            weights=WEIGHTS if arguments.workers else LOCAL_WEIGHTS,
             strike=lambda *given: strike(server, *given), patience_s=arguments.patience,
         )  # fmt: skip
         began = time.time()
@@ -318,7 +322,10 @@ def prepare(server: PostgresServer) -> None:
 def report(
     arguments: argparse.Namespace, changer: Changer, killed: Killed, differences: tuple[int, int], rows: int
 ) -> int:
-    print(f"\n{machine()}, seed {arguments.seed}\n\n{killed.table()}\n\n| changes | |\n| --- | ---: |")
+    where = f"{arguments.workers} Spark workers" if arguments.workers else "local executor"
+    print(
+        f"\n{machine()}, {where}, seed {arguments.seed}\n\n{killed.table()}\n\n| changes | |\n| --- | ---: |"
+    )
     for what, number in sorted(changer.made.items()):
         print(f"| {what} | {number:,} |")
     print(f"\n{killed.count} kills: of {rows:,} rows {differences[0]} are only in the table,")

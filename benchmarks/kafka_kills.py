@@ -80,9 +80,10 @@ class Results:
 class Striker:
     """Kills processes of the job, and servers, which it starts again after a while."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, workers: int) -> None:
         self._servers = {"broker": target.broker, **target.servers}
-        self.weights = {**WEIGHTS, **dict.fromkeys(target.servers, DATABASE_WEIGHT)}
+        weights = WEIGHTS if workers else {each: WEIGHTS[each] for each in ("driver", "broker")}
+        self.weights = {**weights, **dict.fromkeys(target.servers, DATABASE_WEIGHT)}
 
     def strike(self, cluster: Cluster, victim: str, rng: random.Random) -> bool:
         if victim not in self._servers:
@@ -102,7 +103,9 @@ def main() -> int:
     parser.add_argument(
         "--per-second", type=int, default=2_000, help="how fast numbers are produced, at most"
     )
-    parser.add_argument("--workers", type=int, choices=(1, 2), default=2, help="workers of the cluster")
+    parser.add_argument(
+        "--workers", type=int, choices=(0, 1, 2), default=2, help="workers; 0: the local executor"
+    )
     parser.add_argument(
         "--patience", type=float, default=180, help="seconds without output that are a failure"
     )
@@ -133,10 +136,10 @@ def run(arguments: argparse.Namespace, directory: Path, target: Target) -> Kille
             directory,
             PROGRAM.read_text(encoding="utf-8"),
             *job(directory, target),
-            cores=2 // arguments.workers,
+            cores=2 // max(arguments.workers, 1),
             workers=arguments.workers,
         )
-        striker = Striker(target)
+        striker = Striker(target, arguments.workers)
         cluster.start()
         cluster.start_driver()
         producing.start()
@@ -181,8 +184,9 @@ def report(arguments: argparse.Namespace, target: Target, killed: Killed) -> int
     of_key = {key: range(1, arguments.records // KEYS + 1) for key in range(KEYS)}
     of_group = {group: range(1, arguments.records // GROUPS + 1) for group in range(GROUPS)}
     wrong = [differences(of_key, target.of_key), differences(of_group, target.of_group)]
+    where = f"{arguments.workers} Spark workers" if arguments.workers else "local executor"
     print(
-        f"\n{machine()}, seed {arguments.seed}, Kafka to {target.name}, {arguments.records:,} records, {KEYS} keys"
+        f"\nKafka to {target.name}: {machine()}, {where}, seed {arguments.seed}, {arguments.records:,} records"
     )
     print(f"\n{killed.table()}\n")
     for what, (lost, doubled, strange) in zip(("by key", "by group"), wrong, strict=True):

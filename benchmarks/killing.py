@@ -1,6 +1,7 @@
 """What the benchmarks share that kill processes of a job: a cluster, a loop that strikes at random, a table.
 
-A standalone Spark cluster runs on this machine, and a driver that is started again with `--recover`.
+A standalone Spark cluster or the local executor runs on this machine, and a driver that is started again with
+`--recover`.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ WHILE_IT_RECOVERS = 0.25
 
 @dataclass
 class Cluster:
-    """A standalone cluster on the loopback interface, and the job's driver."""
+    """A standalone cluster on the loopback interface, and the job's driver; without workers the local executor."""
 
     directory: Path
     program: str
@@ -83,6 +84,10 @@ class Cluster:
     url: str = ""
 
     def environment(self) -> dict[str, str]:
+        python_path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+        own = {MARK: self.mark, "PYTHONPATH": python_path}
+        if not self.workers:
+            return {**os.environ, **own}
         runtime = java.find_java()
         scratch = self.directory / "spark"
         scratch.mkdir(exist_ok=True)
@@ -90,11 +95,7 @@ class Cluster:
             self._spark = jvm._jvm_environment(
                 runtime, {"spark.master": "local-cluster[2,1,1024]"}, str(scratch)
             )
-        python_path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
-        return {
-            **os.environ, **self._spark, MARK: self.mark,
-            "PYTHONPATH": python_path, "JAVA_TOOL_OPTIONS": QUICK_TO_START,
-        }  # fmt: skip
+        return {**os.environ, **self._spark, **own, "JAVA_TOOL_OPTIONS": QUICK_TO_START}
 
     def _start_jvm(self, name: str, kind: str, *arguments: str) -> Path:
         runtime = java.find_java()
@@ -112,6 +113,9 @@ class Cluster:
         return log
 
     def start(self) -> None:
+        if not self.workers:
+            self.url = "local"
+            return
         log = self._start_jvm("master", "Master")
         deadline = time.monotonic() + 60
         while not (found := re.search(r"Starting Spark master at (spark://\S+)", log.read_text())):
