@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from servers.elasticsearch import ElasticsearchServer
 from servers.kafka import KafkaServer
 from servers.mariadb import MariaDbDatabase, MariaDbServer
 from servers.nats import NatsServer
+from servers.opensearch import OpenSearchServer
 from servers.postgres import PostgresDatabase, PostgresServer
 from servers.rabbitmq import RabbitServer
 from servers.redis import RedisDatabase, RedisServer
 from servers.registry import RegistryServer
+from servers.search import SearchServer
 
 
 @pytest.fixture(scope="session")
@@ -138,3 +141,24 @@ def nats(nats_server: NatsServer) -> Iterator[NatsServer]:
         yield nats_server
     finally:
         nats_server.ensure()
+
+
+@pytest.fixture(scope="session", params=[OpenSearchServer, ElasticsearchServer])
+def search_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SearchServer]:
+    server: SearchServer = request.param(tmp_path_factory.mktemp("search"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def search(search_server: SearchServer) -> Iterator[SearchServer]:
+    """OpenSearch, then Elasticsearch. Tests that stop or pause it may leave the rest to this."""
+    try:
+        yield search_server
+    finally:
+        search_server.ensure()

@@ -1,51 +1,29 @@
-"""Elasticsearch under PyFlink's names: declared, not yet built (`pyflink.datastream.connectors.elasticsearch`)."""
+"""Elasticsearch and OpenSearch (PyFlink's `pyflink.datastream.connectors.elasticsearch`, and more)."""
 
-from __future__ import annotations
-
-from enum import Enum
-
-from millstream.base.not_yet import NotYet
-from millstream.datastream.connectors.base import DeliveryGuarantee
+from millstream.connectors.elasticsearch.documents import ElasticsearchAction, ElasticsearchEmitter
+from millstream.connectors.elasticsearch.rejections import FlushBackoffType, RejectedPolicy
+from millstream.connectors.elasticsearch.sink import (
+    Elasticsearch6SinkBuilder,
+    Elasticsearch7SinkBuilder,
+    Elasticsearch8SinkBuilder,
+    ElasticsearchSink,
+    ElasticsearchSinkBuilderBase,
+    OpenSearchSinkBuilder,
+)
+from millstream.connectors.guarantee import DeliveryGuarantee
+from millstream.connectors.patience import Patience
 
 __all__ = [
     "DeliveryGuarantee",
     "Elasticsearch6SinkBuilder",
     "Elasticsearch7SinkBuilder",
+    "Elasticsearch8SinkBuilder",
+    "ElasticsearchAction",
     "ElasticsearchEmitter",
     "ElasticsearchSink",
     "ElasticsearchSinkBuilderBase",
     "FlushBackoffType",
+    "OpenSearchSinkBuilder",
+    "Patience",
+    "RejectedPolicy",
 ]
-
-
-class _Elasticsearch(NotYet):
-    _reason = "The Elasticsearch connector comes with a later release."
-    _hint = "Until then use a SinkFunction that opens the connection in open()."
-
-
-class FlushBackoffType(Enum):
-    """How long to wait before the next try."""
-
-    CONSTANT = 0
-    EXPONENTIAL = 1
-    NONE = 2
-
-
-class ElasticsearchSink(_Elasticsearch):
-    """Writes documents."""
-
-
-class ElasticsearchSinkBuilderBase(_Elasticsearch):
-    """Makes an ElasticsearchSink."""
-
-
-class Elasticsearch6SinkBuilder(ElasticsearchSinkBuilderBase):
-    """Makes a sink for version 6."""
-
-
-class Elasticsearch7SinkBuilder(ElasticsearchSinkBuilderBase):
-    """Makes a sink for version 7."""
-
-
-class ElasticsearchEmitter(_Elasticsearch):
-    """Records into index requests."""
