@@ -54,9 +54,11 @@ from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.spi.source import Boundedness, Source
 from servers.kafka import KafkaServer
 from servers.nats import NatsServer, NatsStream
+from servers.opensearch import OpenSearchServer
 from servers.postgres import PostgresServer
 from servers.rabbitmq import RabbitServer
 from servers.redis import RedisServer
+from servers.search import SearchIndex
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -112,7 +114,17 @@ def test_every_block_of_python_has_an_example_here():
     assert set(EXAMPLES) == set(BLOCKS)
 
 
-@pytest.mark.parametrize(("page", "number"), sorted(BLOCKS))
+LONG_PAGES = {"connectors/elasticsearch.md"}
+"""Those whose servers take long to start."""
+
+
+@pytest.mark.parametrize(
+    ("page", "number"),
+    [
+        pytest.param(*block, marks=[pytest.mark.long] if block[0] in LONG_PAGES else [])
+        for block in sorted(BLOCKS)
+    ],
+)
 def test_block_does_what_its_page_says(page, number, env, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = public(
@@ -636,6 +648,38 @@ def redis_totals(case):
     finally:
         server.stop()
     assert sorted(seen) == [(shop, total) for shop in (b"north", b"south") for total in (1, 3, 6, 10, 15)]
+
+
+# docs/connectors/elasticsearch.md
+
+
+@example("connectors/elasticsearch.md", 0)
+def documents_of_totals(case):
+    server = OpenSearchServer(case.path)
+    server.start()
+    try:
+        yield {}, {"localhost:9200": server.host}
+        seen = SearchIndex(server, "totals").documents()
+    finally:
+        server.stop()
+    assert seen == [("north", {"shop": "north", "cents": 1249}), ("south", {"shop": "south", "cents": 120})]
+
+
+@example("connectors/elasticsearch.md", 1)
+def customers_looked_up(case):
+    server = OpenSearchServer(case.path)
+    server.start()
+    try:
+        SearchIndex(server, "customers").add({"c1": {"name": "Ada", "age": 36}, "c2": {"name": "Alan"}})
+        yield {}, {"localhost:9200": server.host}
+    finally:
+        server.stop()
+    printed = case.capsys.readouterr().out.splitlines()
+    assert sorted(re.sub("^[0-9]> ", "", line) for line in printed) == [
+        "(Ada,250)",
+        "(Alan,120)",
+        "(nobody,80)",
+    ]
 
 
 # docs/connectors/nats.md

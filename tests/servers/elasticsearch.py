@@ -37,6 +37,7 @@ public class Main {
             .put("network.host", "127.0.0.1")
             .put("discovery.type", "single-node")
             .put("cluster.routing.allocation.disk.threshold_enabled", false)
+            .put("cluster.info.update.interval", "1h") // it would undo blocks that tests set
             .put("node.processors", 1)
             .build();
         LogConfigurator.configureESLogging();

@@ -19,6 +19,7 @@ public class Main {
             settings.put("network.host", "127.0.0.1");
             settings.put("discovery.type", "single-node");
             settings.put("cluster.routing.allocation.disk.threshold_enabled", false);
+            settings.put("cluster.info.update.interval", "1h"); // it would undo blocks that tests set
             settings.put("node.processors", 1);
             settings.remove("cluster.initial_master_nodes");
             settings.remove("cluster.initial_cluster_manager_nodes");

@@ -9,6 +9,7 @@ from millstream.spi.connector import Connector
 
 __all__ = [
     "DELTA",
+    "ELASTICSEARCH",
     "FILES",
     "HYBRID",
     "ICEBERG",
@@ -29,6 +30,14 @@ DELTA = Connector(
     packages=("deltalake", "pyarrow"),
     install="millstream[delta]",
     page="docs/connectors/delta.md",
+)
+ELASTICSEARCH = Connector(
+    sinks=(f"{_BASE}.elasticsearch.ElasticsearchSink",),
+    lookups=(f"{_BASE}.elasticsearch.ElasticsearchLookup",),
+    guarantee="at least once; with ids as good as exactly once",
+    packages=("urllib3",),
+    install="millstream[elasticsearch]",
+    page="docs/connectors/elasticsearch.md",
 )
 FILES = Connector(
     sources=(f"{_BASE}.file_system.FileSource",),

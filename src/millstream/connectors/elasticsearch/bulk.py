@@ -132,7 +132,9 @@ class BulkRequests:
             self._refuse(outcome)
             if not outcome.again:
                 break
-            pauses = pauses or self._backoff.pauses()
+            if pauses is None:
+                pauses = self._backoff.pauses()
+                self._warn(items, outcome)
             self._wait(items, outcome, next(pauses, None))
             items = items_again(items, outcome.again)
 
@@ -173,17 +175,18 @@ class BulkRequests:
                 "The server has no room for it now: give it more, write with less parallelism, or wait longer: "
                 "set_bulk_flush_backoff_strategy(FlushBackoffType.EXPONENTIAL, 10, 200).",
             )
-        log.warning(
-            "%s: %d of %d documents rejected for a while (%s); sending them again in %g s",
-            self._client.connection.address,
-            len(outcome.again),
-            len(items),
-            reason,
-            pause,
-        )
         while pause > 0:
             self._clock.wait(min(pause, _SLICE_S))
             pause -= _SLICE_S
+
+    def _warn(self, items: Sequence[BulkItem], outcome: _Outcome) -> None:
+        log.warning(
+            "%s: %d of %d documents rejected for a while: %s",
+            self._client.connection.address,
+            len(outcome.again),
+            len(items),
+            next(iter(outcome.again.values())),
+        )
 
     def _refuse(self, outcome: _Outcome) -> None:
         """Do with documents that are rejected for good what the policy says."""

@@ -21,7 +21,7 @@ from millstream.base.errors import ConfigurationError, SinkError, TypeMismatchEr
 from millstream.base.time import Instant
 from millstream.types.row import Row, RowKind
 
-__all__ = ["ActionEncoder", "BulkItem", "ElasticsearchAction", "ElasticsearchEmitter", "Operation"]
+__all__ = ["ActionEncoder", "BulkItem", "ElasticsearchAction", "ElasticsearchEmitter", "Operation", "id_text"]
 
 
 class Operation(Enum):
@@ -216,7 +216,16 @@ def _text_of(value: Any, field: str) -> str:
             f"{'missing' if found is None else 'no single value'} in {shorten(value)}",
             hint="Give it records that have the field: dicts, Rows with names, JSON objects.",
         )
-    return str(found).lower() if isinstance(found, bool) else str(found)
+    return id_text(found)
+
+
+def id_text(value: Any) -> str:
+    """Return what the id of a document with a value is, as Java writes it.
+
+    >>> id_text(7), id_text(True)
+    ('7', 'true')
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _field_of(value: Any, field: str) -> Any:

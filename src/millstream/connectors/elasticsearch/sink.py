@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -10,10 +9,10 @@ from millstream.base.clock import SystemClock
 from millstream.base.errors import ConfigurationError, NotSupportedError, SinkError
 from millstream.connectors.elasticsearch.bulk import BulkLimits, BulkRequests
 from millstream.connectors.elasticsearch.connection import ElasticsearchClient, ElasticsearchConnection
+from millstream.connectors.elasticsearch.connection_builder import ConnectionBuilder
 from millstream.connectors.elasticsearch.documents import ActionEncoder, ElasticsearchEmitter
 from millstream.connectors.elasticsearch.rejections import Backoff, FlushBackoffType, RejectedPolicy
 from millstream.connectors.guarantee import DeliveryGuarantee
-from millstream.connectors.patience import Patience
 from millstream.operators.user_code import attach_element
 from millstream.spi.batch import Rows
 from millstream.spi.sink import Sink, SinkWriter, WriterContext
@@ -111,19 +110,11 @@ class _BulkWriter(SinkWriter):
         self._requests.flush()
 
 
-class ElasticsearchSinkBuilderBase:
+class ElasticsearchSinkBuilderBase(ConnectionBuilder):
     """Makes an `ElasticsearchSink`; each method returns the builder."""
 
     def __init__(self) -> None:
-        self._hosts: tuple[str, ...] = ()
-        self._username: str | None = None
-        self._password: str | None = None
-        self._api_key: str | None = None
-        self._prefix = ""
-        self._authority: str | None = None
-        self._patience = Patience()
-        self._connect_timeout_ms = 5_000
-        self._socket_timeout_ms = 60_000
+        super().__init__()
         self._emitter: ElasticsearchEmitter | None = None
         self._limits = BulkLimits()
         self._backoff = Backoff()
@@ -141,17 +132,6 @@ class ElasticsearchSinkBuilderBase:
                 hint="Such as ElasticsearchEmitter.static_index('orders', 'id').",
             )
         self._emitter = emitter
-        return self
-
-    def set_hosts(self, hosts: Sequence[str]) -> Self:
-        """Name the nodes: `host:port`, or `https://host:port` with TLS.
-
-        Raises:
-            ConfigurationError: If one is no host.
-        """
-        names = (hosts,) if isinstance(hosts, str) else tuple(hosts)
-        ElasticsearchConnection(names)
-        self._hosts = names
         return self
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> Self:
@@ -214,66 +194,9 @@ class ElasticsearchSinkBuilderBase:
         self._backoff = Backoff(flush_backoff_type, max_retries, delay_millis)
         return self
 
-    def set_connection_username(self, username: str) -> Self:
-        """Choose the user."""
-        self._username = username
-        return self
-
-    def set_connection_password(self, password: str) -> Self:
-        """Choose the user's password."""
-        self._password = password
-        return self
-
-    def set_api_key(self, key: str) -> Self:
-        """Choose a key instead of user and password, as the server encoded it (not in PyFlink)."""
-        self._api_key = key
-        return self
-
-    def set_connection_path_prefix(self, prefix: str) -> Self:
-        """Choose what stands before the paths of the server, behind a proxy."""
-        self._prefix = prefix
-        return self
-
-    def set_connection_request_timeout(self, timeout: int) -> Self:
-        """Take note of how long a connection of a pool is waited for: each writer has one of its own.
-
-        Raises:
-            ConfigurationError: If it is no number of milliseconds.
-        """
-        _timeout(timeout)
-        return self
-
-    def set_connection_timeout(self, timeout: int) -> Self:
-        """Choose how long connecting may take, in milliseconds; by default 5,000.
-
-        Raises:
-            ConfigurationError: If it is no number of milliseconds.
-        """
-        self._connect_timeout_ms = _timeout(timeout)
-        return self
-
-    def set_socket_timeout(self, timeout: int) -> Self:
-        """Choose how long an answer may take, in milliseconds; by default 60,000.
-
-        Raises:
-            ConfigurationError: If it is no number of milliseconds.
-        """
-        self._socket_timeout_ms = _timeout(timeout)
-        return self
-
-    def set_certificate_authority(self, path: str) -> Self:
-        """Choose the file with the certificates of who signed the server's; by default those of the system."""
-        self._authority = path
-        return self
-
     def set_rejected_policy(self, policy: RejectedPolicy) -> Self:
         """Choose what becomes of documents that the server rejects for good (not in PyFlink)."""
         self._policy = policy
-        return self
-
-    def set_patience(self, patience: Patience) -> Self:
-        """Choose how long servers are waited for that are away (not in PyFlink)."""
-        self._patience = patience
         return self
 
     def build(self) -> ElasticsearchSink:
@@ -287,20 +210,9 @@ class ElasticsearchSinkBuilderBase:
                 "the sink has no emitter",
                 hint="set_emitter(ElasticsearchEmitter.static_index('orders', 'id')).",
             )
-        connection = ElasticsearchConnection(
-            self._hosts,
-            self._username,
-            self._password,
-            self._api_key,
-            self._prefix,
-            self._connect_timeout_ms,
-            self._socket_timeout_ms,
-            self._authority,
-            self._patience,
-        )
         doc_type = self._type_of(self._emitter.doc_type)
         return ElasticsearchSink(
-            connection, self._emitter, doc_type, self._limits, self._backoff, self._policy
+            self.connection(), self._emitter, doc_type, self._limits, self._backoff, self._policy
         )
 
     def _type_of(self, doc_type: str | None) -> str | None:
@@ -335,11 +247,3 @@ def _limit(number: int, what: str) -> int | None:
             f"{what} is {number!r}", detail="It is a number of at least 1, or -1 for no limit."
         )
     return number
-
-
-def _timeout(timeout: int) -> int:
-    if not isinstance(timeout, int) or timeout < 1:
-        raise ConfigurationError(
-            f"a timeout is {timeout!r}", detail="It is a number of milliseconds of at least 1."
-        )
-    return timeout

@@ -1,6 +1,7 @@
 """Elasticsearch and OpenSearch (PyFlink's `pyflink.datastream.connectors.elasticsearch`, and more)."""
 
 from millstream.connectors.elasticsearch.documents import ElasticsearchAction, ElasticsearchEmitter
+from millstream.connectors.elasticsearch.lookup import ElasticsearchLookup, ElasticsearchLookupBuilder
 from millstream.connectors.elasticsearch.rejections import FlushBackoffType, RejectedPolicy
 from millstream.connectors.elasticsearch.sink import (
     Elasticsearch6SinkBuilder,
@@ -20,6 +21,8 @@ __all__ = [
     "Elasticsearch8SinkBuilder",
     "ElasticsearchAction",
     "ElasticsearchEmitter",
+    "ElasticsearchLookup",
+    "ElasticsearchLookupBuilder",
     "ElasticsearchSink",
     "ElasticsearchSinkBuilderBase",
     "FlushBackoffType",

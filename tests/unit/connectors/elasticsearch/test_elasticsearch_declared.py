@@ -14,6 +14,7 @@ from millstream.datastream.connectors.elasticsearch import (
     Elasticsearch7SinkBuilder,
     Elasticsearch8SinkBuilder,
     ElasticsearchEmitter,
+    ElasticsearchLookup,
     FlushBackoffType,
     OpenSearchSinkBuilder,
     RejectedPolicy,
@@ -120,3 +121,12 @@ def test_policies():
     assert [RejectedPolicy.fail(), RejectedPolicy.skip()] == [RejectedPolicy.fail(), RejectedPolicy.skip()]
     with pytest.raises(ConfigurationError, match="no name of an index"):
         RejectedPolicy.to_index("")
+
+
+def test_lookup():
+    builder = ElasticsearchLookup.builder().set_hosts(["a:1"]).set_api_key("s3cret")
+    with pytest.raises(ConfigurationError, match="no index"):
+        builder.build()
+    lookup = builder.set_index("customers").build()
+    assert "s3cret" not in repr(lookup)
+    assert repr(pickle.loads(pickle.dumps(lookup))) == repr(lookup)
