@@ -28,9 +28,11 @@ class Server:
 
     Attributes:
         user: Who runs it, for servers that refuse root; its directory belongs to that user then.
+        start_s: How long it may take to start.
     """
 
     user: str | None = None
+    start_s = 90
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -46,7 +48,7 @@ class Server:
     def start(self) -> None:
         """Start, on the same port and with the same data as before; return when it answers."""
         self._process = self._spawn(self.command())
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + self.start_s
         while not self.is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.stop()

@@ -12,11 +12,11 @@ import urllib3
 
 from servers.process import Server, answers, free_port
 
-_MOST = 100_000
-
 
 class SearchServer(Server):
     """A node that is a cluster of its own; documents that it has acknowledged outlive it."""
+
+    start_s = 240
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
@@ -66,7 +66,7 @@ class SearchIndex:
             "settings": {
                 "number_of_shards": shards,
                 "number_of_replicas": 0,
-                "max_result_window": _MOST,
+                "max_result_window": 100_000,
                 **(settings or {}),
             },
             "mappings": mappings or {},
@@ -90,7 +90,8 @@ class SearchIndex:
     def documents(self) -> list[tuple[str, Any]]:
         """Return id and source of all documents, by id."""
         self.server.ask("POST", f"/{self.name}/_refresh")
-        hits = self.server.ask("POST", f"/{self.name}/_search", {"size": _MOST})["hits"]["hits"]
+        count = self.server.ask("GET", f"/{self.name}/_count")["count"]
+        hits = self.server.ask("POST", f"/{self.name}/_search", {"size": count or 1})["hits"]["hits"]
         return sorted((hit["_id"], hit["_source"]) for hit in hits)
 
     def sources(self) -> list[Any]:
