@@ -666,6 +666,21 @@ def documents_of_totals(case):
 
 
 @example("connectors/elasticsearch.md", 1)
+def orders_of_indices(case):
+    server = OpenSearchServer(case.path)
+    server.start()
+    try:
+        for shop, cents in (("north", [250, 80]), ("south", [120])):
+            documents = {str(each): {"shop": shop, "cents": each, "id": each} for each in cents}
+            SearchIndex(server, f"orders-{shop}").add(documents)
+        yield {}, {"localhost:9200": server.host}
+    finally:
+        server.stop()
+    printed = case.capsys.readouterr().out.splitlines()
+    assert sorted(re.sub("^[0-9]> ", "", line) for line in printed) == ["north 250", "south 120"]
+
+
+@example("connectors/elasticsearch.md", 2)
 def customers_looked_up(case):
     server = OpenSearchServer(case.path)
     server.start()

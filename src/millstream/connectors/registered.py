@@ -32,9 +32,10 @@ DELTA = Connector(
     page="docs/connectors/delta.md",
 )
 ELASTICSEARCH = Connector(
+    sources=(f"{_BASE}.elasticsearch.ElasticsearchSource",),
     sinks=(f"{_BASE}.elasticsearch.ElasticsearchSink",),
     lookups=(f"{_BASE}.elasticsearch.ElasticsearchLookup",),
-    guarantee="at least once; with ids as good as exactly once",
+    guarantee="source exactly once; sink at least once, with ids as good as exactly once",
     packages=("urllib3",),
     install="millstream[elasticsearch]",
     page="docs/connectors/elasticsearch.md",

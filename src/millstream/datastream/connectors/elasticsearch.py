@@ -11,6 +11,11 @@ from millstream.connectors.elasticsearch.sink import (
     ElasticsearchSinkBuilderBase,
     OpenSearchSinkBuilder,
 )
+from millstream.connectors.elasticsearch.source import (
+    ElasticsearchDocument,
+    ElasticsearchSource,
+    ElasticsearchSourceBuilder,
+)
 from millstream.connectors.guarantee import DeliveryGuarantee
 from millstream.connectors.patience import Patience
 
@@ -20,11 +25,14 @@ __all__ = [
     "Elasticsearch7SinkBuilder",
     "Elasticsearch8SinkBuilder",
     "ElasticsearchAction",
+    "ElasticsearchDocument",
     "ElasticsearchEmitter",
     "ElasticsearchLookup",
     "ElasticsearchLookupBuilder",
     "ElasticsearchSink",
     "ElasticsearchSinkBuilderBase",
+    "ElasticsearchSource",
+    "ElasticsearchSourceBuilder",
     "FlushBackoffType",
     "OpenSearchSinkBuilder",
     "Patience",

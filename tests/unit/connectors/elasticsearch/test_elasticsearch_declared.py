@@ -15,6 +15,7 @@ from millstream.datastream.connectors.elasticsearch import (
     Elasticsearch8SinkBuilder,
     ElasticsearchEmitter,
     ElasticsearchLookup,
+    ElasticsearchSource,
     FlushBackoffType,
     OpenSearchSinkBuilder,
     RejectedPolicy,
@@ -130,3 +131,24 @@ def test_lookup():
     lookup = builder.set_index("customers").build()
     assert "s3cret" not in repr(lookup)
     assert repr(pickle.loads(pickle.dumps(lookup))) == repr(lookup)
+
+
+@pytest.mark.parametrize(
+    "set_wrong",
+    [
+        lambda builder: builder.set_page_size(10_001),
+        lambda builder: builder.set_slices_per_shard(0),
+        lambda builder: builder.set_hosts(["a:1"]).build(),
+    ],
+)
+def test_sources_that_do_not_fit(set_wrong):
+    with pytest.raises(ConfigurationError):
+        set_wrong(ElasticsearchSource.builder())
+
+
+def test_source():
+    source = (
+        ElasticsearchSource.builder().set_hosts(["a:1"]).set_index("orders").set_api_key("s3cret").build()
+    )
+    assert "s3cret" not in repr(source)
+    assert repr(pickle.loads(pickle.dumps(source))) == repr(source)
