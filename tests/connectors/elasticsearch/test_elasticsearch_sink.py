@@ -333,7 +333,7 @@ def write_numbers(index: SearchIndex, cluster: MiniCluster) -> None:
         .set_hosts([index.server.host])
         .set_emitter(ElasticsearchEmitter.static_index(index.name, "id"))
         .set_bulk_flush_max_actions(20)
-        .set_patience(Patience(total_s=60))
+        .set_patience(Patience(total_s=240))
         .build()
     )
     numbers = NumberSequenceSource(0, RECORDS - 1)
