@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from servers.cassandra import CassandraServer
 from servers.elasticsearch import ElasticsearchServer
 from servers.kafka import KafkaServer
 from servers.mariadb import MariaDbDatabase, MariaDbServer
@@ -162,3 +163,22 @@ def search(search_server: SearchServer) -> Iterator[SearchServer]:
         yield search_server
     finally:
         search_server.ensure()
+
+
+@pytest.fixture(scope="session")
+def cassandra_server() -> Iterator[CassandraServer]:
+    server = CassandraServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def cassandra(cassandra_server: CassandraServer) -> Iterator[CassandraServer]:
+    """A node, for keyspaces with names of their own. Tests that stop or pause it may leave the rest to this."""
+    try:
+        yield cassandra_server
+    finally:
+        cassandra_server.ensure()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from millstream.spi.connector import Connector
 
 __all__ = [
+    "CASSANDRA",
     "DELTA",
     "ELASTICSEARCH",
     "FILES",
@@ -24,6 +25,13 @@ __all__ = [
 
 _BASE = "millstream.datastream.connectors"
 
+CASSANDRA = Connector(
+    sinks=(f"{_BASE}.cassandra.CassandraSink", f"{_BASE}.cassandra.CassandraRowSink"),
+    guarantee="at least once; once by key, or ahead of a log",
+    packages=("cassandra-driver",),
+    install="millstream[cassandra]",
+    page="docs/connectors/cassandra.md",
+)
 DELTA = Connector(
     sinks=(f"{_BASE}.delta.DeltaSink",),
     guarantee="exactly once",

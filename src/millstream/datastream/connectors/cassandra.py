@@ -1,57 +1,63 @@
-"""Cassandra under PyFlink's names: declared, not yet built (`pyflink.datastream.connectors.cassandra`)."""
+"""Tables of Cassandra (PyFlink's `pyflink.datastream.connectors.cassandra`); `CassandraRowSink` is millstream's own."""
 
 from __future__ import annotations
 
-from enum import Enum
+from typing import Any
 
-from millstream.base.not_yet import NotYet
+from millstream.base.errors import TypeMismatchError
+from millstream.connectors.cassandra.cluster import ClusterBuilder, ConsistencyLevel
+from millstream.connectors.cassandra.options import CassandraFailureHandler, MapperOptions
+from millstream.connectors.cassandra.sink import CassandraRowSink, CassandraRowSinkBuilder, WriteBuilder
+from millstream.connectors.cassandra.write_ahead import CassandraCommitter
+from millstream.connectors.patience import Patience
+from millstream.datastream.streams.data_stream import DataStream
+from millstream.datastream.streams.stream_ends import DataStreamSink
 
 __all__ = [
     "CassandraCommitter",
     "CassandraFailureHandler",
+    "CassandraRowSink",
+    "CassandraRowSinkBuilder",
     "CassandraSink",
     "ClusterBuilder",
     "ConsistencyLevel",
     "MapperOptions",
+    "Patience",
 ]
 
 
-class _Cassandra(NotYet):
-    _reason = "The Cassandra connector comes with a later release."
-    _hint = "Until then use a SinkFunction that opens the connection in open()."
+class CassandraSink(DataStreamSink):
+    """The end of a stream in a table of Cassandra; made by `CassandraSink.add_sink(stream)....build()`."""
 
+    def __init__(self, end: DataStreamSink) -> None:
+        self._ports = end._ports
 
-class ConsistencyLevel(Enum):
-    """How many replicas must answer."""
+    @staticmethod
+    def add_sink(input: DataStream[Any]) -> CassandraSink.CassandraSinkBuilder:
+        """Begin to write a stream; nothing is there before `build()`.
 
-    ANY = 0
-    ONE = 1
-    TWO = 2
-    THREE = 3
-    QUORUM = 4
-    ALL = 5
-    LOCAL_QUORUM = 6
-    EACH_QUORUM = 7
-    SERIAL = 8
-    LOCAL_SERIAL = 9
-    LOCAL_ONE = 10
+        Args:
+            input: The stream, of rows or tuples.
 
+        Raises:
+            TypeMismatchError: If it is no stream.
+        """
+        return CassandraSink.CassandraSinkBuilder(input)
 
-class CassandraSink(_Cassandra):
-    """Writes rows."""
+    class CassandraSinkBuilder(WriteBuilder):
+        """Says how a stream is written; each method but the last returns the builder."""
 
+        def __init__(self, input: DataStream[Any]) -> None:
+            super().__init__()
+            if not isinstance(input, DataStream):
+                raise TypeMismatchError(f"add_sink was given a {type(input).__name__}, not a DataStream")
+            self._input = input
 
-class MapperOptions(_Cassandra):
-    """Options of writes."""
+        def build(self) -> CassandraSink:
+            """Add the sink to the stream, and return it.
 
-
-class ClusterBuilder(_Cassandra):
-    """Makes the connection."""
-
-
-class CassandraCommitter(_Cassandra):
-    """Remembers what was written."""
-
-
-class CassandraFailureHandler(_Cassandra):
-    """Decides about failed writes."""
+            Raises:
+                ConfigurationError: If something is missing, or two settings exclude each other.
+            """
+            self._type_info = self._input.get_type()
+            return CassandraSink(self._input.sink_to(self._build_sink())).name("Cassandra Sink")

@@ -1,0 +1,1 @@
+"""Apache Cassandra: tables as sinks, by statement or by name."""
