@@ -52,6 +52,7 @@ from millstream.datastream.functions import SourceFunction
 from millstream.graph.launcher import spark_session
 from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.spi.source import Boundedness, Source
+from servers.cassandra import CassandraServer
 from servers.kafka import KafkaServer
 from servers.nats import NatsServer, NatsStream
 from servers.opensearch import OpenSearchServer
@@ -114,7 +115,7 @@ def test_every_block_of_python_has_an_example_here():
     assert set(EXAMPLES) == set(BLOCKS)
 
 
-LONG_PAGES = {"connectors/elasticsearch.md"}
+LONG_PAGES = {"connectors/cassandra.md", "connectors/elasticsearch.md"}
 """Those whose servers take long to start."""
 
 
@@ -695,6 +696,28 @@ def customers_looked_up(case):
         "(Alan,120)",
         "(nobody,80)",
     ]
+
+
+# docs/connectors/cassandra.md
+
+
+@example("connectors/cassandra.md", 0)
+def cassandra_orders(case):
+    server = CassandraServer()
+    try:
+        server.start()
+        server.execute(
+            "CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+        )
+        server.execute("CREATE TABLE shop.orders (shop text, id bigint, cents int, PRIMARY KEY (shop, id))")
+        server.execute("CREATE TABLE shop.totals (shop text PRIMARY KEY, cents int)")
+        yield {}, {"9042": str(server.port)}
+        orders = server.execute("SELECT shop, id, cents FROM shop.orders")
+        totals = server.execute("SELECT shop, cents FROM shop.totals")
+    finally:
+        server.close()
+    assert sorted(map(tuple, orders)) == [("north", 1, 250), ("north", 2, 999), ("south", 3, 120)]
+    assert sorted(map(tuple, totals)) == [("north", 1249), ("south", 120)]
 
 
 # docs/connectors/nats.md

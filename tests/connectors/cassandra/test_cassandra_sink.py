@@ -282,9 +282,7 @@ class TestValues:
 
     def test_instants_moments_of_zones_and_nested_rows(self, cassandra, new_table, keyspace):
         cassandra.execute(f"CREATE TYPE {keyspace}.place (street text, number int)")
-        table = new_table(
-            "CREATE TABLE {} (id int PRIMARY KEY, at timestamp, home frozen<place>, data blob)"
-        )
+        table = new_table("CREATE TABLE {} (id int PRIMARY KEY, at timestamp, home frozen<place>, data blob)")
         zone = datetime.timezone(datetime.timedelta(hours=2))
         moment = datetime.datetime(2024, 1, 1, 2, 0, tzinfo=zone)
         write(
@@ -324,9 +322,7 @@ class TestFailures:
 
     def test_handler_may_leave_a_record_out(self, cassandra, new_table):
         table, handler = new_table(), Skipping()
-        write(
-            by_name(cassandra, table).set_failure_handler(handler).build(), (1, "a"), (None, "b"), (3, "c")
-        )
+        write(by_name(cassandra, table).set_failure_handler(handler).build(), (1, "a"), (None, "b"), (3, "c"))
 
         assert len(handler.seen) == 1
         assert sorted(row.id for row in cassandra.execute(f"SELECT id FROM {table}")) == [1, 3]
