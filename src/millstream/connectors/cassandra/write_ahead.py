@@ -66,14 +66,26 @@ class CassandraCommitter(CheckpointCommitter):
         """Connect; make keyspace and table if they are not there."""
         self._client = CassandraClient(self._builder, self._patience, SinkError)
         self._client.open()
-        what = f"making table {self._table}"
+        if not self._is_there():
+            self._make()
+
+    def _is_there(self) -> bool:
+        """Return whether the table is: whoever may not make tables makes do with one that somebody else made."""
+        rows = self._client.execute(
+            "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s AND table_name = %s",
+            (self._keyspace.lower(), "checkpoints"),
+            what=f"looking for table {self._table}",
+        )
+        return bool(rows)
+
+    def _make(self) -> None:
         replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
         for statement in (
             f"CREATE KEYSPACE IF NOT EXISTS {self._keyspace} WITH replication = {replication}",
             f"CREATE TABLE IF NOT EXISTS {self._table} (job_id text, sink_id text, sub_id int, "
             "checkpoint_id bigint, PRIMARY KEY ((job_id, sink_id), sub_id))",
         ):
-            self._client.execute(statement, what=what)
+            self._client.execute(statement, what=f"making table {self._table}")
 
     def is_checkpoint_committed(self, subtask_index: int, checkpoint_id: int) -> bool:
         """Return whether the checkpoint, or a later one, was written."""
