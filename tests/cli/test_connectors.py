@@ -67,6 +67,7 @@ def test_what_is_registered_imports_no_client_library():
     code = (
         "import sys, millstream.connectors.registered as r; "
         "clients = 'confluent_kafka', 'psycopg', 'redis', 'pyarrow', 'pika', 'deltalake', 'pyiceberg'; "
+        "clients += 'cassandra', 'pymongo'; "
         "print([m for m in clients if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,6 +11,7 @@ from servers.cassandra import CassandraServer
 from servers.elasticsearch import ElasticsearchServer
 from servers.kafka import KafkaServer
 from servers.mariadb import MariaDbDatabase, MariaDbServer
+from servers.mongodb import MongoStandIn
 from servers.nats import NatsServer
 from servers.opensearch import OpenSearchServer
 from servers.postgres import PostgresDatabase, PostgresServer
@@ -182,3 +183,22 @@ def cassandra(cassandra_server: CassandraServer) -> Iterator[CassandraServer]:
         yield cassandra_server
     finally:
         cassandra_server.ensure()
+
+
+@pytest.fixture(scope="session")
+def mongodb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MongoStandIn]:
+    server = MongoStandIn(tmp_path_factory.mktemp("mongodb"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def mongodb(mongodb_server: MongoStandIn) -> Iterator[MongoStandIn]:
+    """A stand-in, for collections with names of their own. Tests that stop or pause it may leave the rest to this."""
+    try:
+        yield mongodb_server
+    finally:
+        mongodb_server.ensure()

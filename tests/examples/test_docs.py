@@ -54,6 +54,7 @@ from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.spi.source import Boundedness, Source
 from servers.cassandra import CassandraServer
 from servers.kafka import KafkaServer
+from servers.mongodb import MongoStandIn
 from servers.nats import NatsServer, NatsStream
 from servers.opensearch import OpenSearchServer
 from servers.postgres import PostgresServer
@@ -115,7 +116,7 @@ def test_every_block_of_python_has_an_example_here():
     assert set(EXAMPLES) == set(BLOCKS)
 
 
-LONG_PAGES = {"connectors/cassandra.md", "connectors/elasticsearch.md"}
+LONG_PAGES = {"connectors/cassandra.md", "connectors/elasticsearch.md", "connectors/mongodb.md"}
 """Those whose servers take long to start."""
 
 
@@ -718,6 +719,26 @@ def cassandra_orders(case):
         server.close()
     assert sorted(map(tuple, orders)) == [("north", 1, 250), ("north", 2, 999), ("south", 3, 120)]
     assert sorted(map(tuple, totals)) == [("north", 1249), ("south", 120)]
+
+
+# docs/connectors/mongodb.md
+
+
+@example("connectors/mongodb.md", 0)
+def mongodb_totals(case):
+    server = MongoStandIn(case.path)
+    server.start()
+    try:
+        prices = [("north", 250), ("south", 120), ("north", 999), ("south", 100)]
+        server.client.shop.orders.insert_many([{"shop": shop, "cents": cents} for shop, cents in prices])
+        yield {}, {"mongodb://localhost:27017": server.uri()}
+        totals = list(server.client.shop.totals.find().sort("_id"))
+    finally:
+        server.stop()
+    assert totals == [
+        {"_id": "north", "shop": "north", "cents": 1249},
+        {"_id": "south", "shop": "south", "cents": 120},
+    ]
 
 
 # docs/connectors/nats.md

@@ -16,6 +16,7 @@ __all__ = [
     "ICEBERG",
     "JDBC",
     "KAFKA",
+    "MONGODB",
     "NATS",
     "POSTGRES",
     "RABBITMQ",
@@ -78,6 +79,14 @@ KAFKA = Connector(
     packages=("confluent-kafka",),
     install="millstream[kafka]",
     page="docs/connectors/kafka.md",
+)
+MONGODB = Connector(
+    sources=(f"{_BASE}.mongodb.MongoSource",),
+    sinks=(f"{_BASE}.mongodb.MongoSink",),
+    guarantee="exactly once; sink at least once, once by id",
+    packages=("pymongo",),
+    install="millstream[mongodb]",
+    page="docs/connectors/mongodb.md",
 )
 NATS = Connector(
     sources=(f"{_BASE}.nats.NatsStreamSource",),

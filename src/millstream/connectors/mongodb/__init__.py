@@ -1,0 +1,1 @@
+"""MongoDB: collections as sinks and as bounded sources."""

@@ -1,0 +1,15 @@
+"""Collections of MongoDB: Flink's `MongoSource` and `MongoSink` in Python's manner (not in PyFlink)."""
+
+from millstream.connectors.guarantee import DeliveryGuarantee
+from millstream.connectors.mongodb.sink import MongoSink, MongoSinkBuilder
+from millstream.connectors.mongodb.source import MongoSource, MongoSourceBuilder
+from millstream.connectors.patience import Patience
+
+__all__ = [
+    "DeliveryGuarantee",
+    "MongoSink",
+    "MongoSinkBuilder",
+    "MongoSource",
+    "MongoSourceBuilder",
+    "Patience",
+]
