@@ -18,8 +18,15 @@ def history(directory, values):
     return FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(directory)).build()
 
 
-@pytest.mark.parametrize("made", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_files_then_a_topic_keep_the_contract(kafka, new_topic, source_of, tmp_path, made):
+FEW = {"parallelisms": (3,), "budgets": (4,)}
+MORE = {"parallelisms": (1, 3), "budgets": (4, 100)}
+
+
+@pytest.mark.parametrize(
+    ("made", "numbers"),
+    [(False, FEW), *(pytest.param(made, MORE, marks=pytest.mark.long) for made in (False, True))],
+)
+def test_files_then_a_topic_keep_the_contract(kafka, new_topic, source_of, tmp_path, made, numbers):
     topic = new_topic(partitions=2)
     values = [f"{place}" for place in range(30)]
     for partition in range(2):
@@ -31,7 +38,7 @@ def test_files_then_a_topic_keep_the_contract(kafka, new_topic, source_of, tmp_p
     else:
         builder.add_source(source_of(topic))
     expected = [*(f"old {place}" for place in range(15)), *values]
-    check_source(builder.build(), expected=expected, parallelisms=(1, 3), budgets=(4, 100))
+    check_source(builder.build(), expected=expected, **numbers)
 
 
 @pytest.mark.parametrize("point", [FailurePoint.AFTER_EPOCH, FailurePoint.AFTER_CHECKPOINT])

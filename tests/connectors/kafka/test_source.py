@@ -24,7 +24,8 @@ from millstream.datastream.formats.json import JsonRowDeserializationSchema
 from millstream.testing import check_source
 from millstream.testing.source_run import SourceRun
 
-FEW = {"parallelisms": (1, 3), "budgets": (3, 100)}
+FEW = {"parallelisms": (3,), "budgets": (3,)}
+MORE = {"parallelisms": (1, 3), "budgets": (3, 100)}
 
 
 def read(source, parallelism=2, budget=1_000):
@@ -36,16 +37,18 @@ def read(source, parallelism=2, budget=1_000):
 # The contract
 
 
-def test_bounded_source_keeps_the_contract(kafka, new_topic, source_of):
+@pytest.mark.parametrize("numbers", [FEW, pytest.param(MORE, marks=pytest.mark.long)])
+def test_bounded_source_keeps_the_contract(kafka, new_topic, source_of, numbers):
     topic = new_topic(partitions=3)
     values = [f"{place}" for place in range(30)]
     for partition in range(2):  # one partition stays empty
         kafka.produce(topic, values[partition::2], partition=partition)
-    check_source(source_of(topic), expected=values, **FEW)
+    check_source(source_of(topic), expected=values, **numbers)
 
 
-def test_bounded_source_of_an_empty_topic_keeps_the_contract(new_topic, source_of):
-    check_source(source_of(new_topic()), expected=[], **FEW)
+@pytest.mark.parametrize("numbers", [FEW, pytest.param(MORE, marks=pytest.mark.long)])
+def test_bounded_source_of_an_empty_topic_keeps_the_contract(new_topic, source_of, numbers):
+    check_source(source_of(new_topic()), expected=[], **numbers)
 
 
 def test_unbounded_source_keeps_the_contract(kafka, new_topic, source_of):
@@ -78,13 +81,16 @@ def test_partitions_that_run_ahead_are_parked_and_lose_nothing(kafka, new_topic,
         ]
 
 
-def test_values_are_read_as_columns_where_the_schema_makes_them(kafka, new_topic, source_of):
+@pytest.mark.parametrize("parallelism", [2, pytest.param(1, marks=pytest.mark.long)])
+def test_values_are_read_as_columns_where_the_schema_makes_them(kafka, new_topic, source_of, parallelism):
     topic = new_topic()
     kafka.produce(topic, [f'{{"n": {place}}}' for place in range(30)] + [None])
     rows = Types.ROW_NAMED(["n"], [Types.LONG()])
     schema = JsonRowDeserializationSchema.builder().type_info(rows).build()
     source = source_of(topic, schema=KafkaRecordDeserializationSchema.value_only(schema))
-    check_source(source, expected=[Row(n=place) for place in range(30)], parallelisms=(1, 2), budgets=(8,))
+    check_source(
+        source, expected=[Row(n=place) for place in range(30)], parallelisms=(parallelism,), budgets=(8,)
+    )
 
 
 # Gaps in offsets
