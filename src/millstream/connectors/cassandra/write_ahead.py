@@ -66,8 +66,12 @@ class CassandraCommitter(CheckpointCommitter):
         """Connect; make keyspace and table if they are not there."""
         self._client = CassandraClient(self._builder, self._patience, SinkError)
         self._client.open()
-        if not self._is_there():
-            self._make()
+        try:
+            if not self._is_there():
+                self._make()
+        except BaseException:
+            self._client.close()
+            raise
 
     def _is_there(self) -> bool:
         """Return whether the table is: whoever may not make tables makes do with one that somebody else made."""
@@ -137,7 +141,11 @@ class CassandraWriteAheadSink(WriteAheadSink):
         """Connect, on the driver."""
         self._client = self._new_client()
         self._client.open()
-        binder = self._target.prepare(self._client, self._settings)
+        try:
+            binder = self._target.prepare(self._client, self._settings)
+        except BaseException:
+            self._client.close()
+            raise
         self._requests = Requests(self._client, binder, self._settings)
 
     def send_values(self, values: Sequence[Any], checkpoint_id: int, subtask_index: int) -> bool:
