@@ -55,12 +55,15 @@ from millstream.spi.source import Boundedness, Source
 from servers.cassandra import CassandraServer
 from servers.kafka import KafkaServer
 from servers.mongodb import MongoStandIn
+from servers.mqtt import MqttServer
 from servers.nats import NatsServer, NatsStream
 from servers.opensearch import OpenSearchServer
 from servers.postgres import PostgresServer
 from servers.rabbitmq import RabbitServer
 from servers.redis import RedisServer
 from servers.search import SearchIndex
+from servers.web import WebServer
+from servers.websocket import WebSocketServer
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -764,6 +767,60 @@ def nats_answers(case):
         ("answers.north", b"north 2 milk"),
         ("answers.south", b"south 4 rice"),
     ]
+
+
+# docs/connectors/mqtt.md
+
+
+@example("connectors/mqtt.md", 0)
+def mqtt_alarms(case):
+    server = MqttServer(case.path)
+    server.start()
+    try:
+        for oven, celsius in (("north", 95), ("south", 20)):
+            server.publish(f"plant/{oven}/celsius", [celsius], retain=True)
+        case.env.configure(Configuration.from_dict({"millstream.execution.stop-when-idle": "8 s"}))
+        yield {}, {"mqtt://localhost:1883": server.url}
+        client = server.connect()
+        client.subscribe("alarms/#")
+        assert client.texts(1) == ["north 95.0"]
+        client.close()
+    finally:
+        server.stop()
+
+
+# docs/connectors/http.md
+
+
+@example("connectors/http.md", 0)
+def http_bills(case):
+    server = WebServer()
+    server.items = [{"order": number, "customer": "ab"[number % 2]} for number in range(6)]
+    server.users = {"a": {"name": "Ada"}, "b": {"name": "Bo"}}
+    server.start()
+    try:
+        yield {}, {"http://localhost:8080": server.url}
+    finally:
+        server.stop()
+    assert server.texts() == [{"order": number, "customer": ["Ada", "Bo"][number % 2]} for number in range(6)]
+
+
+# docs/connectors/websocket.md
+
+
+@example("connectors/websocket.md", 0)
+def websocket_prices(case):
+    server = WebSocketServer()
+    server.wants_first_message = True
+    server.items.extend(["tea 5", "milk 7"])
+    server.start()
+    try:
+        case.env.configure(Configuration.from_dict({"millstream.execution.stop-when-idle": "8 s"}))
+        yield {}, {"ws://localhost:8765": server.url}
+    finally:
+        server.stop()
+    assert server.taken == ["TEA 5", "MILK 7"]
+    assert set(server.first_messages) == {'{"subscribe": "prices"}', '{"publish": "prices"}'}
 
 
 # docs/connectors/postgres.md

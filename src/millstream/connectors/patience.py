@@ -47,6 +47,7 @@ class Patience:
         what: str,
         log: logging.Logger,
         clock: Clock | None = None,
+        least_pause_s: Callable[[Exception], float] = lambda _: 0.0,
     ) -> Result:
         """Return what an action gives, tried again while it fails for reasons that may pass.
 
@@ -56,6 +57,7 @@ class Patience:
             what: What is being done, for the log: `reading the offsets of 3 partitions from broker:9092`.
             log: Where it is said, once, that the server is waited for, and once that it is back.
             clock: What time it is.
+            least_pause_s: The pause that an error asks for, in seconds.
 
         Raises:
             Exception: What the action raised last.
@@ -72,7 +74,8 @@ class Patience:
                 if not failures:
                     log.warning("%s: %s; trying again for %g s", what, error, self.total_s)
                 failures += 1
-                self._wait(clock, min(random.uniform(pause / 2, pause), left))
+                wanted = max(random.uniform(pause / 2, pause), least_pause_s(error))
+                self._wait(clock, min(wanted, left))
                 pause = min(pause * 2, self.longest_s)
                 continue
             if failures:

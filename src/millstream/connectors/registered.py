@@ -12,16 +12,19 @@ __all__ = [
     "DELTA",
     "ELASTICSEARCH",
     "FILES",
+    "HTTP",
     "HYBRID",
     "ICEBERG",
     "JDBC",
     "KAFKA",
     "MONGODB",
+    "MQTT",
     "NATS",
     "POSTGRES",
     "RABBITMQ",
     "REDIS",
     "SPARK",
+    "WEBSOCKET",
 ]
 
 _BASE = "millstream.datastream.connectors"
@@ -55,6 +58,14 @@ FILES = Connector(
     guarantee="exactly once",
     page="docs/sinks.md",
 )
+HTTP = Connector(
+    sources=(f"{_BASE}.http.HttpSource",),
+    sinks=(f"{_BASE}.http.HttpSink",),
+    guarantee="exactly once with servers that give the same again, and remember keys",
+    packages=("httpx",),
+    install="millstream[http]",
+    page="docs/connectors/http.md",
+)
 HYBRID = Connector(
     sources=(f"{_BASE}.hybrid_source.HybridSource",),
     guarantee="that of its sources",
@@ -87,6 +98,14 @@ MONGODB = Connector(
     packages=("pymongo",),
     install="millstream[mongodb]",
     page="docs/connectors/mongodb.md",
+)
+MQTT = Connector(
+    sources=(f"{_BASE}.mqtt.MqttSource",),
+    sinks=(f"{_BASE}.mqtt.MqttSink",),
+    guarantee="at least once",
+    packages=("paho-mqtt",),
+    install="millstream[mqtt]",
+    page="docs/connectors/mqtt.md",
 )
 NATS = Connector(
     sources=(f"{_BASE}.nats.NatsStreamSource",),
@@ -125,4 +144,12 @@ SPARK = Connector(
     packages=("pyspark", "pyarrow"),
     install="millstream[parquet]",
     page="docs/connectors/spark.md",
+)
+WEBSOCKET = Connector(
+    sources=(f"{_BASE}.websocket.WebSocketSource",),
+    sinks=(f"{_BASE}.websocket.WebSocketSink",),
+    guarantee="exactly once from receipt on; sink at least once as far as the server's library",
+    packages=("websockets",),
+    install="millstream[websocket]",
+    page="docs/connectors/websocket.md",
 )

@@ -1,0 +1,1 @@
+"""HTTP: resources as sources, by polling; services as sinks and look-ups."""

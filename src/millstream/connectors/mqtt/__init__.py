@@ -1,0 +1,1 @@
+"""MQTT: topics as sources and sinks."""

@@ -1,0 +1,1 @@
+"""WebSocket: streams of messages as sources and sinks."""
