@@ -21,7 +21,7 @@ class SearchServer(Server):
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self.transport_port = free_port()
-        self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(10), retries=False)
+        self._pool = urllib3.PoolManager(timeout=urllib3.Timeout(60), retries=False)
 
     @property
     def host(self) -> str:
