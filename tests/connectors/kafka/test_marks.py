@@ -204,7 +204,7 @@ def commit_with_a_kill(kafka: KafkaServer, bench: Bench, pause_s: float, *, driv
 def test_a_broker_that_is_killed_when_it_has_acknowledged_loses_nothing(
     kafka: KafkaServer, new_topic: NewTopic, tmp_path: Path, seed: int
 ) -> None:
-    """Of such kills two in three cost a mark, of the messages or of the marker."""
+    """Every third such kill costs a mark, of the messages or of the marker."""
     chance = random.Random(seed)
     topic = new_topic(3)
     bench = Bench(kafka, topic, tmp_path)

@@ -7,8 +7,8 @@
 A commit is acknowledged before there is a mark. A coordinator that was killed in between goes on when it is back; but
 one that has not heard yet where a partition is takes it for deleted, and calls the transaction complete without its
 mark (seen with Kafka 4.3.1 on one broker). Such a partition keeps the transaction open: its messages stay hidden, and
-share the fate of the producer's next transaction there. So does the offset that is the marker. Aborts lose their marks
-likewise, and what was aborted would be committed with the next transaction.
+share the fate of the producer's next transaction there. So does the offset that is the marker. Aborts may lose theirs
+too, and what was aborted would be committed with the next transaction.
 
 A coordinator that lived from before the commit until it calls the transaction complete has written the marks: the
 connection to it tells that it lived. Where it did not, and where a producer takes an id over, it is seen whether any
