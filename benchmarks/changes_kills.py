@@ -74,6 +74,11 @@ class Changer:
         self._thread.join()
 
     @property
+    def has_caught_up(self) -> bool:
+        """Whether it makes no more changes until the next kill."""
+        return self.is_done or self._count() >= self._killed.share_of(self._changes)
+
+    @property
     def is_done(self) -> bool:
         if self.failure is not None:
             raise self.failure
@@ -212,9 +217,13 @@ class Copies:
             ]
         return found[0][0], found[1][0]
 
+    def has_caught_up(self) -> bool:
+        return self._changer.has_caught_up and self._is_same()
+
     def has_ended(self) -> bool:
-        if not self._changer.is_done:
-            return False
+        return self._changer.is_done and self._is_same()
+
+    def _is_same(self) -> bool:
         try:
             return not any(self.differences())
         except psycopg.OperationalError:

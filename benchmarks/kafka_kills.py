@@ -65,13 +65,17 @@ def produce(
 class Results:
     """What readers see of the job's output."""
 
-    def __init__(self, target: Target, records: int) -> None:
+    def __init__(self, target: Target, records: int, killed: Killed) -> None:
         self._target = target
+        self._killed = killed
         self._records = records
 
     def follow(self, seconds: float) -> int:
         self._target.look(seconds)
         return self._target.count
+
+    def has_caught_up(self) -> bool:
+        return self._target.count >= self._killed.share_of(self._records)
 
     def has_ended(self) -> bool:
         return self._target.count >= self._records
@@ -121,8 +125,8 @@ def main() -> int:
 
 def run(arguments: argparse.Namespace, directory: Path, target: Target) -> Killed:
     """Run the job, and kill, until all results are there, or nothing comes any more."""
-    broker, output, stopped = target.broker, Results(target, arguments.records), threading.Event()
-    killed = Killed(arguments.kills)
+    broker, stopped, killed = target.broker, threading.Event(), Killed(arguments.kills)
+    output = Results(target, arguments.records, killed)
     producing = threading.Thread(
         target=lambda: produce(broker, arguments.records, arguments.per_second, killed, stopped)
     )

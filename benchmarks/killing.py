@@ -205,6 +205,9 @@ class Output(Protocol):
     def follow(self, seconds: float) -> int:
         """Look on for some time; return how much was published since the beginning."""
 
+    def has_caught_up(self) -> bool:
+        """Return whether nothing more will come until the next kill."""
+
     def has_ended(self) -> bool:
         """Return whether nothing more will come."""
 
@@ -249,7 +252,7 @@ def wait_for_output(cluster: Cluster, output: Output, limit_s: float) -> float |
     before, began = output.follow(0), time.time()
     while time.time() - began < limit_s:
         cluster.revive()
-        if output.follow(0.05) > before or output.has_ended():
+        if output.follow(0.05) > before or output.has_caught_up():
             return time.time() - began
     return None
 

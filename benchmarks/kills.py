@@ -115,6 +115,9 @@ class Files:
             self._seen, self._count = newest, self._count + 1
         return self._count
 
+    def has_caught_up(self) -> bool:
+        return self.has_ended()
+
     def has_ended(self) -> bool:
         return self._cluster.processes["driver"].poll() == 0
 
