@@ -1,13 +1,14 @@
 """Changes of a table of PostgreSQL to another table, while processes are killed: both are the same at the end.
 
-    python benchmarks/changes_kills.py [--changes 100000] [--kills 20] [--per-second 1000] [--seed 1]
+    python benchmarks/changes_kills.py [--changes 100000] [--kills 20] [--workers 2] [--seed 1]
 
-A PostgreSQL server and a standalone Spark cluster run on this machine. A table has 10,000 rows, and
-somebody inserts, updates (now and then the key as well) and deletes rows, in transactions of 1 to 100 changes, some of
-which are rolled back, whole or to a savepoint. A job (`programs/changes.py`) reads table and changes with a
-`PostgresChangeSource`, and makes a copy with a `JdbcSink` that upserts and deletes by key, exactly once. All the while
-this program kills (SIGKILL) random processes: slots, Spark's Python workers, executors, workers of the cluster, the
-driver (started again with `--recover`), and PostgreSQL's server (started again with the same data).
+A PostgreSQL server and a standalone Spark cluster run on this machine. A table has 10,000 rows, and somebody inserts,
+updates (now and then the key as well) and deletes rows, in transactions of 1 to 100 changes, some of which are rolled
+back, whole or to a savepoint; a share of the changes is made after each kill. A job (`programs/changes.py`) reads table
+and changes with a `PostgresChangeSource`, and makes a copy with a `JdbcSink` that upserts and deletes by key, exactly
+once. All the while this program sends SIGKILL to random processes: slots, Spark's Python workers, executors, workers of
+the cluster, the driver (started again with `--recover`), and has PostgreSQL's server end as if it were killed (started
+again with the same data). With `--workers 0` the job runs on the local executor, and only driver and server are killed.
 
 When all changes are made, the copy has to become the table: PostgreSQL compares them, all rows and columns, both ways.
 Exit code 1 if it does not.

@@ -1,14 +1,15 @@
 """Kafka to somewhere, exactly once, while processes are killed: readers see each result once.
 
-    python benchmarks/kafka_kills.py [--to kafka] [--kills 50] [--seed 1] [--records 1000000] [--per-second 2000]
+    python benchmarks/kafka_kills.py [--to kafka] [--kills 50] [--seed 1] [--records 1000000] [--workers 2]
 
-A Kafka broker and a standalone Spark cluster run on this machine. Numbers are produced to a topic, a
-share of them after each kill. A job (`programs/three_stages.py`) counts them for each key, in the next stage for each
-group of keys, and writes both counts of each record by an exactly-once sink: to another topic, a table of PostgreSQL,
-files on a disk or in S3, or a table of Iceberg or Delta. Checkpoints are taken every 500 ms, of Iceberg and Delta every
-2 s. All the while this program sends SIGKILL to random processes: slots, Spark's Python workers, executors, workers of
-the cluster, the driver (started again with `--recover`), the broker (started again with the same data), PostgreSQL's
-server if it is the target, two at once, and again while the job recovers.
+A Kafka broker and a standalone Spark cluster run here. Numbers are produced to a topic, a share of them after
+each kill. A job (`programs/three_stages.py`) counts them for each key, in the next stage for each group of keys, and
+writes both counts of each record by an exactly-once sink: to another topic, a table of PostgreSQL, files on a disk or
+in S3, or a table of Iceberg or Delta. Checkpoints are taken every 500 ms, of Iceberg and Delta every 2 s. All the while
+this program sends SIGKILL to random processes: slots, Spark's Python workers, executors, workers of the cluster, the
+driver (started again with `--recover`), the broker (started again with the same data), PostgreSQL's server if it is the
+target, two at once, and again while the job recovers. With `--workers 0` the job runs on the local executor, and only
+driver and servers are killed.
 
 At the end a reader must see, for each key and for each group, the counts 1, 2, 3, ... each once; of Kafka a reader of
 committed messages those of a key in order, and of files those of a key in order in each file. Exit code 1 otherwise.

@@ -148,6 +148,10 @@ def run(
             f"{system} ended with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-6000:]}"
         )
     short, long = ((end - begin, processors.between(begin, end)) for begin, end in spans)
+    if long <= short or long[1] <= short[1]:
+        raise SystemExit(
+            f"{system}: the longer topic did not take longer, so there is no rate: give it more records"
+        )
     millions = (sizes[1] - sizes[0]) / 1e6
     return (long[0] - short[0]) / millions, (long[1] - short[1]) / millions
 
