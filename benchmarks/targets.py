@@ -31,6 +31,7 @@ class Target(ABC):
 
     Attributes:
         name: What it is.
+        has_order: Whether the order in which results are read means something.
         where: What the job's program is told.
         options: What the job is configured with besides.
         servers: Servers of its own that may be killed, by what they are called in the table.
@@ -40,6 +41,7 @@ class Target(ABC):
     """
 
     name = ""
+    has_order = True
     options: Mapping[str, str] = {}
 
     def __init__(self, directory: Path, broker: KafkaServer, groups: int) -> None:
@@ -261,6 +263,7 @@ class PostgresTarget(Target):
     """A table without a key, so that what is written twice is there twice. It has an order of no meaning."""
 
     name = "PostgreSQL"
+    has_order = False
 
     def start(self) -> None:
         self._server = PostgresServer()
