@@ -1,0 +1,1 @@
+"""Apache Pulsar: topics as sources and sinks."""
