@@ -21,7 +21,7 @@ from millstream.base.errors import ConfigurationError, MillstreamError, NotSuppo
 from millstream.connectors.patience import Patience
 from millstream.connectors.pulsar.positions import pulsar_package
 
-__all__ = ["Authentication", "PulsarClient", "PulsarConnection"]
+__all__ = ["Authentication", "PulsarClient", "PulsarConnection", "PulsarRefusal"]
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +73,18 @@ _HINTS = {
 }
 _AWAY = "Check that the broker runs and can be reached from the driver and from where slots run."
 _RIGHTS = "Check set_authentication(...), and which rights the role has in the namespace (produce, consume)."
+
+
+class PulsarRefusal(Exception):
+    """What became of a message that was not published.
+
+    Args:
+        name: Of the client library's result.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +232,12 @@ class PulsarClient:
                 what=f"Pulsar {self._connection.service_url}, {what}",
                 log=log,
             )
-        except self._base_error as error:
+        except (self._base_error, PulsarRefusal) as error:
             raise self.explain(what, error) from error
 
     def is_passing(self, error: Exception) -> bool:
         """Return whether an error of the client library may pass by itself."""
-        return _name(error) in _PASSING and isinstance(error, self._base_error)
+        return _name(error) in _PASSING and isinstance(error, (self._base_error, PulsarRefusal))
 
     def explain(self, what: str, error: Exception | str) -> MillstreamError:
         """Return the error that says what was refused.
@@ -249,7 +261,8 @@ class PulsarClient:
             MillstreamError: If there is no such topic, or the cluster stays away.
         """
         found: list[str] = self.call(
-            f'looking for the partitions of topic "{topic}"', lambda client: client.get_topic_partitions(topic)
+            f'looking for the partitions of topic "{topic}"',
+            lambda client: client.get_topic_partitions(topic),
         )
         return list(found)
 
@@ -282,7 +295,9 @@ class PulsarClient:
             raise self._error_type(
                 f"Pulsar refused or did not answer, {what}: {error}",
                 detail=f"REST API {url}.",
-                hint=_RIGHTS if refused else "Check the admin URL, and that the web service of a broker is there.",
+                hint=_RIGHTS
+                if refused
+                else "Check the admin URL, and that the web service of a broker is there.",
             ) from error
 
     def close(self) -> None:
@@ -310,7 +325,7 @@ class PulsarClient:
 
 
 def _name(error: Exception) -> str:
-    return type(error).__name__
+    return error.name if isinstance(error, PulsarRefusal) else type(error).__name__
 
 
 def _is_passing_answer(error: Exception) -> bool:

@@ -17,7 +17,7 @@ from millstream.base.errors import MillstreamError, SourceError
 from millstream.connectors.pulsar.connection import PulsarClient
 from millstream.connectors.pulsar.cursors import Place, StartCursor, StopCondition, StopCursor
 from millstream.connectors.pulsar.partition import Subscription
-from millstream.connectors.pulsar.positions import START, Position
+from millstream.connectors.pulsar.positions import START, PlainPosition, Position
 from millstream.connectors.pulsar.topics import Topics, owner_of
 from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
 
@@ -27,9 +27,7 @@ log = logging.getLogger(__name__)
 
 _POLL_MS = 100
 
-Plain = tuple[int, int, int, bool, bool]
-
-PulsarSnapshot = dict[str, "tuple[Plain, Plain | None, bool]"]
+PulsarSnapshot = dict[str, tuple[PlainPosition, "PlainPosition | None", bool]]
 """Of each partition: position, where reading ends, whether it has ended: plain, as it outlives this version."""
 
 
@@ -117,7 +115,8 @@ class PulsarEnumerator(SplitEnumerator):
             self._look(StartCursor.earliest())
         if not self._partitions and settings.discovery_ms is None:
             raise SourceError(
-                f"there is no Pulsar topic {settings.topics}", hint="Check the pattern, or make the topic before."
+                f"there is no Pulsar topic {settings.topics}",
+                hint="Check the pattern, or make the topic before.",
             )
 
     def plan(self, request: PlanRequest) -> SourcePlan:
@@ -157,7 +156,7 @@ class PulsarEnumerator(SplitEnumerator):
     def snapshot(self) -> PulsarSnapshot:
         """Return how far each partition was read."""
         return {
-            name: (tuple(each.position), None if each.stop is None else tuple(each.stop), each.finished)
+            name: (each.position.plain, None if each.stop is None else each.stop.plain, each.finished)
             for name, each in self._partitions.items()
         }
 

@@ -6,9 +6,9 @@ A reader begins with the message that was read last, so that it can be seen whet
 from __future__ import annotations
 
 import logging
-import time
 from typing import Any
 
+from millstream.base.clock import Clock, SystemClock
 from millstream.base.errors import SourceError
 from millstream.connectors.pulsar.connection import PulsarClient
 from millstream.connectors.pulsar.positions import Position, behind, pulsar_package
@@ -39,6 +39,7 @@ class PartitionCursor:
         self._receiver_queue = receiver_queue
         self._fails = fails_on_mismatch
         self._package = pulsar_package()
+        self._clock: Clock = SystemClock()
         self._reader: Any = None
         self._at: Position | None = None
         self._next: Any = None
@@ -56,7 +57,7 @@ class PartitionCursor:
         """
         if position != self._at:
             self.close()
-        began, said = time.monotonic(), False
+        began, said = self._clock.monotonic(), False
         while True:
             try:
                 taken, is_there = self._try_to_take(position, stop, most)
@@ -66,7 +67,7 @@ class PartitionCursor:
             if taken or not is_there:
                 self._at = behind(taken[-1].message_id()) if taken else None
                 return taken
-            waited_s = time.monotonic() - began
+            waited_s = self._clock.monotonic() - began
             if waited_s > self._client.patience_s:
                 self.close()
                 raise self._client.explain(f'reading "{self._partition}" behind {position}', "Timeout")
@@ -145,9 +146,9 @@ class PartitionCursor:
 
     def _look_for_losses(self, position: Position) -> None:
         """See whether the first message is the one that was read last."""
-        deadline = time.monotonic() + self._client.patience_s
+        deadline = self._clock.monotonic() + self._client.patience_s
         while (message := self._read(_FIRST_MS)) is None:
-            if time.monotonic() > deadline:
+            if self._clock.monotonic() > deadline:
                 raise self._client.explain(f'reading "{self._partition}" from {position}', "Timeout")
         self._next = message
         first = behind(message.message_id())

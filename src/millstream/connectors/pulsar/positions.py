@@ -12,9 +12,21 @@ from typing import Any, NamedTuple
 from millstream.base.errors import ConfigurationError
 from millstream.base.optional import load_package
 
-__all__ = ["START", "Position", "behind", "of_message_id", "parse_message_id", "pulsar_package"]
+__all__ = [
+    "START",
+    "PlainPosition",
+    "Position",
+    "behind",
+    "of_message_id",
+    "parse_message_id",
+    "pulsar_package",
+]
 
 _WHOLE_ENTRY = 1 << 30
+
+
+PlainPosition = tuple[int, int, int, bool, bool]
+"""A position for checkpoints: no class has to stay where it is."""
 
 
 class Position(NamedTuple):
@@ -38,6 +50,11 @@ class Position(NamedTuple):
     def place(self) -> tuple[int, int, int, bool]:
         """What positions are compared by."""
         return self[:4]
+
+    @property
+    def plain(self) -> PlainPosition:
+        """The position for a checkpoint; `Position(*plain)` makes it again."""
+        return self.ledger, self.entry, self.batch_index, self.is_behind, self.is_known
 
     @property
     def is_start(self) -> bool:

@@ -1,7 +1,7 @@
 """Flink's options of Pulsar's connector, and what the client library calls the same.
 
-An option that is not here is refused: what it asks for would not be done. Some are known and mean nothing here; they are
-accepted, as programs have them.
+An option that is not here is refused: what it asks for would not be done. Some are known and mean nothing here; they
+are accepted, as programs have them.
 """
 
 from __future__ import annotations
@@ -34,11 +34,7 @@ def _flag(text: str) -> bool:
     return text.lower() == "true"
 
 
-def _seconds(text: str) -> int:
-    return max(1, int(text) // 1_000)
-
-
-def _whole_ms(text: str) -> int:
+def _thousandth(text: str) -> int:
     return max(1, int(text) // 1_000)
 
 
@@ -57,7 +53,7 @@ CONNECTION = {
     "pulsar.admin.adminUrl": Option(str),
     "pulsar.client.authPluginClassName": Option(str),
     "pulsar.client.authParams": Option(str),
-    "pulsar.client.operationTimeoutMs": Option(_seconds, "operation_timeout_seconds"),
+    "pulsar.client.operationTimeoutMs": Option(_thousandth, "operation_timeout_seconds"),
     "pulsar.client.connectionTimeoutMs": Option(int, "connection_timeout_ms"),
     "pulsar.client.numIoThreads": Option(int, "io_threads"),
     "pulsar.client.concurrentLookupRequest": Option(int, "concurrent_lookup_requests"),
@@ -83,11 +79,10 @@ PRODUCER = {
     "pulsar.producer.batchingEnabled": Option(_flag, "batching_enabled"),
     "pulsar.producer.batchingMaxMessages": Option(int, "batching_max_messages"),
     "pulsar.producer.batchingMaxBytes": Option(int, "batching_max_allowed_size_in_bytes"),
-    "pulsar.producer.batchingMaxPublishDelayMicros": Option(_whole_ms, "batching_max_publish_delay_ms"),
+    "pulsar.producer.batchingMaxPublishDelayMicros": Option(_thousandth, "batching_max_publish_delay_ms"),
     "pulsar.producer.compressionType": Option(
         _one_of("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY"), "compression_type"
     ),
-    "pulsar.producer.maxPendingMessages": Option(int, "max_pending_messages"),
     "pulsar.producer.chunkingEnabled": Option(_flag, "chunking_enabled"),
 }
 IGNORED = frozenset(
@@ -102,6 +97,8 @@ IGNORED = frozenset(
         "pulsar.source.enableMetrics",
         "pulsar.source.resetSubscriptionCursor",
         "pulsar.sink.enableMetrics",
+        "pulsar.producer.maxPendingMessages",
+        "pulsar.producer.sendTimeoutMs",
         "pulsar.sink.transactionTimeoutMillis",
         "pulsar.sink.maxRecommitTimes",
     }

@@ -167,7 +167,9 @@ class PulsarSourceBuilder(PulsarBuilder):
         self._boundedness = Boundedness.BOUNDED
         return self
 
-    def set_deserialization_schema(self, deserialization_schema: DeserializationSchema) -> PulsarSourceBuilder:
+    def set_deserialization_schema(
+        self, deserialization_schema: DeserializationSchema
+    ) -> PulsarSourceBuilder:
         """Choose the schema that makes values of messages.
 
         Raises:

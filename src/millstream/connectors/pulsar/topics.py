@@ -32,7 +32,8 @@ def full_name(topic: str) -> str:
     parts = name.split("/")
     if len(parts) not in (1, 3) or not all(parts):
         raise ConfigurationError(
-            f"{topic!r} is no name of a topic", hint="persistent://tenant/namespace/topic, or the topic alone."
+            f"{topic!r} is no name of a topic",
+            hint="persistent://tenant/namespace/topic, or the topic alone.",
         )
     return f"{_PERSISTENT}{'public/default/' if len(parts) == 1 else ''}{name}"
 

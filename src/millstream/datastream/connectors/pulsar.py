@@ -1,15 +1,22 @@
-"""Pulsar under PyFlink's names: declared, not yet built (`pyflink.datastream.connectors.pulsar`)."""
+"""Pulsar: topics as sources and sinks (`pyflink.datastream.connectors.pulsar`)."""
 
-from __future__ import annotations
-
-from enum import Enum
-
-from millstream.base.not_yet import NotYet
-from millstream.datastream.connectors.base import DeliveryGuarantee
+from millstream.connectors.guarantee import DeliveryGuarantee
+from millstream.connectors.messages import DeadLetter, MalformedPolicy
+from millstream.connectors.patience import Patience
+from millstream.connectors.pulsar.cursors import StartCursor, StopCursor
+from millstream.connectors.pulsar.keys import RangeGenerator
+from millstream.connectors.pulsar.records import PulsarMessage
+from millstream.connectors.pulsar.routing import MessageDelayer, TopicRoutingMode
+from millstream.connectors.pulsar.sink import PulsarSink, PulsarSinkBuilder
+from millstream.connectors.pulsar.source import PulsarSource, PulsarSourceBuilder
 
 __all__ = [
+    "DeadLetter",
     "DeliveryGuarantee",
+    "MalformedPolicy",
     "MessageDelayer",
+    "Patience",
+    "PulsarMessage",
     "PulsarSink",
     "PulsarSinkBuilder",
     "PulsarSource",
@@ -19,48 +26,3 @@ __all__ = [
     "StopCursor",
     "TopicRoutingMode",
 ]
-
-
-class _Pulsar(NotYet):
-    _reason = "The Pulsar connector comes with a later release."
-    _hint = "Until then use FileSource, FileSink or a Source of your own (millstream.spi.source)."
-
-
-class TopicRoutingMode(Enum):
-    """Which partition a record goes to."""
-
-    ROUND_ROBIN = 0
-    MESSAGE_KEY_HASH = 1
-    CUSTOM = 2
-
-
-class PulsarSource(_Pulsar):
-    """Reads topics."""
-
-
-class PulsarSourceBuilder(_Pulsar):
-    """Makes a PulsarSource."""
-
-
-class StartCursor(_Pulsar):
-    """Where reading starts."""
-
-
-class StopCursor(_Pulsar):
-    """Where reading stops."""
-
-
-class RangeGenerator(_Pulsar):
-    """Shares keys out."""
-
-
-class PulsarSink(_Pulsar):
-    """Writes to topics."""
-
-
-class PulsarSinkBuilder(_Pulsar):
-    """Makes a PulsarSink."""
-
-
-class MessageDelayer(_Pulsar):
-    """Delays messages."""
