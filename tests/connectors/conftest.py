@@ -15,6 +15,7 @@ from servers.mongodb import MongoStandIn
 from servers.nats import NatsServer
 from servers.opensearch import OpenSearchServer
 from servers.postgres import PostgresDatabase, PostgresServer
+from servers.pulsar import PulsarServer
 from servers.rabbitmq import RabbitServer
 from servers.redis import RedisDatabase, RedisServer
 from servers.registry import RegistryServer
@@ -202,3 +203,22 @@ def mongodb(mongodb_server: MongoStandIn) -> Iterator[MongoStandIn]:
         yield mongodb_server
     finally:
         mongodb_server.ensure()
+
+
+@pytest.fixture(scope="session")
+def pulsar_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulsarServer]:
+    server = PulsarServer(tmp_path_factory.mktemp("pulsar"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def pulsar(pulsar_server: PulsarServer) -> Iterator[PulsarServer]:
+    """A server, for topics with names of their own. Tests that stop or pause it may leave the rest to this."""
+    try:
+        yield pulsar_server
+    finally:
+        pulsar_server.ensure()

@@ -59,6 +59,7 @@ from servers.mqtt import MqttServer
 from servers.nats import NatsServer, NatsStream
 from servers.opensearch import OpenSearchServer
 from servers.postgres import PostgresServer
+from servers.pulsar import PulsarServer, PulsarTopic
 from servers.rabbitmq import RabbitServer
 from servers.redis import RedisServer
 from servers.search import SearchIndex
@@ -119,7 +120,12 @@ def test_every_block_of_python_has_an_example_here():
     assert set(EXAMPLES) == set(BLOCKS)
 
 
-LONG_PAGES = {"connectors/cassandra.md", "connectors/elasticsearch.md", "connectors/mongodb.md"}
+LONG_PAGES = {
+    "connectors/cassandra.md",
+    "connectors/elasticsearch.md",
+    "connectors/mongodb.md",
+    "connectors/pulsar.md",
+}
 """Those whose servers take long to start."""
 
 
@@ -821,6 +827,26 @@ def websocket_prices(case):
         server.stop()
     assert server.taken == ["TEA 5", "MILK 7"]
     assert set(server.first_messages) == {'{"subscribe": "prices"}', '{"publish": "prices"}'}
+
+
+# docs/connectors/pulsar.md
+
+
+@example("connectors/pulsar.md", 0)
+def pulsar_orders(case):
+    server = PulsarServer(case.path)
+    server.start()
+    try:
+        prefix = "persistent://public/default/"
+        for name in ("orders", "answers"):
+            server.admin("PUT", f"persistent/public/default/{name}")
+        PulsarTopic(server, f"{prefix}orders").add(["tea", "milk"], partition_key="north", event_timestamp=5)
+        yield {}, {"pulsar://localhost:6650": server.url, "http://localhost:8080": server.admin_url}
+        answers = PulsarTopic(server, f"{prefix}answers").messages()
+    finally:
+        server.stop()
+    seen = [(each.data(), each.partition_key(), each.event_timestamp()) for each in answers]
+    assert seen == [(b"north TEA", "north", 5), (b"north MILK", "north", 5)]
 
 
 # docs/connectors/postgres.md

@@ -21,6 +21,7 @@ __all__ = [
     "MQTT",
     "NATS",
     "POSTGRES",
+    "PULSAR",
     "RABBITMQ",
     "REDIS",
     "SPARK",
@@ -121,6 +122,14 @@ POSTGRES = Connector(
     packages=("psycopg", "pyarrow"),
     install="millstream[postgres,parquet]",
     page="docs/connectors/postgres.md",
+)
+PULSAR = Connector(
+    sources=(f"{_BASE}.pulsar.PulsarSource",),
+    sinks=(f"{_BASE}.pulsar.PulsarSink",),
+    guarantee="exactly once; sink where topics deduplicate",
+    packages=("pulsar-client",),
+    install="millstream[pulsar]",
+    page="docs/connectors/pulsar.md",
 )
 RABBITMQ = Connector(
     sources=(f"{_BASE}.rabbitmq.RMQSource",),

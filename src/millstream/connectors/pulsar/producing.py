@@ -91,7 +91,7 @@ class Outbox:
         self._client.call(f"publishing {len(messages)} messages", publish)
 
     def _send(self, client: Any, messages: Sequence[Numbered], answers: _Answers) -> None:
-        answers.begin()
+        answers.begin(len(messages))
         for index, (message, number) in enumerate(messages):
             if answers.refusal is not None:
                 break
@@ -105,7 +105,7 @@ class Outbox:
                     event_timestamp=message.event_time_ms,
                     deliver_after=self._delay,
                 )
-        answers.wait_for(len(messages))
+        answers.wait()
 
     def _producer(self, client: Any, partition: str) -> Any:
         producer = self._producers.get(partition)
@@ -126,43 +126,45 @@ class _Answers:
     def __init__(self, ok: Any) -> None:
         self._ok = ok
         self._clock: Clock = SystemClock()
-        self._changed = threading.Condition()
+        self._changed = threading.Event()
+        self._count = 0
         self.acknowledged: set[int] = set()
         self.refusal: str | None = None
 
-    def begin(self) -> None:
-        """Forget what was refused."""
-        self.refusal = None
+    def begin(self, count: int) -> None:
+        """Forget what was refused, and expect so many answers in all."""
+        self._count, self.refusal = count, None
+        self._changed.clear()
 
     def callback(self, index: int) -> Callable[[Any, Any], None]:
         """Return what the client library calls for a message."""
 
         def note(result: Any, message_id: Any) -> None:
-            with self._changed:
-                if result == self._ok:
-                    self.acknowledged.add(index)
-                elif self.refusal is None:
-                    self.refusal = result.name
-                self._changed.notify()
+            if result == self._ok:
+                self.acknowledged.add(index)
+                if len(self.acknowledged) == self._count:
+                    self._changed.set()
+            elif self.refusal is None:
+                self.refusal = result.name
+                self._changed.set()
 
         return note
 
-    def wait_for(self, count: int) -> None:
-        """Wait until so many are acknowledged.
+    def wait(self) -> None:
+        """Wait until all are acknowledged.
 
         Raises:
             PulsarRefusal: If one is refused, or nothing is acknowledged for a while.
         """
-        with self._changed:
-            seen, since = len(self.acknowledged), self._clock.monotonic()
-            while len(self.acknowledged) < count:
-                if self.refusal is not None:
-                    raise PulsarRefusal(self.refusal)
-                self._changed.wait(0.2)
-                if len(self.acknowledged) > seen:
-                    seen, since = len(self.acknowledged), self._clock.monotonic()
-                elif self._clock.monotonic() - since > _ANSWER_S:
-                    raise PulsarRefusal("Timeout")
+        seen, since = len(self.acknowledged), self._clock.monotonic()
+        while len(self.acknowledged) < self._count:
+            if self.refusal is not None:
+                raise PulsarRefusal(self.refusal)
+            self._changed.wait(0.2)
+            if len(self.acknowledged) > seen:
+                seen, since = len(self.acknowledged), self._clock.monotonic()
+            elif self._clock.monotonic() - since > _ANSWER_S:
+                raise PulsarRefusal("Timeout")
 
 
 def _compression(package: Any, name: str) -> Any:
