@@ -91,25 +91,6 @@ def test_keys_properties_and_times(pulsar):
     assert milk.producer_name().startswith("tills-")
 
 
-def test_keys_go_where_pulsars_own_producers_send_them(pulsar):
-    topic, own = pulsar.new_topic(partitions=5), pulsar.new_topic(partitions=5)
-    keys = [f"key-{number}" for number in range(40)] + ["", "naïve", "日本"]
-    sink = builder(topic).set_key(str).set_topic_routing_mode(TopicRoutingMode.MESSAGE_KEY_HASH)
-    write(sink.set_config("pulsar.sink.messageKeyHash", "java-hash").build(), *keys[:40])
-
-    def publish(client: Any) -> None:
-        producer = client.create_producer(own.name)  # java-hash is what it takes by default
-        for key in keys[:40]:
-            producer.send(key.encode(), partition_key=key)
-
-    pulsar.run(publish)
-
-    def places(of: PulsarTopic) -> dict[bytes, str]:
-        return {each.data(): each.topic_name().rpartition("-")[2] for each in of.messages()}
-
-    assert places(topic) == places(own)
-
-
 def test_router_and_several_topics(pulsar):
     first, second = pulsar.new_topic(), pulsar.new_topic()
     sink = builder(first).set_topics([first.name, second.name])

@@ -88,7 +88,6 @@ class PulsarEnumerator(SplitEnumerator):
     Args:
         client: The driver's.
         settings: What is read.
-        now_ms: What time it is.
         restored: A snapshot to go on from; None to begin.
 
     Raises:
@@ -96,7 +95,7 @@ class PulsarEnumerator(SplitEnumerator):
     """
 
     def __init__(
-        self, client: PulsarClient, settings: SourceSettings, now_ms: int, restored: PulsarSnapshot | None
+        self, client: PulsarClient, settings: SourceSettings, restored: PulsarSnapshot | None
     ) -> None:
         self._client = client
         self._settings = settings
@@ -104,7 +103,7 @@ class PulsarEnumerator(SplitEnumerator):
         self._subscriptions: dict[str, Subscription] = {}
         self._opened: set[str] = set()
         self._turn = 0
-        self._next_look_ms = now_ms + (settings.discovery_ms or 0)
+        self._next_look_ms: int | None = None
         for name, (position, stop, finished) in (restored or {}).items():
             self._partitions[name] = _Partition(
                 Position(*position), None if stop is None else Position(*stop), finished
@@ -126,9 +125,12 @@ class PulsarEnumerator(SplitEnumerator):
             SourceError: If the cluster stays away.
         """
         every_ms = self._settings.discovery_ms
-        if every_ms is not None and request.now_ms >= self._next_look_ms:
-            self._next_look_ms = request.now_ms + every_ms
-            self._look(StartCursor.earliest())
+        if every_ms is not None:
+            if self._next_look_ms is not None and request.now_ms >= self._next_look_ms:
+                self._look(StartCursor.earliest())
+                self._next_look_ms = None
+            if self._next_look_ms is None:
+                self._next_look_ms = request.now_ms + every_ms
         owned: dict[int, list[str]] = {}
         for name, partition in sorted(self._partitions.items()):
             if not partition.has_ended:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.base.clock import SystemClock
 from millstream.base.errors import ConfigurationError, SourceError, TypeMismatchError
 from millstream.config.option_types import ConfigOption
 from millstream.connectors.messages import MalformedPolicy
@@ -62,7 +61,7 @@ class PulsarSource(Source):
         """
         client = PulsarClient(self._connection, SourceError)
         try:
-            return PulsarEnumerator(client, self._settings, SystemClock().now_ms(), restored)
+            return PulsarEnumerator(client, self._settings, restored)
         except BaseException:
             client.close()
             raise
