@@ -58,6 +58,8 @@ class PulsarServer(Server):
         admin_headers: The same, of its REST API.
     """
 
+    start_s = 240
+
     def __init__(
         self,
         directory: Path,
