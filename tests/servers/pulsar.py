@@ -155,7 +155,7 @@ class PulsarServer(Server):
             {"Content-Type": "application/json", **self._admin_headers},
             method=method,
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             text = answer.read()
         return json.loads(text) if text else None
 
