@@ -20,6 +20,7 @@ from millstream.base.optional import load_package
 from millstream.base.time import Instant
 from millstream.connectors.jdbc.database import Column, Database, RowValues, Session, Trouble, moment_of
 from millstream.connectors.jdbc.statements import Syntax
+from millstream.connectors.mysql_client import AWAY, ssl_arguments
 
 __all__ = ["MySql"]
 
@@ -29,8 +30,6 @@ _SESSION = (
     "SET time_zone = '+00:00', sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"
     " /*M!100301 , idle_transaction_timeout = 60 */"
 )
-_AWAY = {1021, 1040, 1041, 1053, 1077, 1079, 1081, 1114, 1129, 1158, 1159, 1160, 1161, 1203, 1226, 1927}
-_AWAY |= {2002, 2003, 2006, 2013, 2055, 3168, 4031}
 _CONFLICTS = {1020, 1205, 1213, 1412, 3572, 3058}
 _NO_MATTER = {  # how Java's driver talks to the server, or what always is so here
     "allowPublicKeyRetrieval",
@@ -54,7 +53,6 @@ _NO_MATTER = {  # how Java's driver talks to the server, or what always is so he
     "zeroDateTimeBehavior",
 }
 _TIMEOUTS = {"connectTimeout": "connect_timeout", "socketTimeout": "read_timeout"}
-_UNCHECKED = {"required", "require", "trust"}
 
 
 class MySql(Database):
@@ -107,7 +105,7 @@ class MySql(Database):
         if number in _CONFLICTS:
             return Trouble.CONFLICT
         # A connection that is closed is used: InterfaceError(0, '').
-        return Trouble.AWAY if number in _AWAY or number == 0 else Trouble.FINAL
+        return Trouble.AWAY if number in AWAY or number == 0 else Trouble.FINAL
 
     def _parameters(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -116,7 +114,7 @@ class MySql(Database):
                 if value != "0":
                     found[_TIMEOUTS[name]] = max(1, int(value) // 1000)
             elif name in ("useSSL", "requireSSL", "sslMode"):
-                found |= _ssl(value)
+                found |= ssl_arguments(value)
             elif name not in _NO_MATTER:
                 raise ConfigurationError(
                     f"the URL of a database of MySQL has the parameter {name!r}, which is not known here",
@@ -232,16 +230,6 @@ class _MySqlSession(Session):
     def close(self) -> None:
         with suppress(_pymysql().err.Error, OSError):
             self._connection.close()
-
-
-def _ssl(value: str) -> dict[str, Any]:
-    """Return PyMySQL's arguments for one of `sslMode`, or for true and false."""
-    mode = value.lower().replace("-", "_")
-    if mode in ("false", "disabled", "disable", "preferred"):
-        return {}
-    if mode in _UNCHECKED or mode == "true":
-        return {"ssl": {"check_hostname": False, "verify_mode": "none"}}
-    return {"ssl_verify_cert": True, "ssl_verify_identity": mode not in ("verify_ca",)}
 
 
 def _schema_of(table: str) -> tuple[str | None, str]:

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, NotSupportedError, SourceError
+from millstream.connectors.key_ranges import Request
 from millstream.connectors.postgres.address import PostgresAddress, load_psycopg, said
 from millstream.connectors.postgres.enumerator import PostgresEnumerator, PostgresSnapshot, read_relation
-from millstream.connectors.postgres.relation import Relation, Request, find_table, literal, quoted
+from millstream.connectors.postgres.relation import Relation, find_table, literal, quoted
 from millstream.connectors.postgres.replication import ChangePosition, check_slot, from_lsn
 from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
 

@@ -11,11 +11,10 @@ from millstream.connectors.postgres.address import PostgresAddress
 from millstream.connectors.postgres.change_enumerator import ChangeEnumerator, ChangeRequest
 from millstream.connectors.postgres.change_reader import ChangeReader
 from millstream.connectors.postgres.rows import load_arrow_csv
+from millstream.connectors.table_source_builder import SPLIT_ROWS, positive
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
 
 __all__ = ["PostgresChangeSource", "PostgresChangeSourceBuilder"]
-
-_SPLIT_ROWS = 200_000
 
 
 class PostgresChangeSource(Source):
@@ -76,7 +75,7 @@ class PostgresChangeSourceBuilder:
         self._slot: str | None = None
         self._publication: str | None = None
         self._reads_tables = True
-        self._split_rows = _SPLIT_ROWS
+        self._split_rows = SPLIT_ROWS
         self._patience = Patience()
 
     def set_url(self, url: str) -> PostgresChangeSourceBuilder:
@@ -115,9 +114,7 @@ class PostgresChangeSourceBuilder:
         Raises:
             ConfigurationError: If it is not positive.
         """
-        if rows < 1:
-            raise ConfigurationError(f"split size is {rows}, must be positive")
-        self._split_rows = rows
+        self._split_rows = positive("split size", rows)
         return self
 
     def set_patience(self, patience: Duration) -> PostgresChangeSourceBuilder:

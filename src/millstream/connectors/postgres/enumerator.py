@@ -10,22 +10,27 @@ When the server was restarted, or the job goes on from a checkpoint, there is an
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from millstream.base.errors import SourceError
+from millstream.connectors.key_ranges import (
+    KeyRange,
+    Position,
+    RangeAssignment,
+    Request,
+    range_id,
+    range_number,
+)
 from millstream.connectors.postgres.address import PostgresAddress, load_psycopg, said
-from millstream.connectors.postgres.relation import Relation, Request, describe, find_table, literal
-from millstream.connectors.postgres.splits import KeyRange, Position, cut_into_ranges
+from millstream.connectors.postgres.relation import Relation, describe, find_table, literal
+from millstream.connectors.postgres.splits import cut_into_ranges
 from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
 
 __all__ = ["PostgresEnumerator", "PostgresSnapshot", "PostgresSplit", "read_relation"]
 
 _log = logging.getLogger(__name__)
 
-_AHEAD = 4
-"""So many splits of a subtask are planned in an epoch at most."""
 _LOOK_MS = 10_000
 """How often it is looked whether the transaction is still there."""
 
@@ -143,7 +148,6 @@ class PostgresEnumerator(SplitEnumerator):
         self._address = address
         self._request = request
         self._moment: _Moment | None = None
-        self._assigned: list[dict[int, KeyRange]] = [{} for _ in range(parallelism)]
         self._turn = 0
         self._look_ms: int | None = None
         if restored is None:
@@ -151,10 +155,8 @@ class PostgresEnumerator(SplitEnumerator):
             self._relation = self._moment.relation
             restored = PostgresSnapshot(self._relation, self._cut(rows, splits))
         self._relation = restored.relation
-        self._waiting = deque(restored.waiting)
+        self._shares = RangeAssignment(parallelism, restored.waiting, restored.owners, restored.parallelism)
         self._positions = dict(restored.positions)
-        if restored.parallelism == parallelism:
-            self._assign_again(restored.owners)
         if self._moment is None and restored.waiting:
             self._join()
 
@@ -190,20 +192,21 @@ class PostgresEnumerator(SplitEnumerator):
     @property
     def has_ended(self) -> bool:
         """Whether all ranges are finished."""
-        return not self._waiting and not any(self._assigned)
+        return self._shares.has_ended
 
     def plan(self, request: PlanRequest) -> SourcePlan:
         """Plan what each subtask reads."""
-        self._assign()
-        if not any(self._assigned):
+        self._shares.assign()
+        assigned = self._shares.assigned
+        if not any(assigned):
             self.close()
-            return SourcePlan(finished=frozenset(range(len(self._assigned))))
+            return SourcePlan(finished=frozenset(range(len(assigned))))
         moment = self._hold(request.now_ms)
         self._turn += 1
         ranges = {
             subtask: [
                 SplitRange(
-                    f"{self._relation.name}[{number}]",
+                    range_id(self._relation.name, number),
                     PostgresSplit(self._relation, keys, moment.snapshot, self._turn),
                     self._positions.get(number),
                     None,
@@ -212,10 +215,10 @@ class PostgresEnumerator(SplitEnumerator):
                 )
                 for number, keys in splits.items()
             ]
-            for subtask, splits in enumerate(self._assigned)
+            for subtask, splits in enumerate(assigned)
             if splits
         }
-        idle = frozenset(range(len(self._assigned))) - ranges.keys()
+        idle = frozenset(range(len(assigned))) - ranges.keys()
         return SourcePlan(ranges, finished=idle, backlog=True)
 
     def _hold(self, now_ms: int) -> _Moment:
@@ -237,11 +240,10 @@ class PostgresEnumerator(SplitEnumerator):
     def advance(self, ends: Sequence[RangeEnd]) -> None:
         """Take note of positions and finished ranges."""
         for end in ends:
-            number = int(end.split_id.rpartition("[")[2][:-1])
+            number = range_number(end.split_id)
             if end.finished:
                 self._positions.pop(number, None)
-                for splits in self._assigned:
-                    splits.pop(number, None)
+                self._shares.finish(number)
             elif end.position is not None:
                 self._positions[number] = end.position
             if not end.finished and not end.records:
@@ -249,15 +251,9 @@ class PostgresEnumerator(SplitEnumerator):
 
     def snapshot(self) -> PostgresSnapshot:
         """Return the ranges that are not finished, and the positions in them."""
-        begun = sorted(
-            (keys for splits in self._assigned for keys in splits.values()), key=lambda keys: keys.number
-        )
+        shares = self._shares
         return PostgresSnapshot(
-            self._relation,
-            (*begun, *self._waiting),
-            dict(self._positions),
-            {number: subtask for subtask, splits in enumerate(self._assigned) for number in splits},
-            len(self._assigned),
+            self._relation, shares.left(), dict(self._positions), shares.owners(), len(shares.assigned)
         )
 
     def close(self) -> None:
@@ -265,21 +261,6 @@ class PostgresEnumerator(SplitEnumerator):
         if self._moment is not None:
             self._moment.connection.close()
             self._moment = None
-
-    def _assign_again(self, owners: Mapping[int, int]) -> None:
-        """Leave ranges where they were: how far event time has come is kept for each subtask."""
-        for keys in [keys for keys in self._waiting if keys.number in owners]:
-            self._waiting.remove(keys)
-            self._assigned[owners[keys.number]][keys.number] = keys
-
-    def _assign(self) -> None:
-        """Hand out waiting ranges, the next one to whoever has the fewest."""
-        while self._waiting:
-            subtask = min(range(len(self._assigned)), key=lambda index: (len(self._assigned[index]), index))
-            if len(self._assigned[subtask]) >= _AHEAD:
-                return
-            keys = self._waiting.popleft()
-            self._assigned[subtask][keys.number] = keys
 
 
 def read_relation(address: PostgresAddress, request: Request) -> Relation:

@@ -7,12 +7,13 @@ from typing import Any
 
 from millstream.base.clock import SystemClock
 from millstream.base.errors import SourceError
+from millstream.connectors.key_ranges import Position
 from millstream.connectors.postgres.address import PostgresAddress, load_psycopg, said
 from millstream.connectors.postgres.copying import ConnectionLost, Copying, is_gone
 from millstream.connectors.postgres.enumerator import PostgresSplit
 from millstream.connectors.postgres.relation import literal
 from millstream.connectors.postgres.rows import RowParser
-from millstream.connectors.postgres.splits import Position, keys_within, statement_of
+from millstream.connectors.postgres.splits import keys_within, statement_of
 from millstream.spi.batch import Columns
 from millstream.spi.source import EmitBatch, RangeEnd, SourceReader, SplitRange
 

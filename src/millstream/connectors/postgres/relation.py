@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.base.errors import ConfigurationError, SourceError, shorten
+from millstream.base.errors import ConfigurationError, SourceError
+from millstream.connectors.key_ranges import Request, check_same_columns, listed_columns, wanted_columns
 from millstream.connectors.postgres.address import load_psycopg, said
 from millstream.connectors.postgres.column_types import ColumnType, data_type_of, types_of
 from millstream.types.datatypes import DataType, DataTypes, RowType
 
-__all__ = ["ROWS", "Relation", "Request", "Table", "describe", "find_table", "literal", "quoted"]
+__all__ = ["ROWS", "Relation", "Table", "describe", "find_table", "literal", "quoted"]
 
 ROWS = "millstream_rows"
 """What the rows are called in statements."""
@@ -30,28 +31,6 @@ def quoted(name: str) -> str:
 def literal(text: str) -> str:
     """Return a text as SQL has it; what it is compared with gives it its type."""
     return "'" + text.replace("'", "''") + "'"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a program asks for.
-
-    Attributes:
-        table: Name of a table, as SQL has it; None if it is a query.
-        query: The query.
-        columns: Which of the columns, None for all.
-        split_column: What to cut the rows by, None for what tells them apart.
-        row_type: Names and types of the columns, None for those of the catalogue.
-    """
-
-    table: str | None
-    query: str | None
-    columns: tuple[str, ...] | None
-    split_column: str | None
-    row_type: RowType | None
-
-    def __str__(self) -> str:
-        return f"table {self.table}" if self.query is None else "the query"
 
 
 @dataclass(frozen=True)
@@ -98,20 +77,11 @@ class Relation:
         Raises:
             SourceError: If it is not.
         """
-        kinds = dict(zip(now.columns, now.kinds, strict=True))
-        for column, kind in zip(self.columns, self.kinds, strict=True):
-            if column not in kinds:
-                raise SourceError(
-                    f"{self.name} has no column {column!r} any more",
-                    detail=_there(list(now.columns)),
-                    hint="Start the job anew, without its checkpoint.",
-                )
-            if kinds[column] != kind:
-                raise SourceError(
-                    f"column {column!r} of {self.name} was of type {kind.shown} when reading began, "
-                    f"and is of type {kinds[column].shown}",
-                    hint="Start the job anew, without its checkpoint.",
-                )
+        check_same_columns(
+            self.name,
+            dict(zip(self.columns, self.kinds, strict=True)),
+            dict(zip(now.columns, now.kinds, strict=True)),
+        )
         if now.key != self.key:
             raise SourceError(
                 f"the rows of {self.name} were told apart by {_listed(self.key)} when reading began, "
@@ -205,7 +175,7 @@ def describe(connection: Any, request: Request, table: Table | None, where: obje
     rows = f"({request.query}\n)" if table is None else table.name  # a comment may end the query
     sql = f"{rows} AS {ROWS}"
     found = _columns_of(connection, sql, name, where)
-    columns = _wanted(request, list(found), name)
+    columns = wanted_columns(request, list(found), name)
     kinds = types_of(connection, [found[column] for column in columns])
     declared = (
         [data_type_of(column, kind) for column, kind in zip(columns, kinds, strict=True)]
@@ -214,7 +184,7 @@ def describe(connection: Any, request: Request, table: Table | None, where: obje
     )
     split = request.split_column
     if split is not None and split not in found:
-        raise SourceError(f"{name} has no column {split!r} to be split by", detail=_there(list(found)))
+        raise SourceError(f"{name} has no column {split!r} to be split by", detail=listed_columns(list(found)))
     key, scanned = _key_of(connection, table, split)
     return Relation(
         name=name,
@@ -249,29 +219,8 @@ def _columns_of(connection: Any, sql: str, name: str, where: object) -> dict[str
         column.name: (column.type_code, result.fmod(place)) for place, column in enumerate(cursor.description)
     }
     if len(columns) < len(cursor.description):
-        raise ConfigurationError(f"{name} has two columns of one name", detail=_there(list(columns)))
+        raise ConfigurationError(f"{name} has two columns of one name", detail=listed_columns(list(columns)))
     return columns
-
-
-def _wanted(request: Request, found: list[str], name: str) -> list[str]:
-    if request.row_type is not None:
-        wanted = request.row_type.field_names()
-    else:
-        wanted = found if request.columns is None else list(request.columns)
-    missing = [column for column in wanted if column not in found]
-    if missing:
-        raise SourceError(
-            f"{name} has no column {missing[0]!r}",
-            detail=_there(found),
-            hint="Name its columns as the catalogue has them: usually in lower case.",
-        )
-    if not wanted:
-        raise SourceError(f"{name} has no columns")
-    return wanted
-
-
-def _there(found: list[str]) -> str:
-    return f"Its columns: {shorten(found, 1000)}."
 
 
 def _key_of(connection: Any, table: Table | None, split: str | None) -> tuple[tuple[str, ...], bool]:

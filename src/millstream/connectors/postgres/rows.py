@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from millstream.base.errors import MalformedRecordError, SourceError
+from millstream.connectors.decimal_text import decimals_of
 from millstream.connectors.postgres.column_types import ColumnType, is_numeric
 from millstream.connectors.postgres.relation import Relation
 from millstream.types import datatypes as types
@@ -180,21 +181,6 @@ def _elements(text: str) -> list[str | None]:
 
 def _bytes_of(texts: Sequence[str | None]) -> list[bytes | None]:
     return [None if text is None else bytes.fromhex(text[2:]) for text in texts]  # behind \x
-
-
-def decimals_of(pa: Any, texts: Any, kind: Any) -> Any:
-    """Return texts as decimals; pyarrow alone gives wrong numbers for those that are too large for their scale.
-
-    Raises:
-        ValueError: If one does not fit.
-    """
-    import pyarrow.compute as pc  # optional: whoever has an array has it
-
-    pattern = rf"^-?\d{{0,{kind.precision - kind.scale}}}(\.\d{{0,{kind.scale}}}0*)?$"
-    fitting = pc.match_substring_regex(texts, pattern)
-    if pc.all(fitting).as_py() is False:  # nulls do not count
-        raise ValueError(f"invalid value {texts.filter(pc.invert(fitting))[0].as_py()!r}")
-    return texts.cast(kind)
 
 
 def _read_as(pa: Any, kind: Any, column: ColumnType) -> Any:

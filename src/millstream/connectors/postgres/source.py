@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.base.errors import ConfigurationError
-from millstream.base.time import Duration, to_milliseconds
-from millstream.connectors.patience import Patience
+from millstream.connectors.key_ranges import Request
 from millstream.connectors.postgres.address import PostgresAddress
 from millstream.connectors.postgres.enumerator import PostgresEnumerator, read_relation
 from millstream.connectors.postgres.reader import PostgresReader
-from millstream.connectors.postgres.relation import Request
 from millstream.connectors.postgres.rows import load_arrow_csv
+from millstream.connectors.table_source_builder import TableSourceBuilder
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
-from millstream.types.datatypes import ArrayType, MapType, RowType
+from millstream.types.datatypes import RowType
 
 __all__ = ["PostgresSource", "PostgresSourceBuilder"]
-
-_SPLIT_ROWS = 200_000
 
 
 class PostgresSource(Source):
@@ -69,7 +65,7 @@ class PostgresSource(Source):
         return PostgresReader(self._address)
 
 
-class PostgresSourceBuilder:
+class PostgresSourceBuilder(TableSourceBuilder):
     """Builds a `PostgresSource`; each method returns the builder.
 
     Example:
@@ -85,16 +81,9 @@ class PostgresSourceBuilder:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._url: str | None = None
         self._parts: dict[str, Any] = {}
-        self._patience = Patience()
-        self._table: str | None = None
-        self._query: str | None = None
-        self._columns: tuple[str, ...] | None = None
-        self._split_column: str | None = None
-        self._split_rows: int | None = None
-        self._splits: int | None = None
-        self._row_type: RowType | None = None
 
     def set_url(self, url: str) -> PostgresSourceBuilder:
         """Set the server's address: postgresql://user@host:5432/database, with any parameters of libpq's."""
@@ -121,67 +110,6 @@ class PostgresSourceBuilder:
         self._parts["password"] = password
         return self
 
-    def set_table(self, table: str) -> PostgresSourceBuilder:
-        """Read a table (or view, or partitioned table), named as in SQL: `orders`, `shop."Orders"`."""
-        self._table = table
-        return self
-
-    def set_query(self, query: str) -> PostgresSourceBuilder:
-        """Read the rows of a SELECT."""
-        self._query = query.strip().rstrip(";")
-        return self
-
-    def set_columns(self, *columns: str) -> PostgresSourceBuilder:
-        """Read these columns only; by default all."""
-        self._columns = columns
-        return self
-
-    def set_split_column(self, column: str) -> PostgresSourceBuilder:
-        """Cut the rows by ranges of this column; by default those of a table by its primary key."""
-        self._split_column = column
-        return self
-
-    def set_split_size(self, rows: int) -> PostgresSourceBuilder:
-        """Have about so many rows in a split; by default 200,000.
-
-        Raises:
-            ConfigurationError: If it is not positive.
-        """
-        self._split_rows = _positive("split size", rows)
-        return self
-
-    def set_number_of_splits(self, splits: int) -> PostgresSourceBuilder:
-        """Cut the rows into so many splits at most.
-
-        Raises:
-            ConfigurationError: If it is not positive.
-        """
-        self._splits = _positive("number of splits", splits)
-        return self
-
-    def set_row_type(self, row_type: RowType) -> PostgresSourceBuilder:
-        """Declare names and types of the columns; by default they are those of the server's catalogue.
-
-        Raises:
-            ConfigurationError: If a type is a row or a map, which PostgreSQL has not.
-        """
-        for field in row_type:
-            inner = field.data_type
-            if isinstance(inner, ArrayType):
-                inner = inner.element_type
-            if isinstance(inner, (RowType, MapType, ArrayType)):
-                raise ConfigurationError(
-                    f"field {field.name!r} is declared as {field.data_type}, which no column is read as",
-                    hint="Declare it STRING to have it as text.",
-                )
-        self._row_type = row_type
-        return self
-
-    def set_patience(self, patience: Duration) -> PostgresSourceBuilder:
-        """Wait so long for a server that is away; by default a minute."""
-        self._patience = Patience(total_s=to_milliseconds(patience) / 1000)
-        return self
-
     def build(self) -> PostgresSource:
         """Return the source.
 
@@ -189,29 +117,7 @@ class PostgresSourceBuilder:
             ConfigurationError: If it is not said what to read, or two settings exclude each other; if psycopg or
                 pyarrow is not installed.
         """
-        _check_one("what to read", "set_table", self._table, "set_query", self._query)
-        if self._split_rows is not None and self._splits is not None:
-            raise ConfigurationError("splits have both a size and a number", hint="Set one of them.")
-        if self._row_type is not None and self._columns is not None:
-            raise ConfigurationError(
-                "columns are named twice", hint="The row type names them: leave set_columns out."
-            )
+        request = self._request()
         load_arrow_csv()
         address = PostgresAddress.of(self._url, self._patience, **self._parts)
-        request = Request(self._table, self._query, self._columns, self._split_column, self._row_type)
-        rows = _SPLIT_ROWS if self._split_rows is None and self._splits is None else self._split_rows
-        return PostgresSource(address, request, rows, self._splits)
-
-
-def _positive(what: str, number: int) -> int:
-    if number < 1:
-        raise ConfigurationError(f"{what} is {number}, must be positive")
-    return number
-
-
-def _check_one(what: str, first: str, one: Any, second: str, other: Any) -> None:
-    if (one is None) == (other is None):
-        raise ConfigurationError(
-            f"{what} is {'not said' if one is None else 'said twice'}",
-            hint=f"Call either {first} or {second}.",
-        )
+        return PostgresSource(address, request, self._rows_of_split(), self._splits)

@@ -13,39 +13,17 @@ many were read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from millstream.connectors.key_ranges import Key, KeyRange, Position
 from millstream.connectors.postgres.relation import ROWS, Relation, literal, quoted
 
-__all__ = ["Key", "KeyRange", "Position", "cut_into_ranges", "keys_within", "statement_of"]
-
-Key = tuple[str, ...]
-"""Values of a key as text."""
-Position = Key | int
-"""The key of the last row that was read, or how many rows were."""
+__all__ = ["cut_into_ranges", "keys_within", "statement_of"]
 
 _SAMPLED_PAGES = 8_192
 """The bounds of larger tables are those of a sample of about so many pages."""
 _PAGES_OF_A_SPLIT = 4_096
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRange:
-    """The rows of a split.
-
-    Attributes:
-        number: Names it.
-        after: The last key before it, None if it is the first.
-        up_to: Its last key, None if it is the last.
-        has_nulls: Whether it is the rows that have no value to be split by, and no others.
-    """
-
-    number: int
-    after: Key | None = None
-    up_to: Key | None = None
-    has_nulls: bool = False
 
 
 def cut_into_ranges(

@@ -1,0 +1,1 @@
+"""MySQL and MariaDB as sources: tables and queries in parts, and changes of tables; needs PyMySQL (extra `mysql`)."""
