@@ -18,6 +18,7 @@ import threading
 import time
 import uuid
 from collections import Counter
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -54,6 +55,7 @@ from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.spi.source import Boundedness, Source
 from servers.cassandra import CassandraServer
 from servers.kafka import KafkaServer
+from servers.mariadb import MariaDbServer
 from servers.mongodb import MongoStandIn
 from servers.mqtt import MqttServer
 from servers.nats import NatsServer, NatsStream
@@ -897,6 +899,53 @@ def postgres_changes(case):
             later.join()
     finally:
         server.close()
+    printed = [line.partition("> ")[2] or line for line in case.capsys.readouterr().out.splitlines()]
+    assert sorted(printed[:2]) == ["+I 1: 100", "+I 2: 200"]
+    assert printed[2:] == ["-U 2: 200", "+U 2: 300"]
+
+
+# docs/connectors/mysql.md
+
+
+@contextmanager
+def mariadb_with_orders():
+    server = MariaDbServer()
+    try:
+        server.start()
+        with server.new_database() as database:
+            database.execute("CREATE TABLE orders (id int PRIMARY KEY, cents int)")
+            database.execute("INSERT INTO orders VALUES (1, 100), (2, 200)")
+            login = f"{database.user}:{database.password}"
+            yield database, f"mysql://{login}@127.0.0.1:{server.port}/{database.name}"
+    finally:
+        server.close()
+
+
+@example("connectors/mysql.md", 0)
+def mysql_table(case):
+    with mariadb_with_orders() as (_, url):
+        yield {}, {"mysql://reader:secret@localhost:3306/shop": url}
+    printed = [line.partition("> ")[2] or line for line in case.capsys.readouterr().out.splitlines()]
+    assert sorted(printed) == ["1: 100", "2: 200"]
+
+
+def update_when_streamed(database):
+    """Wait until the tables were read and changes are, and make one."""
+    deadline = time.monotonic() + 60
+    while not database.execute("SELECT 1 FROM information_schema.processlist WHERE command = 'Binlog Dump'"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    database.execute("UPDATE orders SET cents = 300 WHERE id = 2")
+
+
+@example("connectors/mysql.md", 1)
+def mysql_changes(case):
+    case.env.configure(Configuration.from_dict({"millstream.execution.stop-when-idle": "6 s"}))
+    with mariadb_with_orders() as (database, url):
+        later = threading.Thread(target=update_when_streamed, args=[database])
+        later.start()
+        yield {}, {"mysql://replicator:secret@localhost:3306/shop": url}
+        later.join()
     printed = [line.partition("> ")[2] or line for line in case.capsys.readouterr().out.splitlines()]
     assert sorted(printed[:2]) == ["+I 1: 100", "+I 2: 200"]
     assert printed[2:] == ["-U 2: 200", "+U 2: 300"]

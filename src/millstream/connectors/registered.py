@@ -19,6 +19,7 @@ __all__ = [
     "KAFKA",
     "MONGODB",
     "MQTT",
+    "MYSQL",
     "NATS",
     "POSTGRES",
     "PULSAR",
@@ -107,6 +108,13 @@ MQTT = Connector(
     packages=("paho-mqtt",),
     install="millstream[mqtt]",
     page="docs/connectors/mqtt.md",
+)
+MYSQL = Connector(
+    sources=(f"{_BASE}.mysql.MySqlSource", f"{_BASE}.mysql.MySqlChangeSource"),
+    guarantee="exactly once",
+    packages=("pymysql", "mysql-replication", "pyarrow"),
+    install="millstream[mysql,parquet]",
+    page="docs/connectors/mysql.md",
 )
 NATS = Connector(
     sources=(f"{_BASE}.nats.NatsStreamSource",),

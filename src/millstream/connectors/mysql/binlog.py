@@ -145,6 +145,8 @@ class BinlogStream:
     def _connect(self, **settings: Any) -> Any:
         """Connect for the library."""
         connection_class = _stream_class(self)
+        if "db" in settings:  # PyMySQL's older name
+            settings["database"] = settings.pop("db")
         connection = self._address.patiently(
             lambda: connection_class(**settings), what=f"reading changes from MySQL at {self._address}"
         )
@@ -221,7 +223,8 @@ class BinlogStream:
                 self.position = (*self._restart, self._skip)
         elif isinstance(event, events.NotImplementedEvent) and event.event_type in _COMPRESSED:
             raise NotSupportedError(
-                f"the binlog of MySQL at {self._address} is compressed", hint="SET GLOBAL log_bin_compress = OFF."
+                f"the binlog of MySQL at {self._address} is compressed",
+                hint="SET GLOBAL log_bin_compress = OFF.",
             )
         return []
 
@@ -291,8 +294,9 @@ class BinlogStream:
 def _stream_class(stream: BinlogStream) -> Any:
     """Return a class of connections that wait for a moment only, and tell when they are lost."""
     pymysql = load_pymysql()
+    base: Any = pymysql.connections.Connection
 
-    class StreamConnection(pymysql.connections.Connection):  # type: ignore[misc]
+    class StreamConnection(base):  # type: ignore[misc]
         is_streaming = False
 
         def _write_bytes(self, data: bytes) -> None:

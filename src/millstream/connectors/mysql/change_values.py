@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from millstream.base.errors import MalformedRecordError, SourceError
+from millstream.connectors.key_ranges import Key
 from millstream.connectors.mysql.binlog import ANEW, Image
 from millstream.connectors.mysql.column_types import ColumnType
 from millstream.connectors.mysql.relation import Relation
@@ -157,7 +158,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _time(value: Any) -> datetime.time:
+def _time(value: datetime.timedelta) -> datetime.time:
     if not datetime.timedelta(0) <= value < _DAY:
         raise ValueError(f"{value} is no time of a day")
     return (_MIDNIGHT + value).time()
@@ -176,19 +177,11 @@ def _decoded(value: Any) -> Any:
 
 
 _KEY_TEXTS: dict[str, _Convert] = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "year", "date"), str),
-    **dict.fromkeys(("char", "varchar", "text"), str),
     "decimal": lambda value: format(value, "f"),
     **dict.fromkeys(("datetime", "timestamp"), lambda value: value.isoformat(" ")),
 }
 
 
-def key_texts(relation: Relation, image: Image) -> tuple[str, ...] | None:
-    """Return the key of a row as text, None if it has one that no text is made of."""
-    texts = []
-    for part in relation.key:
-        convert = _KEY_TEXTS.get(part.type)
-        if convert is None:
-            return None
-        texts.append(convert(image.values[part.column]))
-    return tuple(texts)
+def key_texts(relation: Relation, image: Image) -> Key:
+    """Return the key of a row as text."""
+    return tuple(_KEY_TEXTS.get(part.type, str)(image.values[part.column]) for part in relation.key)

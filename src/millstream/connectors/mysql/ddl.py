@@ -21,7 +21,10 @@ _LOSSES: list[tuple[re.Pattern[str], str]] = [
         (r"RENAME\s+TABLES?\b", "was renamed"),
         (r"ALTER\b.*\bRENAME\s+(?!COLUMN\b|INDEX\b|KEY\b)", "was renamed"),
         (r"ALTER\b.*\b(DROP|TRUNCATE|EXCHANGE|DISCARD)\s+PARTITION\b", "lost a partition"),
-        (r"(INSERT|UPDATE|DELETE|REPLACE|LOAD|WITH)\b", "was changed by a statement that is logged, not its rows"),
+        (
+            r"(INSERT|UPDATE|DELETE|REPLACE|LOAD|WITH)\b",
+            "was changed by a statement that is logged, not its rows",
+        ),
     ]
 ]
 
@@ -44,9 +47,7 @@ def lost_by(statement: str, schema: str, tables: Iterable[TableName]) -> tuple[T
     what = next((what for pattern, what in _LOSSES if pattern.match(text)), None)
     if what is None:
         return None
-    words = {
-        (in_quotes or bare).replace("``", "`").casefold() for in_quotes, bare in _WORDS.findall(text)
-    }
+    words = {(in_quotes or bare).replace("``", "`").casefold() for in_quotes, bare in _WORDS.findall(text)}
     is_database = re.match(r"DROP\s+(DATABASE|SCHEMA)", text, re.IGNORECASE) is not None
     for table in tables:
         place, name = table[0].casefold(), table[1].casefold()

@@ -1,14 +1,14 @@
 """Who reads which range of keys.
 
-A snapshot of MySQL or MariaDB belongs to one connection, and no other can join it. So each subtask reads its ranges in a
-transaction of its own, which begins with its first range: one moment for each subtask. Where the moments have to fit
+A snapshot of MySQL or MariaDB belongs to one connection, and no other can join it. So each subtask reads its ranges in
+a transaction of its own, which begins with its first range: one moment for each subtask. Where the moments have to fit
 together, which is so for changes, each one's position in the log of changes is kept (`Part`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from millstream.base.errors import SourceError
 from millstream.connectors.key_ranges import (
@@ -125,9 +125,10 @@ class MySqlEnumerator(SplitEnumerator):
         self._keeps_moments = keeps_moments
         self._turn = 0
         if restored is None:
-            restored = _begin(address, request, rows, splits)
+            restored = _begin(address, request, rows, splits, keeps_moments=keeps_moments)
         elif restored.waiting:
-            restored.relation.check_same(read_relation(address, request))
+            now = read_relation(address, request)
+            restored.relation.check_same(_comparable(now) if keeps_moments else now)
         self._relation = restored.relation
         self._shares = RangeAssignment(parallelism, restored.waiting, restored.owners, restored.parallelism)
         self._positions = dict(restored.positions)
@@ -147,7 +148,9 @@ class MySqlEnumerator(SplitEnumerator):
     def parts(self) -> list[Part]:
         """What was read when, in the order of keys; whole when reading has ended."""
         merged: list[Part] = []
-        for part in sorted(self._parts, key=lambda part: part.order):  # stable: those of one range are in order
+        for part in sorted(
+            self._parts, key=lambda part: part.order
+        ):  # stable: those of one range are in order
             if merged and merged[-1].moment == part.moment:
                 merged.pop()
             merged.append(part)
@@ -213,10 +216,19 @@ class MySqlEnumerator(SplitEnumerator):
         )
 
 
-def _begin(address: MySqlAddress, request: Request, rows: int | None, splits: int | None) -> MySqlSnapshot:
+def _comparable(relation: Relation) -> Relation:
+    """Return a table as if it had no key, if keys of changes could not be compared with that."""
+    return relation if all(part.is_comparable for part in relation.key) else replace(relation, key=())
+
+
+def _begin(
+    address: MySqlAddress, request: Request, rows: int | None, splits: int | None, *, keeps_moments: bool
+) -> MySqlSnapshot:
     connection = address.connect()
     try:
         relation = describe(connection, request, address)
+        if keeps_moments:
+            relation = _comparable(relation)
         return MySqlSnapshot(relation, tuple(cut_into_ranges(connection, relation, rows, splits)))
     except load_pymysql().err.MySQLError as error:
         raise SourceError(f"{request} in MySQL at {address} cannot be read", detail=said(error)) from error

@@ -115,9 +115,7 @@ class MySqlReader(SourceReader):
             return
         self._connection = self._address.connect()
         try:
-            self._moment = begin_moment(
-                self._connection, self._address, wants_position=split.wants_moment
-            )
+            self._moment = begin_moment(self._connection, self._address, wants_position=split.wants_moment)
         except (load_pymysql().err.MySQLError, OSError) as error:
             raise failure(split.relation.name, error) from error
 

@@ -29,6 +29,8 @@ _LITERALS = {
     **dict.fromkeys(("datetime", "timestamp"), "TIMESTAMP'{}'"),
 }
 _TEXTS = ("char", "varchar", "text")
+_COMPARABLE = {"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year"}
+_COMPARABLE |= {"date", "datetime", "timestamp", *_TEXTS}
 
 
 def quoted(name: str) -> str:
@@ -72,6 +74,11 @@ class KeyPart:
     def literal(self, value: str) -> str:
         """Return a value as SQL has it."""
         return text_literal(value) if self.type in _TEXTS else _LITERALS[self.type].format(value)
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether keys of changes can be compared with it."""
+        return self.type in _COMPARABLE
 
     @property
     def is_whole_number(self) -> bool:

@@ -184,7 +184,9 @@ def describe(connection: Any, request: Request, table: Table | None, where: obje
     )
     split = request.split_column
     if split is not None and split not in found:
-        raise SourceError(f"{name} has no column {split!r} to be split by", detail=listed_columns(list(found)))
+        raise SourceError(
+            f"{name} has no column {split!r} to be split by", detail=listed_columns(list(found))
+        )
     key, scanned = _key_of(connection, table, split)
     return Relation(
         name=name,
