@@ -17,7 +17,7 @@ from millstream.base.time import Instant
 from millstream.connectors.jdbc.database import Column, Database, RowValues, Session, Trouble, moment_of
 from millstream.connectors.jdbc.statements import count_parameters
 
-__all__ = ["Alchemy", "Sqlite"]
+__all__ = ["Alchemy", "Sqlite", "load_sqlalchemy"]
 
 
 class Alchemy(Database):
@@ -26,7 +26,7 @@ class Alchemy(Database):
     def check_installed(self) -> None:
         """Load SQLAlchemy and the driver."""
         self.product = self.url.kind
-        sqlalchemy = _sqlalchemy()
+        sqlalchemy = load_sqlalchemy()
         try:
             engine = sqlalchemy.create_engine(self._address(), poolclass=sqlalchemy.pool.NullPool)
         except (sqlalchemy.exc.NoSuchModuleError, ImportError) as error:
@@ -38,13 +38,34 @@ class Alchemy(Database):
 
     def connect(self) -> Session:
         """Connect."""
-        sqlalchemy = _sqlalchemy()
+        sqlalchemy = load_sqlalchemy()
         engine = sqlalchemy.create_engine(self._address(), poolclass=sqlalchemy.pool.NullPool)
         return _AlchemySession(self, engine.connect())
 
+    def connect_to_read(self, rows: int) -> Any:
+        """Return a connection of SQLAlchemy, whose results come as they are fetched, so many rows at once."""
+        sqlalchemy = load_sqlalchemy()
+        engine = sqlalchemy.create_engine(self._address(), poolclass=sqlalchemy.pool.NullPool)
+        return engine.connect().execution_options(stream_results=True, max_row_buffer=rows)
+
+    def execute_in(self, connection: Any, sql: str, parameters: Sequence[Any]) -> Any:
+        """Execute a statement, and return SQLAlchemy's result; it has `?` for parameters, if there are any."""
+        if not parameters:
+            return connection.exec_driver_sql(sql)
+        (adapted,) = self.parameters_of([tuple(parameters)])
+        return connection.exec_driver_sql(self.translate(sql), adapted)
+
+    def parameters_of(self, rows: Sequence[RowValues]) -> list[Any]:
+        """Return rows of parameters as the driver takes them."""
+        adapted = list(self.adapt(rows))
+        if self.style not in ("pyformat", "named"):
+            return adapted
+        names = [f"p{number}" for number in range(1, len(rows[0]) + 1)]
+        return [dict(zip(names, row, strict=True)) for row in adapted]
+
     def judge(self, error: Exception) -> Trouble:
         """Go by what SQLAlchemy makes of it."""
-        sqlalchemy = _sqlalchemy()
+        sqlalchemy = load_sqlalchemy()
         if not isinstance(error, sqlalchemy.exc.DBAPIError):
             return Trouble.FINAL
         is_connecting = isinstance(error, sqlalchemy.exc.OperationalError) and error.statement is None
@@ -53,7 +74,7 @@ class Alchemy(Database):
     def _address(self) -> Any:
         url = self.url
         ((host, port),) = url.hosts[:1]
-        return _sqlalchemy().engine.URL.create(
+        return load_sqlalchemy().engine.URL.create(
             url.dialect, url.user, url.password, host, port, url.database, url.parameters
         )
 
@@ -70,10 +91,12 @@ class Sqlite(Alchemy):
 
     def check_installed(self) -> None:
         """Load SQLAlchemy; the driver is a part of Python."""
-        _sqlalchemy()
+        load_sqlalchemy()
 
     def _address(self) -> Any:
-        return _sqlalchemy().engine.URL.create("sqlite", database=self.url.database, query={"timeout": "10"})
+        return load_sqlalchemy().engine.URL.create(
+            "sqlite", database=self.url.database, query={"timeout": "10"}
+        )
 
     def judge(self, error: Exception) -> Trouble:
         """A file that others are writing is waited for."""
@@ -144,20 +167,10 @@ class _AlchemySession(Session):
         return int(self._run(sql, parameters).rowcount)
 
     def _run(self, sql: str, parameters: Sequence[Any]) -> Any:
-        if not parameters:
-            return self._connection.exec_driver_sql(sql)
-        (adapted,) = self._adapt([tuple(parameters)])
-        return self._connection.exec_driver_sql(self._database.translate(sql), adapted)
+        return self._database.execute_in(self._connection, sql, parameters)
 
     def execute_many(self, sql: str, rows: Sequence[RowValues]) -> None:
-        self._connection.exec_driver_sql(self._database.translate(sql), self._adapt(rows))
-
-    def _adapt(self, rows: Sequence[RowValues]) -> list[Any]:
-        adapted = list(self._database.adapt(rows))
-        if self._database.style not in ("pyformat", "named"):
-            return adapted
-        names = [f"p{number}" for number in range(1, len(rows[0]) + 1)]
-        return [dict(zip(names, row, strict=True)) for row in adapted]
+        self._connection.exec_driver_sql(self._database.translate(sql), self._database.parameters_of(rows))
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[RowValues]) -> None:
         marks = ", ".join("?" * len(columns))
@@ -170,7 +183,7 @@ class _AlchemySession(Session):
         self._connection.rollback()
 
     def close(self) -> None:
-        with suppress(_sqlalchemy().exc.SQLAlchemyError):
+        with suppress(load_sqlalchemy().exc.SQLAlchemyError):
             self._connection.close()
 
 
@@ -198,5 +211,10 @@ _ADAPTED: dict[type, Callable[[Any], Any]] = {
 }
 
 
-def _sqlalchemy() -> Any:
-    return load_package("sqlalchemy", extra="jdbc", what="Sinks of databases other than PostgreSQL and MySQL")
+def load_sqlalchemy() -> Any:
+    """Return SQLAlchemy.
+
+    Raises:
+        ConfigurationError: If it is not installed.
+    """
+    return load_package("sqlalchemy", extra="jdbc", what="databases by SQLAlchemy")

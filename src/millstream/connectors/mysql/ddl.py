@@ -11,6 +11,7 @@ TableName = tuple[str, str]
 """Schema and name of a table."""
 
 _COMMENTS = re.compile(r"/\*.*?\*/|--[^\n]*|#[^\n]*", re.DOTALL)
+_PREFIX = re.compile(r"SET\s+STATEMENT\b.*?\bFOR\s+", re.IGNORECASE | re.DOTALL)  # MariaDB
 _WORDS = re.compile(r"`((?:[^`]|``)+)`|([\w$]+)")
 _LOSSES: list[tuple[re.Pattern[str], str]] = [
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), what)
@@ -44,6 +45,8 @@ def lost_by(statement: str, schema: str, tables: Iterable[TableName]) -> tuple[T
     (('a', 'b'), 'was truncated')
     """
     text = _COMMENTS.sub(" ", statement).strip()
+    if prefix := _PREFIX.match(text):
+        text = text[prefix.end() :]
     what = next((what for pattern, what in _LOSSES if pattern.match(text)), None)
     if what is None:
         return None

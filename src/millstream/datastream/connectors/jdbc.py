@@ -5,12 +5,23 @@ from millstream.connectors.jdbc.options import (
     JdbcExactlyOnceOptions,
     JdbcExecutionOptions,
 )
+from millstream.connectors.jdbc.parameters import (
+    JdbcGenericParameterValuesProvider,
+    JdbcNumericBetweenParametersProvider,
+    JdbcParameterValuesProvider,
+)
 from millstream.connectors.jdbc.sink import JdbcSink, JdbcTableSinkBuilder
+from millstream.connectors.jdbc.source import JdbcSource, JdbcSourceBuilder
 
 __all__ = [
     "JdbcConnectionOptions",
     "JdbcExactlyOnceOptions",
     "JdbcExecutionOptions",
+    "JdbcGenericParameterValuesProvider",
+    "JdbcNumericBetweenParametersProvider",
+    "JdbcParameterValuesProvider",
     "JdbcSink",
+    "JdbcSource",
+    "JdbcSourceBuilder",
     "JdbcTableSinkBuilder",
 ]
