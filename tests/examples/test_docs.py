@@ -904,6 +904,18 @@ def postgres_changes(case):
     assert printed[2:] == ["-U 2: 200", "+U 2: 300"]
 
 
+@example("connectors/jdbc.md", 2)
+def jdbc_query(case):
+    path = case.path / "shop.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE totals (id INTEGER PRIMARY KEY, cents INTEGER)")
+        connection.executemany("INSERT INTO totals VALUES (?, ?)", [(n, n * 7) for n in range(1, 251)])
+    connection.close()
+    yield {}, {"/path/to/shop.db": str(path)}
+    printed = [line.partition("> ")[2] or line for line in case.capsys.readouterr().out.splitlines()]
+    assert sorted(map(ast.literal_eval, printed)) == [(n, n * 7) for n in range(1, 251)]
+
+
 # docs/connectors/mysql.md
 
 

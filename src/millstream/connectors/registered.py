@@ -81,6 +81,7 @@ ICEBERG = Connector(
     page="docs/connectors/iceberg.md",
 )
 JDBC = Connector(
+    sources=(f"{_BASE}.jdbc.JdbcSource",),
     sinks=(f"{_BASE}.jdbc.JdbcSink",),
     guarantee="exactly once; others than PostgreSQL, MySQL, SQLite at least once",
     page="docs/connectors/jdbc.md",

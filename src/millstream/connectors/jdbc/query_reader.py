@@ -237,6 +237,7 @@ class QueryReader(SourceReader):
     def close(self) -> None:
         """Close the connection, and with it a result that has not ended."""
         if self._connection is not None:
+            self._connection.invalidate()  # a rollback would wait for the rows that are left
             self._connection.close()
         self._connection = self._result = self._place = None
 

@@ -22,6 +22,17 @@ _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mysql+pymysql"}
 _DRIVERS |= dict.fromkeys(("postgresql", "postgres"), "postgresql+psycopg")
 """What SQLAlchemy is told where a URL names no driver: those that millstream's extras bring."""
 
+
+class _MySqlByAlchemy(Alchemy):
+    syntax = Syntax.MYSQL
+
+
+class _PostgresByAlchemy(Alchemy):
+    syntax = Syntax.POSTGRES
+
+
+_KINDS: dict[str, type[Alchemy]] = {"mysql": _MySqlByAlchemy, "postgresql": _PostgresByAlchemy}
+
 ResultExtractor = Callable[[Any], Any]
 
 
@@ -178,8 +189,6 @@ def _database_of(options: JdbcConnectionOptions) -> Alchemy:
     else:
         if driver := _DRIVERS.get(url.dialect):
             url = dataclasses.replace(url, dialect=driver)
-        database = Alchemy(url)
-        if url.kind in ("mysql", "postgresql"):
-            database.syntax = Syntax.MYSQL if url.kind == "mysql" else Syntax.POSTGRES
+        database = _KINDS.get(url.kind, Alchemy)(url)
     database.check_installed()
     return database
