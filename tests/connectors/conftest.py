@@ -10,6 +10,7 @@ import pytest
 from servers.cassandra import CassandraServer
 from servers.elasticsearch import ElasticsearchServer
 from servers.kafka import KafkaServer
+from servers.kinesis import KinesisServer
 from servers.mariadb import MariaDbDatabase, MariaDbServer
 from servers.mongodb import MongoStandIn
 from servers.nats import NatsServer
@@ -222,3 +223,22 @@ def pulsar(pulsar_server: PulsarServer) -> Iterator[PulsarServer]:
         yield pulsar_server
     finally:
         pulsar_server.ensure()
+
+
+@pytest.fixture(scope="session")
+def kinesis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KinesisServer]:
+    server = KinesisServer(tmp_path_factory.mktemp("kinesis"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def kinesis(kinesis_server: KinesisServer) -> Iterator[KinesisServer]:
+    """A server, for streams with names of their own. Tests that stop or pause it may leave the rest to this."""
+    try:
+        yield kinesis_server
+    finally:
+        kinesis_server.ensure()

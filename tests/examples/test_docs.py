@@ -55,6 +55,7 @@ from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.spi.source import Boundedness, Source
 from servers.cassandra import CassandraServer
 from servers.kafka import KafkaServer
+from servers.kinesis import KinesisServer, KinesisStream
 from servers.mariadb import MariaDbServer
 from servers.mongodb import MongoStandIn
 from servers.mqtt import MqttServer
@@ -750,6 +751,25 @@ def mongodb_totals(case):
         {"_id": "north", "shop": "north", "cents": 1249},
         {"_id": "south", "shop": "south", "cents": 120},
     ]
+
+
+# docs/connectors/kinesis.md
+
+
+@example("connectors/kinesis.md", 0)
+def kinesis_totals(case):
+    server = KinesisServer(case.path)
+    server.start()
+    try:
+        orders, totals = KinesisStream(server, "orders"), KinesisStream(server, "totals")
+        orders.make(2)
+        totals.make()
+        orders.add(["tea 3", "milk 1", "tea 4"])
+        yield {}, {'{"aws.region": "eu-west-1"}': repr(server.properties)}
+        seen = sorted(totals.values())
+    finally:
+        server.stop()
+    assert seen[0] == "milk 1" and seen[-1] == "tea 7" and len(seen) == 3
 
 
 # docs/connectors/nats.md

@@ -14,6 +14,7 @@ from millstream.types.row import Row, unpack_rows
 
 __all__ = [
     "FieldTimestamps",
+    "HasWatermarkStrategy",
     "TimestampAssigner",
     "WatermarkAlignment",
     "WatermarkGenerator",
@@ -284,3 +285,11 @@ class WatermarkStrategy:
 
 
 NO_TIMESTAMP = MIN_TIMESTAMP
+
+
+class HasWatermarkStrategy(ABC):
+    """A source that says itself how watermarks are made: for `add_source`, which is given no strategy."""
+
+    @abstractmethod
+    def watermark_strategy(self) -> WatermarkStrategy:
+        """Return how records get timestamps, and the stream watermarks."""

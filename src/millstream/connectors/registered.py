@@ -17,6 +17,7 @@ __all__ = [
     "ICEBERG",
     "JDBC",
     "KAFKA",
+    "KINESIS",
     "MONGODB",
     "MQTT",
     "MYSQL",
@@ -93,6 +94,14 @@ KAFKA = Connector(
     packages=("confluent-kafka",),
     install="millstream[kafka]",
     page="docs/connectors/kafka.md",
+)
+KINESIS = Connector(
+    sources=(f"{_BASE}.kinesis.KinesisStreamsSource", f"{_BASE}.kinesis.FlinkKinesisConsumer"),
+    sinks=(f"{_BASE}.kinesis.KinesisStreamsSink", f"{_BASE}.kinesis.KinesisFirehoseSink"),
+    guarantee="exactly once; sinks at least once",
+    packages=("boto3",),
+    install="millstream[kinesis]",
+    page="docs/connectors/kinesis.md",
 )
 MONGODB = Connector(
     sources=(f"{_BASE}.mongodb.MongoSource",),

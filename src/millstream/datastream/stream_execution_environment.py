@@ -25,7 +25,7 @@ from millstream.common.java_functions import SourceFunction
 from millstream.common.job_client import JobClient
 from millstream.common.job_execution_result import JobExecutionResult
 from millstream.common.job_id import JobID
-from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.common.watermark_strategy import HasWatermarkStrategy, WatermarkStrategy
 from millstream.config import options, options_checkpointing, options_python
 from millstream.config.configuration import ConfigSource, Configuration
 from millstream.config.execution_config import ExecutionConfig
@@ -370,7 +370,8 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
         """Make a stream of a source function written in Python; PyFlink's only wrap Java classes.
 
         It runs once, unless it is a ParallelSourceFunction. Timestamps and watermarks are those that it emits.
-        A source such as FlinkKafkaConsumer is read as by `from_source`, without watermarks.
+        A source such as FlinkKafkaConsumer is read as by `from_source`, without watermarks; one that has a strategy of
+        its own, as FlinkKinesisConsumer may, with that.
 
         Args:
             source_func: What runs, or is read.
@@ -381,7 +382,10 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
             NotSupportedError: If it is something else.
         """
         if isinstance(source_func, Source):
-            return self.from_source(source_func, WatermarkStrategy.no_watermarks(), source_name, type_info)
+            strategy = WatermarkStrategy.no_watermarks()
+            if isinstance(source_func, HasWatermarkStrategy):
+                strategy = source_func.watermark_strategy()
+            return self.from_source(source_func, strategy, source_name, type_info)
         if not isinstance(source_func, SourceFunction):
             raise NotSupportedError(
                 f"add_source was given a {type(source_func).__name__}",

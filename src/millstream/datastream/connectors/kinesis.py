@@ -1,58 +1,32 @@
-"""Kinesis under PyFlink's names: declared, not yet built (`pyflink.datastream.connectors.kinesis`)."""
+"""Streams of Amazon Kinesis, and Firehose (PyFlink's `pyflink.datastream.connectors.kinesis`).
 
-from __future__ import annotations
+`KinesisStreamsSource` is Java Flink's newer source; what else PyFlink does not name is millstream's own.
+"""
 
-from millstream.base.not_yet import NotYet
+from millstream.connectors.kinesis.consumer import FlinkKinesisConsumer, WatermarkTracker
+from millstream.connectors.kinesis.firehose_sink import KinesisFirehoseSink, KinesisFirehoseSinkBuilder
+from millstream.connectors.kinesis.partition_keys import PartitionKeyGenerator
+from millstream.connectors.kinesis.records import KinesisDeserializationSchema
+from millstream.connectors.kinesis.shards import KinesisShard, KinesisShardAssigner
+from millstream.connectors.kinesis.source import KinesisStreamsSource, KinesisStreamsSourceBuilder
+from millstream.connectors.kinesis.streams_sink import KinesisStreamsSink, KinesisStreamsSinkBuilder
+from millstream.connectors.messages import DeadLetter, MalformedPolicy
+from millstream.connectors.patience import Patience
 
 __all__ = [
+    "DeadLetter",
     "FlinkKinesisConsumer",
     "KinesisDeserializationSchema",
     "KinesisFirehoseSink",
     "KinesisFirehoseSinkBuilder",
+    "KinesisShard",
     "KinesisShardAssigner",
     "KinesisStreamsSink",
     "KinesisStreamsSinkBuilder",
+    "KinesisStreamsSource",
+    "KinesisStreamsSourceBuilder",
+    "MalformedPolicy",
     "PartitionKeyGenerator",
+    "Patience",
     "WatermarkTracker",
 ]
-
-
-class _Kinesis(NotYet):
-    _reason = "The Kinesis connectors come with a later release."
-    _hint = "Until then use FileSource, FileSink or a Source of your own (millstream.spi.source)."
-
-
-class FlinkKinesisConsumer(_Kinesis):
-    """Reads streams."""
-
-
-class KinesisDeserializationSchema(_Kinesis):
-    """Messages into records."""
-
-
-class KinesisShardAssigner(_Kinesis):
-    """Shares shards out."""
-
-
-class WatermarkTracker(_Kinesis):
-    """Aligns watermarks."""
-
-
-class PartitionKeyGenerator(_Kinesis):
-    """Chooses the partition key of a record."""
-
-
-class KinesisStreamsSink(_Kinesis):
-    """Writes to a stream."""
-
-
-class KinesisStreamsSinkBuilder(_Kinesis):
-    """Makes a KinesisStreamsSink."""
-
-
-class KinesisFirehoseSink(_Kinesis):
-    """Writes to a delivery stream."""
-
-
-class KinesisFirehoseSinkBuilder(_Kinesis):
-    """Makes a KinesisFirehoseSink."""
