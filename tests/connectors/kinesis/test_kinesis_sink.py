@@ -77,12 +77,13 @@ def test_sink_keeps_the_contract(kinesis):
 class TestRecords:
     def test_all_are_put(self, kinesis):
         stream = kinesis.new_stream(2)
-        values = [str(number) for number in range(2_300)]
+        values = [str(number) for number in range(1_100)]
         write(builder(stream).build(), *values)
 
         assert sorted(stream.values(), key=int) == values
         assert {shard for shard, _, _ in stream.read()} == {"shardId-000000000000", "shardId-000000000001"}
 
+    @pytest.mark.long
     def test_large_ones_are_put_in_small_batches(self, kinesis):
         stream = kinesis.new_stream()
         values = [str(number) + "x" * 900_000 for number in range(8)]
