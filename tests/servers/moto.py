@@ -23,15 +23,8 @@ class MotoServer(Server):
         directory = CACHE / "moto-5.2.5"
         if not directory.is_dir():
             _install(directory)
-        return [
-            str(directory / "bin" / "python"),
-            "-m",
-            "moto.server",
-            "-H",
-            "127.0.0.1",
-            "-p",
-            str(self.port),
-        ]
+        python = ["env", f"PYTHONPATH={directory}", sys.executable]
+        return [*python, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
 
     @property
     def endpoint(self) -> str:

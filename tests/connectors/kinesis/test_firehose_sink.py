@@ -109,7 +109,7 @@ def test_records_that_are_not_taken_are_put_again(moto):
         with pytest.raises(SinkError, match="ServiceUnavailableException: Slow down"):
             write(delivery.builder(front.endpoint).set_fail_on_error(True).build(), "a\n", "b\n")
 
-    assert sorted(delivery.lines(), key=lambda line: line.zfill(3))[:50] == list(map(str, range(50)))
+    assert sorted(filter(str.isdigit, delivery.lines()), key=int) == list(map(str, range(50)))
 
 
 def test_no_delivery_stream_and_records_that_are_too_large(moto):

@@ -161,6 +161,7 @@ class ShardReader(SourceReader):
                 refusals=THROTTLED | _EXPIRED | NOT_FOUND,
                 ShardIterator=cursor.iterator,
                 Limit=cursor.limit,
+                **({"StreamARN": split.stream} if split.stream.startswith("arn:") else {}),
             )
         except AwsRefusal as refusal:
             self._refused(what, refusal, cursor)
