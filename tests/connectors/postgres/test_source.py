@@ -13,6 +13,8 @@ import pytest
 
 from millstream.base.errors import ConfigurationError, SourceError
 from millstream.common import Duration, WatermarkStrategy
+from millstream.connectors.postgres import reader
+from millstream.connectors.postgres.copying import Copying
 from millstream.connectors.postgres.source import PostgresSource, PostgresSourceBuilder
 from millstream.testing import FailurePoint, MiniCluster, check_source
 from millstream.testing.source_run import SourceRun
@@ -324,3 +326,23 @@ def test_a_large_table_is_cut_by_a_sample(
     assert len({row.id for row in run.run()}) == 5000
     assert len(run.splits) in (5, 6)
     assert uuid.UUID(run.read[0][0].id)
+
+
+def test_a_turn_that_ends_in_one_range_does_not_begin_the_next(
+    postgres: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    class Counted(Copying):
+        def __init__(self, connection: Any, statement: str, name: str) -> None:
+            begun.append(statement)
+            super().__init__(connection, statement, name)
+
+    monkeypatch.setattr(reader, "Copying", Counted)
+    postgres.execute("CREATE TABLE numbers (id int PRIMARY KEY)")
+    postgres.execute("INSERT INTO numbers SELECT generate_series(1, 1000)")
+    run = SourceRun(reading(postgres, "numbers").set_split_size(100).build(), 1, 20)
+    while sum(map(len, run.read)) < 1000:
+        run.epoch()
+    run.close()
+    assert len(begun) == 10

@@ -51,6 +51,8 @@ class PostgresReader(SourceReader):
         if split.turn != self._turn:
             self._turn, self._budget = split.turn, split_range.max_records
         position, count = split_range.start, 0
+        if self._budget <= 0:  # another range spent it, and its statement is kept for the next turn
+            return RangeEnd(split_range.split_id, position, False, 0)
         try:
             copying, parser = self._begin(split_range.split_id, split, position)
             while self._budget > 0 and not copying.has_ended:
