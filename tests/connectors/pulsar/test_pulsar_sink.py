@@ -30,7 +30,7 @@ from servers.pulsar import PulsarServer, PulsarTopic
 pytestmark = pytest.mark.long
 
 SHORT = Patience(total_s=0.3)
-LONG = Patience(total_s=60)
+LONG = Patience(total_s=240)
 RECORDS = 4_000
 
 
