@@ -52,13 +52,6 @@ def test_bounded_source_keeps_the_contract(web):
     )
 
 
-@pytest.mark.long
-def test_unbounded_source_keeps_the_contract(web):
-    web.items = list(range(14))
-    source = feed(web).set_interval(Time.milliseconds(10)).build()
-    check_source(source, expected=list(range(14)), parallelisms=(1, 2), budgets=(3, 1_000))
-
-
 @pytest.mark.parametrize("count", [0, 1, PAGE, 2 * PAGE + 1])
 @pytest.mark.parametrize(
     ("path", "paging"),
