@@ -156,7 +156,9 @@ def test_values_in_changes_are_those_that_a_table_is_read_with(mariadb: MariaDbD
     run.close()
 
 
-@pytest.mark.parametrize("budget", [1, 7, 100_000])
+@pytest.mark.parametrize(
+    "budget", [7, pytest.param(1, marks=pytest.mark.long), pytest.param(100_000, marks=pytest.mark.long)]
+)
 def test_from_the_snapshot_of_any_epoch_the_changes_behind_it_follow(
     accounts: MariaDbDatabase, budget: int
 ) -> None:
@@ -194,6 +196,7 @@ KEYED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KEYED)
 def test_rows_change_while_tables_are_read_and_the_job_is_restored(
     mariadb: MariaDbDatabase, kind: str
@@ -244,6 +247,7 @@ def test_several_tables_in_the_order_of_their_commits(accounts: MariaDbDatabase)
     run.close()
 
 
+@pytest.mark.long
 def test_two_jobs_at_once_and_one_big_transaction(accounts: MariaDbDatabase) -> None:
     runs = [SourceRun(reading(accounts, "accounts").build(), 1, 5_000) for _ in range(2)]
     for run in runs:

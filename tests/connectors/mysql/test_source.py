@@ -84,7 +84,12 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("kind", KEYS)
+_OFTEN = ("text", "compound", "none")
+
+
+@pytest.mark.parametrize(
+    "kind", [kind if kind in _OFTEN else pytest.param(kind, marks=pytest.mark.long) for kind in KEYS]
+)
 def test_tables_by_their_keys(mariadb: MariaDbDatabase, kind: str) -> None:
     columns, values = KEYS[kind]
     mariadb.execute(f"CREATE TABLE keyed ({columns})")
@@ -119,6 +124,7 @@ def test_tables_of_hardly_any_rows(mariadb: MariaDbDatabase, number: int, column
     check_in_two_parts(source, rows_of(source))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("column", ["a", "b", "c"])
 @pytest.mark.parametrize("key", ["", ", PRIMARY KEY (id)"])
 def test_another_column_to_split_by(mariadb: MariaDbDatabase, column: str, key: str) -> None:
@@ -215,6 +221,7 @@ def test_values_of_all_types(mariadb: MariaDbDatabase) -> None:
     assert list(empty)[1:] == [None] * len(VALUES)
 
 
+@pytest.mark.long
 def test_all_of_unicode(mariadb: MariaDbDatabase) -> None:
     mariadb.execute("CREATE TABLE texts (n int PRIMARY KEY, t varchar(100))")
     words = ["".join(map(chr, range(first, first + 64))) for first in range(0, 0xD800, 64)]
@@ -260,6 +267,7 @@ def test_a_subtask_reads_one_moment(mariadb: MariaDbDatabase) -> None:
     assert sorted(map(tuple, run.run())) == [(n, 100) for n in range(1, 1001)]
 
 
+@pytest.mark.long
 def test_restored_a_source_reads_each_unchanged_row_once(mariadb: MariaDbDatabase) -> None:
     mariadb.execute("CREATE TABLE accounts (id int PRIMARY KEY, balance int)")
     mariadb.execute("INSERT INTO accounts SELECT seq, 100 FROM seq_1_to_1000")
@@ -307,6 +315,7 @@ def test_a_server_that_stays_away_is_an_error(mariadb: MariaDbDatabase) -> None:
     assert raised.value.hint is not None
 
 
+@pytest.mark.long
 def test_a_table_that_is_read_cannot_be_altered_and_can_be_behind_it(mariadb: MariaDbDatabase) -> None:
     mariadb.execute("CREATE TABLE numbers (id int PRIMARY KEY, words text)")
     mariadb.execute("INSERT INTO numbers SELECT seq, seq FROM seq_1_to_100")
