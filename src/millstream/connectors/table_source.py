@@ -1,4 +1,4 @@
-"""What builders of sources of tables and queries have in common."""
+"""What sources of tables and queries of a database's server have in common, and their builders."""
 
 from __future__ import annotations
 
@@ -8,19 +8,68 @@ from millstream.base.errors import ConfigurationError
 from millstream.base.time import Duration, to_milliseconds
 from millstream.connectors.key_ranges import Request
 from millstream.connectors.patience import Patience
+from millstream.spi.source import Boundedness, Source
 from millstream.types.datatypes import ArrayType, MapType, RowType
 
-__all__ = ["SPLIT_ROWS", "TableSourceBuilder", "positive"]
+__all__ = ["SPLIT_ROWS", "ServerSettings", "TableSource", "TableSourceBuilder", "positive"]
 
 SPLIT_ROWS = 200_000
 """Rows of a split unless a program says otherwise."""
 
 
-class TableSourceBuilder:
+class TableSource(Source):
+    """The rows of a table or a query, cut into ranges of keys.
+
+    Args:
+        address: Of the server; shown without secrets.
+        request: What is read.
+        split_rows: How many rows a split has; None if their number is given.
+        splits: How many splits there are at most; None if their size is given.
+    """
+
+    def __init__(self, address: Any, request: Request, split_rows: int | None, splits: int | None) -> None:
+        self._address = address
+        self._request = request
+        self._split_rows = split_rows
+        self._splits = splits
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._request} at {self._address})"
+
+    def get_boundedness(self) -> Boundedness:
+        """Return BOUNDED: rows are read that are there when the job starts."""
+        return Boundedness.BOUNDED
+
+
+class ServerSettings:
+    """Says where the server is; each method returns the builder."""
+
+    def __init__(self) -> None:
+        self._url: str | None = None
+        self._parts: dict[str, Any] = {}
+        self._patience = Patience()
+
+    def set_url(self, url: str) -> Self:
+        """Set the server's address: system://user@host:port/database, with the parameters of the system."""
+        self._url = url
+        return self
+
+    def set_password(self, password: str) -> Self:
+        """Set the password."""
+        self._parts["password"] = password
+        return self
+
+    def set_patience(self, patience: Duration) -> Self:
+        """Wait so long for a server that is away; by default a minute."""
+        self._patience = Patience(total_s=to_milliseconds(patience) / 1000)
+        return self
+
+
+class TableSourceBuilder(ServerSettings):
     """Says what is read, and how it is cut; each method returns the builder."""
 
     def __init__(self) -> None:
-        self._patience = Patience()
+        super().__init__()
         self._table: str | None = None
         self._query: str | None = None
         self._columns: tuple[str, ...] | None = None
@@ -28,6 +77,21 @@ class TableSourceBuilder:
         self._split_rows: int | None = None
         self._splits: int | None = None
         self._row_type: RowType | None = None
+
+    def set_host(self, host: str, port: int | None = None) -> Self:
+        """Set the server's host and port; by default the system's usual one."""
+        self._parts.update(host=host, port=port)
+        return self
+
+    def set_database(self, database: str) -> Self:
+        """Set the database."""
+        self._parts["database"] = database
+        return self
+
+    def set_username(self, username: str) -> Self:
+        """Set who reads."""
+        self._parts["user"] = username
+        return self
 
     def set_table(self, table: str) -> Self:
         """Read a table (or view), named as in SQL, with its schema if need be: `shop.orders`."""
@@ -83,11 +147,6 @@ class TableSourceBuilder:
                     hint="Declare it STRING to have it as text.",
                 )
         self._row_type = row_type
-        return self
-
-    def set_patience(self, patience: Duration) -> Self:
-        """Wait so long for a server that is away; by default a minute."""
-        self._patience = Patience(total_s=to_milliseconds(patience) / 1000)
         return self
 
     def _request(self) -> Request:
