@@ -42,7 +42,7 @@ def owner_of(partition: str, parallelism: int) -> int:
     """Return the subtask that reads a partition: those of one topic go round.
 
     >>> [owner_of(f"persistent://a/b/c-partition-{number}", 2) for number in range(3)]
-    [0, 1, 0]
+    [1, 0, 1]
     """
     found = _PARTITION.search(partition)
     number = int(found[1]) if found else 0
