@@ -63,13 +63,13 @@ class Timed(KeyedProcessFunction):
         yield "timer", ctx.get_current_key(), timestamp, self.sums[ctx.get_current_key()]
 
 
-def run(environment, records, parallelism):
+def run(environment, records):
     """One subtask makes the watermarks: how far two of them are apart when one has ended is a matter of time."""
     strategy = WatermarkStrategy.for_generator(AtEachRecord).with_timestamp_assigner(Stamp())
     stamped = environment.from_collection(records).assign_timestamps_and_watermarks(strategy)
     stamped.set_parallelism(1)
-    mapped = stamped.map(lambda record: (record[0], record[1], record[2] + 1)).set_parallelism(parallelism)
-    stream = mapped.filter(lambda record: record[2] % 5).set_parallelism(parallelism)
+    mapped = stamped.map(lambda record: (record[0], record[1], record[2] + 1)).set_parallelism(1)
+    stream = mapped.filter(lambda record: record[2] % 5).set_parallelism(1)
     keyed = stream.key_by(lambda record: record[0])
     hours = (
         keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(50)))
@@ -123,11 +123,11 @@ def test_results_are_the_same_as_of_batches_cut_at_each_watermark(
             for emit in (ChainOutput.emit, cut_at_watermarks(ChainOutput.emit)):
                 patch.setattr(ChainOutput, "emit", emit)
                 options = {"millstream.epoch.fixed-records": epoch_records}
-                outputs.append(run(new_environment("local", parallelism, options), records, parallelism))
+                outputs.append(run(new_environment("local", parallelism, options), records))
         assert outputs[0] == outputs[1], form
 
 
 @pytest.mark.spark
 def test_they_travel_between_processes(new_environment):
     records = [("abcd"[n % 4], n + (n * 7) % 31, n % 10) for n in range(400)]
-    assert run(new_environment("local[2]", 2), records, 2) == run(new_environment("local", 1), records, 1)
+    assert run(new_environment("local[2]", 2), records) == run(new_environment("local", 1), records)
