@@ -1228,7 +1228,7 @@ def mini_cluster(case):
 
 @example("testing.md", 3)
 def checked_source(case):
-    source = {}
+    source = {"__name__": "__main__"}  # what has no module is looked for in all of them
     exec(BLOCKS["sources.md", 0], source)
     yield {"LinesOfFolder": source["LinesOfFolder"]}, {}
     folder = case.path / "in"
