@@ -36,9 +36,7 @@ FLOOR, AIM = 5.0, 15.0
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--records", type=int, default=50_000, help="further records of PyFlink's long topic"
-    )
+    parser.add_argument("--records", type=int, default=50_000, help="further records of PyFlink's long topic")
     parser.add_argument("--times", type=int, default=25, help="how many times as many millstream gets")
     parser.add_argument("--pyflink-env", type=Path, help="an environment with PyFlink 2.3")
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS}")
