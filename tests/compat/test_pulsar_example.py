@@ -18,7 +18,7 @@ def test_messages_of_one_topic_are_published_to_another(examples, tmp_path):
     try:
         source = (examples / "connectors/pulsar.py").read_text()
         source = source.replace("pulsar://localhost:6650", server.url)
-        program = tmp_path / "pulsar.py"
+        program = tmp_path / "example.py"  # pulsar.py is found in the place of the client library
         program.write_text(source.replace("http://localhost:8080", server.admin_url))
         options = ("-D", "millstream.execution.stop-when-idle=15 s")
         job = threading.Thread(target=run, args=(program,), kwargs={"options": options, "cwd": tmp_path})
