@@ -33,7 +33,7 @@ class PartitionKeyGenerator(ABC):
 
     def apply(self, element: Any) -> str:
         """Return the key: 1 to 256 characters. Records of one key go to one shard."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not override apply(element)")
 
     @staticmethod
     def fixed() -> PartitionKeyGenerator:

@@ -72,7 +72,7 @@ class KinesisDeserializationSchema(ABC):
         Raises:
             ValueError: If it does not parse.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not override deserialize(...)")
 
 
 class _Adapted(DeserializationSchema):

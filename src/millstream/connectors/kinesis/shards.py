@@ -81,7 +81,9 @@ class KinesisShardAssigner(ABC):
 
         Called on the driver, with every plan; the same shard has to get the same number.
         """
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} does not override assign(shard, number_of_parallel_subtasks)"
+        )
 
     @staticmethod
     def default_shard_assigner() -> KinesisShardAssigner:
