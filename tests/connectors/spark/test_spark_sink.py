@@ -10,8 +10,15 @@ from typing import Any
 
 import pytest
 
-from millstream.base.errors import ConfigurationError, NotSupportedError, SessionLostError, SinkError
+from millstream.base.errors import (
+    ConfigurationError,
+    LostOutputError,
+    NotSupportedError,
+    SessionLostError,
+    SinkError,
+)
 from millstream.common import Row
+from millstream.connectors.spark.ledger import Ledger
 from millstream.datastream.connectors.spark import SparkSink
 from millstream.graph.launcher import spark_session
 from millstream.spi.batch import Rows
@@ -178,23 +185,32 @@ def test_commits_that_are_repeated_and_a_function_that_fails(builder, tmp_path):
 
 
 def test_a_driver_that_is_killed_behind_sparks_write_repeats_the_same_rows_with_the_same_id(
-    builder, tmp_path
+    builder, tmp_path, monkeypatch
 ):
+    def killed(self, owner, order):
+        raise KeyboardInterrupt
+
     written = Written()
     sink = builder.set_write(written).build()
     committables = Attempt(sink).stage(1, 2)
-    sink.build_committer().commit(committables[:1])
-    ledger = list((tmp_path / "staging" / "written").iterdir())
-    assert len(ledger) == 1
-    # As if it had been killed before the note.
-    other = SparkSink.builder().set_session(builder._session).set_row_type(KIND).set_write(written)
-    copy = other.set_staging_directory(str(tmp_path / "copy")).build()
-    again = Attempt(copy).stage(1, 2)
-    copy.build_committer().commit(again)
-    for file in (tmp_path / "copy" / "written").iterdir():
-        file.unlink()
-    with pytest.raises(SinkError):  # the rows are gone with the note: nothing is made up
-        copy.build_committer().commit(again)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Ledger, "note", killed)
+        sink.build_committer().commit(committables)
+    sink.build_committer().commit(committables)
+    assert written.rows == 2 * [(1, "shop 1"), (2, "shop 0")]
+    first, again = written.ids
+    assert first == again
+    assert staged(tmp_path / "staging") == []
+
+
+def test_rows_whose_note_and_files_are_gone_are_not_made_up(builder, tmp_path):
+    sink = builder.set_write(Written()).build()
+    committables = Attempt(sink).stage(1, 2)
+    sink.build_committer().commit(committables)
+    (note,) = (tmp_path / "staging" / "written").iterdir()
+    note.unlink()
+    with pytest.raises(LostOutputError):
+        sink.build_committer().commit(committables)
 
 
 def test_what_an_aborted_checkpoint_staged_goes(builder, tmp_path):
