@@ -8,6 +8,7 @@ from typing import Any
 
 from millstream.base.errors import NotSupportedError
 from millstream.common.functions import Function
+from millstream.types.basic import TypeInformation
 
 __all__ = ["ParallelSourceFunction", "SourceContext", "SourceFunction"]
 
@@ -71,6 +72,13 @@ class SourceFunction(Function):
                 f"a source function written in Java was given: {source_func!r}",
                 hint="Derive from SourceFunction, or use from_source(...) with a Source.",
             )
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that all records have, which is the type of the stream; None, by default, if there is none.
+
+        Records are not checked against it; the type that `add_source` is given they are.
+        """
+        return None
 
     def run(self, ctx: SourceContext) -> None:
         """Emit records; the source ends when this returns. Called after `open`, once in each attempt."""

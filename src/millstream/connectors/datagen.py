@@ -19,6 +19,7 @@ from millstream.operators.columnar.forms import BatchForm, annotated_form, as_re
 from millstream.operators.user_code import apply_to_each, attach_element
 from millstream.spi.batch import Batch, Columns, Rows
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
+from millstream.types.basic import TypeInformation
 
 __all__ = ["DataGeneratorSource", "RateLimiterStrategy"]
 
@@ -65,7 +66,7 @@ class DataGeneratorSource(Source):
         generator_function: Any,
         count: int | None = None,
         rate_limiter_strategy: RateLimiterStrategy | None = None,
-        type_info: Any = None,
+        type_info: TypeInformation | None = None,
     ) -> None:
         """Declare the source.
 
@@ -75,7 +76,7 @@ class DataGeneratorSource(Source):
                 or dict[str, numpy.ndarray].
             count: Number of records; None for no end.
             rate_limiter_strategy: How fast; as fast as possible if None.
-            type_info: Type of the records; nothing depends on it here.
+            type_info: Type of the records, which is that of the stream; they are not checked.
 
         Raises:
             ConfigurationError: If the function is none, or the count negative.
@@ -95,6 +96,10 @@ class DataGeneratorSource(Source):
     def get_boundedness(self) -> Boundedness:
         """Return whether there is a count."""
         return Boundedness.CONTINUOUS_UNBOUNDED if self._count is None else Boundedness.BOUNDED
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that that was declared."""
+        return self.type_info
 
     def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
         """Share out the indices."""

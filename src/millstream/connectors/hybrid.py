@@ -31,6 +31,7 @@ from millstream.spi.source import (
     SplitRange,
 )
 from millstream.spi.versions import bring_up
+from millstream.types.basic import TypeInformation
 
 __all__ = ["HybridSource", "HybridSourceBuilder", "SourceFactory"]
 
@@ -65,6 +66,10 @@ class HybridSource(Source):
     def get_boundedness(self) -> Boundedness:
         """Return whether the last source ends."""
         return self._stages[-1].boundedness
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that of the records, if all sources are known and tell the same."""
+        return _common_type(self._stages)
 
     def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
         """Make the enumerator of the source that is being read."""
@@ -167,6 +172,11 @@ def _chosen(made: Source | None, stage: _Stage) -> Source:
     source = stage.source if made is None else made
     assert source is not None
     return source
+
+
+def _common_type(stages: Sequence[_Stage]) -> TypeInformation | None:
+    types = [None if each.source is None else each.source.get_produced_type() for each in stages]
+    return types[0] if all(each == types[0] for each in types) else None
 
 
 class _HybridEnumerator(SplitEnumerator):

@@ -10,6 +10,8 @@ from millstream.connectors.index_splits import BATCH_ROWS, IndexEnumerator, Inde
 from millstream.spi.batch import Batch, Columns, Rows
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
 from millstream.types.arrow_values import bare_schema
+from millstream.types.basic import TypeInformation
+from millstream.types.typeinfo import Types
 
 __all__ = ["NumberSequenceSource"]
 
@@ -31,6 +33,10 @@ class NumberSequenceSource(Source):
     def get_boundedness(self) -> Boundedness:
         """Return BOUNDED."""
         return Boundedness.BOUNDED
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that LONG."""
+        return Types.LONG()
 
     def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
         """Cut the sequence, or go on where a snapshot ends."""

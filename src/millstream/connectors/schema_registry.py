@@ -295,17 +295,9 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
         self._asked: _Client | None = None
         self._decoders: dict[int, AvroDecoder] = {}
 
-    def get_produced_type(self) -> TypeInformation:
-        """Return the type of the rows.
-
-        Raises:
-            ConfigurationError: If no schema was given.
-        """
-        if self._schema is None:
-            raise ConfigurationError(
-                "messages that are read by their own schemas have no common type", hint="Give the schema."
-            )
-        return self._schema.type_info()
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the rows; None if no schema was given, and they have no common type."""
+        return None if self._schema is None else self._schema.rows_type()
 
     def deserialize(self, message: bytes) -> Any:
         """Return the row of a message.

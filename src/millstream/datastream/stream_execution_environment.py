@@ -350,7 +350,8 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
             source: What is read.
             watermark_strategy: How records get timestamps, and the stream watermarks.
             source_name: Name of the operator.
-            type_info: Type of the records, checked as they are read.
+            type_info: Type of the records, checked as they are read; by default the one that the source tells, if it
+                does: its deserializer's, its format's.
 
         Raises:
             TypeMismatchError: If an argument is not of its class.
@@ -359,7 +360,8 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
             raise TypeMismatchError(f"from_source was given a {type(source).__name__}, not a Source")
         check_strategy(watermark_strategy)
         _check_type_info(type_info)
-        return self._add_source(source_name, source, watermark_strategy, type_info)
+        stream = self._add_source(source_name, source, watermark_strategy, type_info)
+        return stream if type_info is not None else self._typed(stream, source.get_produced_type())
 
     def add_source(
         self,
@@ -376,7 +378,7 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
         Args:
             source_func: What runs, or is read.
             source_name: Name of the operator.
-            type_info: Type of the records, checked as they are read.
+            type_info: Type of the records, checked as they are read; by default the one that the function tells.
 
         Raises:
             NotSupportedError: If it is something else.
@@ -395,7 +397,8 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
         _check_type_info(type_info)
         source = SourceFunctionSource(source_func, self._configuration)
         strategy = WatermarkStrategy.no_watermarks()
-        return self._add_source_spec(source_name, SourceFunctionSpec(source, strategy, type_info))
+        stream = self._add_source_spec(source_name, SourceFunctionSpec(source, strategy, type_info))
+        return stream if type_info is not None else self._typed(stream, source_func.get_produced_type())
 
     def create_input(
         self, input_format: InputFormat | BulkFormat, type_info: TypeInformation | None = None
@@ -547,8 +550,12 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
             strategy = WatermarkStrategy.no_watermarks()
         check_strategy(strategy)
         # What comes out of columns is of their type, so it is not looked at again.
-        stream = self._add_source(name, source, strategy, None)
-        return DataStream(self, stream._ports, row_type)
+        return self._typed(self._add_source(name, source, strategy, None), row_type)
+
+    def _typed(self, stream: DataStream, type_info: TypeInformation | None) -> DataStream:
+        """Return a source's stream with the type that its records are known to have: they are not checked."""
+        _check_type_info(type_info)
+        return DataStream(self, stream._ports, type_info)
 
     def _add_source(
         self,

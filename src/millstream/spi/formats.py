@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from typing import Any, BinaryIO, Protocol
 
 from millstream.base.errors import NotSupportedError
+from millstream.types.basic import TypeInformation
 
 __all__ = ["Block", "BlockDecoder", "BulkFormat", "FileFormat", "FileRecords", "StreamFileFormat"]
 
@@ -128,6 +129,10 @@ class FileFormat(ABC):
             path: For messages.
             position: What `FileRecords.position` gave for the same file.
         """
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the records; None if it is not known before a file is read."""
+        return None
 
     @property
     def is_splittable(self) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import codecs
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from millstream.base.errors import ConfigurationError, TypeMismatchError, shorten
 from millstream.types.arrow_values import records_of
 from millstream.types.basic import TypeInformation
 from millstream.types.row import Row
+from millstream.types.typeinfo import Types
 
 __all__ = [
     "BulkWriter",
@@ -18,10 +19,12 @@ __all__ = [
     "ByteArraySchema",
     "DeserializationSchema",
     "Encoder",
+    "ProducesType",
     "RowFieldExtractorSchema",
     "SerializationSchema",
     "SimpleStringSchema",
     "check_charset",
+    "produced_type_of",
 ]
 
 
@@ -50,6 +53,13 @@ class SerializationSchema(ABC):
     def serialize_all(self, values: Sequence[Any]) -> list[bytes]:
         """Return the bytes of each value; called with whole batches."""
         return list(map(self.serialize, values))
+
+
+class ProducesType(Protocol):
+    """What knows the type of the values it makes."""
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type; None if it is not known."""
 
 
 class DeserializationSchema(ABC):
@@ -89,6 +99,35 @@ class DeserializationSchema(ABC):
         """
         return None
 
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the values; None if they have none in common, or it is not known: so it is by default."""
+        return None
+
+
+_MAKES = ("deserialize", "deserialize_many", "deserialize_all", "columns_of")
+
+
+def produced_type_of(schema: ProducesType) -> TypeInformation | None:
+    """Return the type of the values that a schema makes; None if it does not tell.
+
+    A class that derives from a schema and makes values in a way of its own may make others: what its base says of them
+    does not count.
+
+    >>> class Lengths(SimpleStringSchema):
+    ...     def deserialize(self, message):
+    ...         return len(message)
+    >>> produced_type_of(SimpleStringSchema()), produced_type_of(Lengths())
+    (String, None)
+    """
+    told, *made = (_place(type(schema), name) for name in ("get_produced_type", *_MAKES))
+    return schema.get_produced_type() if told <= min(made) else None
+
+
+def _place(kind: type, name: str) -> int:
+    """Return how many classes are asked before the one that defines a method."""
+    places = (place for place, each in enumerate(kind.__mro__) if name in vars(each))
+    return next(places, len(kind.__mro__))
+
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     """Text as bytes of a charset.
@@ -107,6 +146,10 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     def deserialize(self, message: bytes) -> str:
         """Decode a message."""
         return message.decode(self._charset)
+
+    def get_produced_type(self) -> TypeInformation:
+        """Return STRING."""
+        return Types.STRING()
 
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from millstream.metrics.groups import MetricGroup
 from millstream.spi.batch import Batch
 from millstream.spi.versions import FIRST_VERSION, refuse_version
+from millstream.types.basic import TypeInformation
 
 __all__ = [
     "Boundedness",
@@ -256,4 +257,12 @@ class Source(ABC):
 
     def max_parallelism(self) -> int | None:
         """Return how many subtasks can share the source at most; None for any number."""
+        return None
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that all records have; None if it is not known before the job runs.
+
+        It is the type of the source's stream, which is what `print()` and formats go by. Records are not checked
+        against it: that they have it is the source's promise.
+        """
         return None

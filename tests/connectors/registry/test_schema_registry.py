@@ -103,8 +103,7 @@ def test_each_message_is_read_by_the_schema_it_was_written_with_and_given_in_the
         Row(name="cy", age=3),
         Row(age=4),
     ]
-    with pytest.raises(ConfigurationError, match="no common type"):
-        own.get_produced_type()
+    assert own.get_produced_type() is None  # they have none in common
 
 
 def set_compatibility(registry, subject, level):

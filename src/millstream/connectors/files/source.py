@@ -33,6 +33,7 @@ from millstream.spi.source import (
     SplitEnumerator,
     SplitRange,
 )
+from millstream.types.basic import TypeInformation
 
 __all__ = ["FileSource", "FileSourceBuilder"]
 
@@ -83,6 +84,10 @@ class FileSource(Source):
     def get_boundedness(self) -> Boundedness:
         """Return whether the set of files is static."""
         return Boundedness.BOUNDED if self._interval_ms is None else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that of the records, as far as the format tells it."""
+        return self._format.get_produced_type()
 
     def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
         """List the files.

@@ -14,7 +14,10 @@ from millstream.connectors.jdbc.query_reader import JdbcQuery, QueryEnumerator, 
 from millstream.connectors.jdbc.statements import Syntax, count_parameters
 from millstream.connectors.jdbc.urls import parse_url
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
+from millstream.types.basic import TypeInformation
 from millstream.types.datatypes import RowType
+from millstream.types.sql_types import row_type_info
+from millstream.types.typeinfo import RowTypeInfo
 
 __all__ = ["JdbcSource", "JdbcSourceBuilder"]
 
@@ -54,6 +57,13 @@ class JdbcSource(Source):
     def get_boundedness(self) -> Boundedness:
         """Return BOUNDED."""
         return Boundedness.BOUNDED
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the rows, if it was set and they are the records."""
+        query = self._query
+        if query.row_type is None or query.extractor is not None:
+            return None
+        return row_type_info(query.row_type, RowTypeInfo)
 
     def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
         """Ask for the parameters of the splits; those of a checkpoint are kept.

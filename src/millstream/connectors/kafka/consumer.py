@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
-from millstream.base.errors import NotSupportedError
 from millstream.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer
 from millstream.connectors.kafka.partitions import NamedTopics
 from millstream.connectors.kafka.records import ValueOnly
@@ -16,7 +15,6 @@ from millstream.connectors.kafka.source import KafkaSource
 from millstream.connectors.messages import MalformedPolicy
 from millstream.spi.serialization import DeserializationSchema
 from millstream.spi.source import Boundedness
-from millstream.types.basic import TypeInformation
 
 __all__ = ["FlinkKafkaConsumer", "FlinkKafkaConsumerBase"]
 
@@ -48,19 +46,6 @@ class FlinkKafkaConsumerBase(KafkaSource, ABC):
     def disable_filter_restored_partitions_with_subscribed_topics(self) -> Self:
         """Go on reading partitions of a checkpoint whose topics are not subscribed any more."""
         return self._with(drops_unsubscribed=False)
-
-    def get_produced_type(self) -> TypeInformation:
-        """Return the type of the records.
-
-        Raises:
-            NotSupportedError: If the schema does not tell.
-        """
-        assert isinstance(self._schema, ValueOnly)
-        schema: Any = self._schema.schema
-        if not hasattr(schema, "get_produced_type"):
-            raise NotSupportedError(f"{type(schema).__name__} does not tell which type its records have")
-        produced: TypeInformation = schema.get_produced_type()
-        return produced
 
     def _with(self, **changes: Any) -> Self:
         self._settings = replace(self._settings, **changes)

@@ -10,7 +10,8 @@ from typing import Any
 
 from millstream.base.errors import TypeMismatchError
 from millstream.connectors.kafka.partitions import KafkaTopicPartition
-from millstream.spi.serialization import DeserializationSchema
+from millstream.spi.serialization import DeserializationSchema, produced_type_of
+from millstream.types.basic import TypeInformation
 
 Message = Any  # of the client library, which types offsets as if there were none
 __all__ = [
@@ -155,6 +156,10 @@ class KafkaRecordDeserializationSchema(ABC):
         """
         return None
 
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the values; None, by default, if it is not known."""
+        return None
+
     @staticmethod
     def value_only(schema: DeserializationSchema) -> KafkaRecordDeserializationSchema:
         """Make a schema of one for values: keys and headers do not matter, tombstones are left out.
@@ -187,6 +192,10 @@ class ValueOnly(KafkaRecordDeserializationSchema):
     def deserialize(self, record: ConsumerRecord) -> Any:
         """Return what the schema makes of the value."""
         return None if record.value is None else self.schema.deserialize(record.value)
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that the schema tells."""
+        return produced_type_of(self.schema)
 
 
 class _Records(KafkaRecordDeserializationSchema):

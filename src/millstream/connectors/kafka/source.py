@@ -22,8 +22,9 @@ from millstream.connectors.kafka.reader import KafkaReader
 from millstream.connectors.kafka.records import KafkaRecordDeserializationSchema
 from millstream.connectors.kafka.settings import SourceOptions, SourceSettings
 from millstream.connectors.messages import MalformedPolicy
-from millstream.spi.serialization import DeserializationSchema
+from millstream.spi.serialization import DeserializationSchema, produced_type_of
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
+from millstream.types.basic import TypeInformation
 
 __all__ = ["KafkaSource", "KafkaSourceBuilder"]
 
@@ -55,6 +56,10 @@ class KafkaSource(Source):
     def get_boundedness(self) -> Boundedness:
         """Return BOUNDED if stopping offsets were set with `set_bounded`."""
         return self._boundedness
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that of the records, as far as the deserializer tells it."""
+        return produced_type_of(self._schema)
 
     def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
         """Ask for the partitions, and where to begin.

@@ -16,6 +16,7 @@ from millstream.connectors.kinesis.shards import KinesisShard, KinesisShardAssig
 from millstream.connectors.kinesis.source import KinesisStreamsSource
 from millstream.spi.serialization import DeserializationSchema
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
+from millstream.types.basic import TypeInformation
 
 __all__ = ["FlinkKinesisConsumer", "WatermarkTracker"]
 
@@ -139,6 +140,10 @@ class FlinkKinesisConsumer(Source, HasWatermarkStrategy):
     def get_boundedness(self) -> Boundedness:
         """Return that it does not end."""
         return Boundedness.CONTINUOUS_UNBOUNDED
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that of the records, as far as the schema tells it."""
+        return self._builder.build().get_produced_type()
 
     def build_enumerator(self, parallelism: int, restored: KinesisSnapshot | None) -> SplitEnumerator:
         """List the shards.

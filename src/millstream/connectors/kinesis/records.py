@@ -10,8 +10,9 @@ from typing import Any
 from millstream.base.errors import ConfigurationError, NotSupportedError
 from millstream.connectors.messages import MalformedPolicy, MessageDecoder
 from millstream.spi.batch import Batch
-from millstream.spi.serialization import DeserializationSchema
+from millstream.spi.serialization import DeserializationSchema, produced_type_of
 from millstream.spi.source import SourceReaderContext
+from millstream.types.basic import TypeInformation
 
 __all__ = ["KinesisDeserializationSchema", "KinesisMessage", "RecordDecoder", "schema_of"]
 
@@ -74,6 +75,10 @@ class KinesisDeserializationSchema(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} does not override deserialize(...)")
 
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the values; None, by default, if it is not known."""
+        return None
+
 
 class _Adapted(DeserializationSchema):
     """A `KinesisDeserializationSchema` as any other, for messages that are `KinesisMessage`s."""
@@ -90,6 +95,9 @@ class _Adapted(DeserializationSchema):
             message.stream,
             message.shard_id,
         )
+
+    def get_produced_type(self) -> TypeInformation | None:
+        return produced_type_of(self._schema)
 
 
 def schema_of(schema: Any) -> DeserializationSchema:

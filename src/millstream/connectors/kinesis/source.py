@@ -22,8 +22,9 @@ from millstream.connectors.kinesis.shards import (
 )
 from millstream.connectors.messages import MalformedPolicy
 from millstream.connectors.patience import Patience
-from millstream.spi.serialization import DeserializationSchema
+from millstream.spi.serialization import DeserializationSchema, produced_type_of
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
+from millstream.types.basic import TypeInformation
 
 __all__ = ["KinesisStreamsSource", "KinesisStreamsSourceBuilder"]
 
@@ -53,6 +54,10 @@ class KinesisStreamsSource(Source):
     def get_boundedness(self) -> Boundedness:
         """Return whether it was built to end."""
         return self._boundedness
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that of the records, as far as the schema tells it."""
+        return produced_type_of(self._decoder.schema)
 
     def build_enumerator(self, parallelism: int, restored: KinesisSnapshot | None) -> SplitEnumerator:
         """List the shards.

@@ -39,8 +39,9 @@ from millstream.connectors.mqtt.unacknowledged import Unacknowledged
 from millstream.connectors.patience import Patience
 from millstream.connectors.reconnects import Reconnects
 from millstream.connectors.source_function import KnowsCheckpoints
-from millstream.spi.serialization import DeserializationSchema
+from millstream.spi.serialization import DeserializationSchema, produced_type_of
 from millstream.spi.source import SourceReaderContext
+from millstream.types.basic import TypeInformation
 
 __all__ = ["MqttAcknowledgement", "MqttSource", "MqttSourceBuilder"]
 
@@ -89,6 +90,11 @@ class MqttSource(SourceFunction):
     def builder() -> MqttSourceBuilder:
         """Return a builder."""
         return MqttSourceBuilder()
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that the schema tells; none if records have metadata."""
+        declared = self._declared
+        return None if declared.with_metadata else produced_type_of(declared.schema)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Prepare; the broker is asked when `run` begins."""

@@ -9,8 +9,9 @@ from typing import Any
 from millstream.connectors.messages import MalformedPolicy, MessageDecoder
 from millstream.connectors.nats.cursor import Message
 from millstream.spi.batch import Batch, Rows
-from millstream.spi.serialization import DeserializationSchema
+from millstream.spi.serialization import DeserializationSchema, produced_type_of
 from millstream.spi.source import SourceReaderContext
+from millstream.types.basic import TypeInformation
 
 __all__ = ["NatsMessage", "RecordDecoder"]
 
@@ -47,6 +48,11 @@ class RecordDecoder:
     schema: DeserializationSchema
     policy: MalformedPolicy
     with_metadata: bool
+
+    @property
+    def produced_type(self) -> TypeInformation | None:
+        """The type of the records; None if the schema does not tell it, or they have metadata."""
+        return None if self.with_metadata else produced_type_of(self.schema)
 
     def opened(self, context: SourceReaderContext, stream: str) -> OpenDecoder:
         """Return what decodes in a reader.

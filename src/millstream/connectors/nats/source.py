@@ -15,6 +15,7 @@ from millstream.connectors.nats.streams import StreamOfClient, check_stream_name
 from millstream.connectors.stream_builder import StreamSourceBuilder
 from millstream.spi.serialization import DeserializationSchema
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
+from millstream.types.basic import TypeInformation
 
 __all__ = ["NatsStreamSource", "NatsStreamSourceBuilder"]
 
@@ -45,6 +46,10 @@ class NatsStreamSource(Source):
     def get_boundedness(self) -> Boundedness:
         """Return whether it was built to end."""
         return self._boundedness
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that of the records, as far as the schema tells it."""
+        return self._decoder.produced_type
 
     def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
         """Look at the stream.

@@ -9,8 +9,9 @@ from typing import Any
 from millstream.connectors.messages import MalformedPolicy, MessageDecoder
 from millstream.connectors.pulsar.positions import behind
 from millstream.spi.batch import Batch, Rows
-from millstream.spi.serialization import DeserializationSchema
+from millstream.spi.serialization import DeserializationSchema, produced_type_of
 from millstream.spi.source import SourceReaderContext
+from millstream.types.basic import TypeInformation
 
 __all__ = ["OpenDecoder", "PulsarMessage", "RecordDecoder"]
 
@@ -55,6 +56,11 @@ class RecordDecoder:
     schema: DeserializationSchema
     policy: MalformedPolicy
     with_metadata: bool
+
+    @property
+    def produced_type(self) -> TypeInformation | None:
+        """The type of the records; None if the schema does not tell it, or they have metadata."""
+        return None if self.with_metadata else produced_type_of(self.schema)
 
     def opened(self, context: SourceReaderContext, partition: str) -> OpenDecoder:
         """Return what decodes the messages of a partition in a reader.

@@ -23,6 +23,7 @@ from millstream.connectors.pulsar.settings import SOURCE
 from millstream.connectors.pulsar.topics import TopicNames, TopicPattern, Topics, full_name
 from millstream.spi.serialization import DeserializationSchema
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
+from millstream.types.basic import TypeInformation
 
 __all__ = ["PulsarSource", "PulsarSourceBuilder"]
 
@@ -52,6 +53,10 @@ class PulsarSource(Source):
     def get_boundedness(self) -> Boundedness:
         """Return whether it was built to end."""
         return self._boundedness
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that of the records, as far as the schema tells it."""
+        return self._decoder.produced_type
 
     def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
         """Look for the partitions, and subscribe to them.

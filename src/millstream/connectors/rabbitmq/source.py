@@ -34,8 +34,9 @@ from millstream.connectors.rabbitmq.config import RMQConnectionConfig
 from millstream.connectors.rabbitmq.connecting import Broker
 from millstream.connectors.rabbitmq.consumer import Consumer, Delivery
 from millstream.connectors.source_function import KnowsCheckpoints
-from millstream.spi.serialization import DeserializationSchema
+from millstream.spi.serialization import DeserializationSchema, produced_type_of
 from millstream.spi.source import SourceReaderContext
+from millstream.types.basic import TypeInformation
 
 __all__ = ["RMQSource"]
 
@@ -115,6 +116,10 @@ class RMQSource(SourceFunction, CheckpointedFunction, CheckpointListener, KnowsC
         self._policy = policy
         self._rejects = reject_malformed
         self._patience = patience or Patience()
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that the schema tells."""
+        return produced_type_of(self._schema)
 
     def initialize_state(self, context: FunctionInitializationContext) -> None:
         """Learn which messages were processed that may come again."""

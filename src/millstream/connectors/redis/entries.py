@@ -9,7 +9,7 @@ from typing import Any
 from millstream.base.errors import ConfigurationError, MalformedRecordError, shorten
 from millstream.connectors.messages import MalformedPolicy, MessageDecoder
 from millstream.spi.batch import Batch, Rows
-from millstream.spi.serialization import DeserializationSchema
+from millstream.spi.serialization import DeserializationSchema, produced_type_of
 from millstream.spi.source import SourceReaderContext
 from millstream.types.basic import TypeInformation
 from millstream.types.row import Row
@@ -34,6 +34,10 @@ class EntryDecoder(ABC):
             context: The reader's.
         """
         return lambda stream, entries: Rows(self.records(stream, entries), _times(entries))
+
+    def produced_type(self) -> TypeInformation | None:
+        """Return the type of the records; None if it is not known."""
+        return None
 
     @abstractmethod
     def records(self, stream: str, entries: Entries) -> list[Any]:
@@ -75,6 +79,10 @@ class FieldDecoder(EntryDecoder):
         self._schema = schema
         self._field = field.encode()
         self._policy = policy
+
+    def produced_type(self) -> TypeInformation | None:
+        """Return the type that the schema tells."""
+        return produced_type_of(self._schema)
 
     def opened(self, context: SourceReaderContext) -> Decode:
         """Return what deserializes the field of each entry."""
@@ -140,11 +148,16 @@ class RowDecoder(EntryDecoder):
             raise ConfigurationError(
                 f"the type of a stream's entries is {row_type}", hint="Give Types.ROW_NAMED."
             )
+        self._row_type = row_type
         self._row = Row(*row_type.get_field_names())
         self._fields = [
             (name.encode(), _reader(name, kind))
             for name, kind in zip(row_type.get_field_names(), row_type.get_field_types(), strict=True)
         ]
+
+    def produced_type(self) -> TypeInformation:
+        """Return the type of the rows."""
+        return self._row_type
 
     def records(self, stream: str, entries: Entries) -> list[Any]:
         """Read each field as its type."""

@@ -45,6 +45,10 @@ class RedisStreamSource(Source):
         """Return whether it was built to end."""
         return self._boundedness
 
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that of the records, as far as the schema tells it."""
+        return self._decoder.produced_type()
+
     def build_enumerator(self, parallelism: int, restored: Any | None) -> SplitEnumerator:
         """Look at the streams.
 

@@ -22,8 +22,9 @@ from millstream.connectors.messages import MalformedPolicy, MessageDecoder
 from millstream.connectors.patience import Patience
 from millstream.connectors.reconnects import Reconnects
 from millstream.connectors.websocket.connection import WebSocketServer, WebSocketTarget
-from millstream.spi.serialization import DeserializationSchema
+from millstream.spi.serialization import DeserializationSchema, produced_type_of
 from millstream.spi.source import SourceReaderContext
+from millstream.types.basic import TypeInformation
 
 __all__ = ["WebSocketSource", "WebSocketSourceBuilder"]
 
@@ -48,6 +49,10 @@ class WebSocketSource(SourceFunction):
     def builder() -> WebSocketSourceBuilder:
         """Return a builder."""
         return WebSocketSourceBuilder()
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type that the schema tells."""
+        return produced_type_of(self._schema)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Prepare; the server is connected to when `run` begins."""

@@ -29,6 +29,8 @@ from millstream.formats.row_columns import RowColumns
 from millstream.spi.formats import BulkFormat, FileRecords
 from millstream.spi.serialization import BulkWriter, BulkWriterFactory
 from millstream.types.arrow_types import Form
+from millstream.types.basic import TypeInformation
+from millstream.types.sql_types import row_type_info
 
 __all__ = ["AvroBulkWriters", "AvroFormat"]
 
@@ -78,6 +80,10 @@ class AvroFormat(BulkFormat):
         if schema is not None:
             schema.row_type()
         return AvroFormat(schema, as_rows=True)
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the rows, if there is a schema; generic records have none."""
+        return row_type_info(self._schema.row_type()) if self._as_rows and self._schema is not None else None
 
     @property
     def is_splittable(self) -> bool:

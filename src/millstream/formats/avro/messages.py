@@ -117,9 +117,9 @@ class AvroRowDeserializationSchema(DeserializationSchema):
         self._schema = _schema_of(record_class, avro_schema_string)
         self._decoder = AvroDecoder(self._schema)
 
-    def get_produced_type(self) -> TypeInformation:
-        """Return the type of the rows."""
-        return self._schema.type_info()
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the rows; None if a type of the schema holds itself."""
+        return self._schema.rows_type()
 
     def deserialize(self, message: bytes) -> Any:
         """Return the row of a message.

@@ -118,6 +118,13 @@ class AvroSchema:
         """
         return _type_info(self.parsed, self.named, ())
 
+    def rows_type(self) -> TypeInformation | None:
+        """Return the type of the values as `type_info` does; None if a type holds itself."""
+        try:
+            return self.type_info()
+        except NotSupportedError:
+            return None
+
     def row_type(self) -> RowType:
         """Return the SQL type of the rows.
 

@@ -7,6 +7,7 @@ its result is certain to be that of Python's csv module; else the block's record
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import Any, BinaryIO
 
@@ -18,7 +19,9 @@ from millstream.formats.csv.rows import CsvRecords
 from millstream.formats.csv.schema import CsvColumn, CsvSchema
 from millstream.formats.text.lines import StreamFormat
 from millstream.spi.formats import FileRecords
+from millstream.types.basic import TypeInformation
 from millstream.types.datatypes import DataTypes, RowField, RowType
+from millstream.types.sql_types import row_type_info
 
 __all__ = ["CsvReaderFormat"]
 
@@ -59,6 +62,10 @@ class CsvReaderFormat(StreamFormat):
         schema = CsvSchema.builder().set_use_header().set_column_separator(separator).build()
         return CsvReaderFormat(schema, columns_from_header=True)
 
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the rows, if it is known without the files."""
+        return None if self._columns_from_header else row_type_info(_row_type(self._schema.columns))
+
     @property
     def is_splittable(self) -> bool:
         """Whether no value can hold a line break, and all rows are read."""
@@ -74,6 +81,10 @@ class CsvReaderFormat(StreamFormat):
         return _open_rows(file, path, self._schema, position, columns_from_header=self._columns_from_header)
 
 
+def _row_type(columns: Iterable[CsvColumn]) -> RowType:
+    return RowType([RowField(column.name, column.data_type) for column in columns])
+
+
 def _open_rows(
     file: BinaryIO,
     path: str,
@@ -87,7 +98,7 @@ def _open_rows(
     if schema.use_header and (position is None or columns_from_header or schema.reorder_columns):
         order = _read_header(records, path, schema, columns_from_header=columns_from_header)
     columns = schema.columns or records.columns
-    layout = BlockLayout(RowType([RowField(column.name, column.data_type) for column in columns]))
+    layout = BlockLayout(_row_type(columns))
     records.order = order
     decoder = CsvBlocks(schema, records.columns, layout, order) if find_spec("pyarrow") else None
     rows = BlockRecords(records, layout, decoder, _BLOCK_BYTES)

@@ -17,7 +17,9 @@ from millstream.formats.json.rows import JsonRecords
 from millstream.formats.json.values import RowReader
 from millstream.formats.text.lines import StreamFormat
 from millstream.spi.formats import FileRecords
+from millstream.types.basic import TypeInformation
 from millstream.types.datatypes import RowType
+from millstream.types.sql_types import row_type_info
 
 __all__ = ["JsonLinesFormat"]
 
@@ -51,6 +53,10 @@ class JsonLinesFormat(StreamFormat):
             ConfigurationError: If the schema has no fields, or a type has no JSON form.
         """
         return JsonLinesFormat(schema)
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the rows."""
+        return row_type_info(self._schema)
 
     @property
     def is_splittable(self) -> bool:

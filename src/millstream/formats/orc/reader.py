@@ -13,7 +13,9 @@ from millstream.formats.block import BlockLayout, ColumnBlock
 from millstream.formats.file_columns import as_declared, file_names
 from millstream.spi.formats import BulkFormat, FileRecords
 from millstream.types.arrow_types import Form, load_arrow
+from millstream.types.basic import TypeInformation
 from millstream.types.datatypes import RowType
+from millstream.types.sql_types import row_type_info
 
 __all__ = ["OrcColumnarRowInputFormat", "load_orc"]
 
@@ -57,6 +59,10 @@ class OrcColumnarRowInputFormat(BulkFormat):
         load_orc()
         self._row_type = row_type
         self._case_sensitive = is_case_sensitive
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the rows."""
+        return row_type_info(self._row_type)
 
     @property
     def is_splittable(self) -> bool:

@@ -11,6 +11,8 @@ from millstream.formats.file_columns import as_declared, file_names
 from millstream.spi.formats import BulkFormat, FileRecords
 from millstream.types import datatypes as types
 from millstream.types.arrow_types import Form, load_arrow, load_parquet
+from millstream.types.basic import TypeInformation
+from millstream.types.sql_types import row_type_info
 
 __all__ = ["ParquetColumnarRowInputFormat"]
 
@@ -42,6 +44,10 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         self._batch_size = batch_size
         self._utc = is_utc_timestamp
         self._case_sensitive = is_case_sensitive
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the rows."""
+        return row_type_info(self._row_type)
 
     @property
     def is_splittable(self) -> bool:

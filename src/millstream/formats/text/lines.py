@@ -12,6 +12,8 @@ from millstream.spi.formats import FileRecords, StreamFileFormat
 from millstream.spi.serialization import check_charset
 from millstream.types.arrow_types import load_arrow
 from millstream.types.arrow_values import bare_schema
+from millstream.types.basic import TypeInformation
+from millstream.types.typeinfo import Types
 
 __all__ = ["StreamFormat", "TextLineFormat"]
 
@@ -49,6 +51,10 @@ class TextLineFormat(StreamFormat):
                 detail="Lines are found by their newline byte.",
                 hint="Convert the files to UTF-8.",
             )
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Return the type of the lines: STRING."""
+        return Types.STRING()
 
     @property
     def is_splittable(self) -> bool:
