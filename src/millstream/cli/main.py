@@ -17,6 +17,8 @@ __all__ = ["main"]
 # named behind a colon.
 COMMANDS = {
     "run": ("millstream.cli.run", "Run a program."),
+    "cluster": ("millstream.cli.cluster", "A Spark session that stays, and jobs side by side in it."),
+    "logs": ("millstream.cli.logs", "Show what a cluster's application writes."),
     "info": ("millstream.cli.info", "Show a program's plan without running it."),
     "demo": ("millstream.cli.demo", "Run a packaged example."),
     "explain-watermark": (

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONFIG_VARIABLE",
+    "FILE_VARIABLE",
+    "SESSION_TARGET",
+    "TARGET_KEY",
     "JobOptions",
     "check_settings",
     "config_option",
@@ -37,6 +40,8 @@ CONFIG_VARIABLE = "MILLSTREAM_CONFIG"
 FILE_VARIABLE = "MILLSTREAM_CONF"
 PARALLELISM_KEY = "parallelism.default"
 TARGET_KEY = "execution.target"
+SESSION_TARGET = "session"
+"""The target of jobs that a cluster runs; a cluster's own jobs have its master for a target."""
 DEBUG_KEY = "millstream.debug"
 VERBOSE_KEY = "millstream.verbose"
 SAVEPOINT_KEY = "execution.state-recovery.path"
@@ -222,7 +227,7 @@ _DECORATORS = (
     click.option(
         "--target",
         help="Where to run: local (this process, no JVM), or a Spark master: local[n], local-cluster[...], "
-        "spark://host:port, yarn, k8s://...",
+        "spark://host:port, yarn, k8s://...; or session: the cluster that runs.",
     ),
     click.option("--debug", is_flag=True, help="Run in this process, so that breakpoint() works."),
     click.option("--verbose", is_flag=True, help="Show all frames of errors, also millstream's and Java's."),

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from millstream.cli.options import JobOptions, install_pyflink, job_options, pyflink_option
+from millstream.cli.options import SESSION_TARGET, JobOptions, install_pyflink, job_options, pyflink_option
 
 __all__ = ["command", "run_with_options"]
 
@@ -34,15 +34,26 @@ __all__ = ["command", "run_with_options"]
     help="Go on from the last checkpoint of this job if its driver was lost, and run nothing if it had ended "
     "(high-availability.storageDir).",
 )
+@click.option(
+    "-d",
+    "--detached",
+    is_flag=True,
+    help="Give the program to the running cluster and return; `--target session` without it waits for its end.",
+)
 @pyflink_option
 @click.argument("program", type=click.Path(exists=True, dir_okay=False, readable=True), metavar="JOB.PY")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
-def command(program: str, arguments: tuple[str, ...], pyflink: bool, **options: Any) -> None:
+def command(program: str, arguments: tuple[str, ...], pyflink: bool, detached: bool, **options: Any) -> None:
     """Run the program JOB.PY with its own ARGS.
 
     Options for millstream stand before JOB.PY; they have the last word over the environment and over
     configuration files, a program's own settings over them.
     """
+    if detached or options["target"] == SESSION_TARGET:
+        # Not needed to run a program in this process.
+        from millstream.cli.submission import submit
+
+        sys.exit(submit(program, arguments, JobOptions(**options), pyflink=pyflink, detached=detached))
     install_pyflink(pyflink)
     sys.exit(run_with_options(program, arguments, JobOptions(**options)))
 

@@ -51,6 +51,7 @@ from millstream.runtime.spark.session import (
     find_session,
     release_session,
 )
+from millstream.runtime.spark.shared import join_pool
 from millstream.runtime.spark.shuttle import LevelShuttle, SlotStarter
 from millstream.runtime.spark.slot_group import SlotGroup
 from millstream.runtime.spark.slot_watch import SlotWatch
@@ -324,6 +325,7 @@ class SparkExecutor(Executor):
         assert self._handle is not None
         self._handle.context.addJobTag(tag)
         self._handle.context.setInterruptOnCancel(True)
+        join_pool(self._handle.context)
         self._tag = tag
 
     def _describe_jobs(self, what: str) -> None:

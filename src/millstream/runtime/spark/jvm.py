@@ -42,7 +42,15 @@ from millstream.config.options_file_systems import is_secret
 from millstream.files.scratch import scratch_directory
 from millstream.runtime.spark.java import VECTOR_MODULE, JavaRuntime
 
-__all__ = ["Jvm", "JvmStartError", "needs_launcher", "read_spark_defaults", "start_jvm"]
+__all__ = [
+    "Jvm",
+    "JvmStartError",
+    "environ",
+    "import_pyspark",
+    "needs_launcher",
+    "read_spark_defaults",
+    "start_jvm",
+]
 
 START_TIMEOUT_SECONDS = 120.0
 STOP_TIMEOUT_SECONDS = 15.0
@@ -195,8 +203,8 @@ def _start_by_launcher(conf: Mapping[str, str], environment: Mapping[str, str]) 
 
     spark_conf = SparkConf(loadDefaults=False)
     spark_conf.setAll(list(conf.items()))
-    _import_pyspark()
-    with _environ(environment):
+    import_pyspark()
+    with environ(environment):
         gateway = launch_gateway(spark_conf)  # type: ignore[no-untyped-call]
     return Jvm(gateway, gateway.proc)
 
@@ -208,9 +216,9 @@ def _start_directly(
     variables = {**os.environ, **environment, "_PYSPARK_DRIVER_CONN_INFO_PATH": info_path}
     process = subprocess.Popen(command, stdin=subprocess.PIPE, env=variables, start_new_session=True)
     try:
-        _import_pyspark()
+        import_pyspark()
         port, secret = _await_connection_info(process, info_path, java, clock)
-        with _environ({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+        with environ({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
             gateway = launch_gateway()  # type: ignore[no-untyped-call]
     except BaseException:
         _end_process(process)
@@ -219,7 +227,7 @@ def _start_directly(
     return Jvm(gateway, process)
 
 
-def _import_pyspark() -> None:
+def import_pyspark() -> None:
     """Import now what PySpark would import later: the JVM needs a second to start anyway.
 
     PySpark's own tools warn of a recent pandas when they are imported, which millstream does not use.
@@ -384,7 +392,7 @@ def _link_spark_home(spark_home: str, scratch: str) -> str:
 
 
 @contextlib.contextmanager
-def _environ(variables: Mapping[str, str]) -> Iterator[None]:
+def environ(variables: Mapping[str, str]) -> Iterator[None]:
     """Set variables of this process for a while: PySpark takes some of its arguments from there only."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)

@@ -32,6 +32,7 @@ from millstream.runtime.connect.sockets import find_directory
 from millstream.runtime.spark.java import find_java
 from millstream.runtime.spark.jvm import Jvm, read_spark_defaults, start_jvm
 from millstream.runtime.spark.master import check_hadoop_is_configured, check_master_answers
+from millstream.runtime.spark.shared import SESSION_VARIABLE, attach
 from millstream.runtime.spark.vital import is_alive, is_stopped, session_lost, session_stopped
 
 __all__ = [
@@ -194,7 +195,7 @@ class SessionHandle:
 
 
 def open_session(config: SessionConfig) -> SessionHandle:
-    """Return the active Spark session, or a new one made from `config`.
+    """Return the active Spark session, one that this process is to attach to, or a new one made from `config`.
 
     Must be called on the driver; on its main thread if Ctrl-C is to cancel Spark's jobs.
 
@@ -204,6 +205,7 @@ def open_session(config: SessionConfig) -> SessionHandle:
         JvmStartError: If the JVM does not start.
         SparkMasterError: If the master of a standalone cluster does not answer.
         ConfigurationError: If YARN is to be used and nothing says where it is.
+        SessionLostError: If the session to attach to has ended.
     """
     context = SparkContext._active_spark_context
     if context is not None and context._jsc is not None:
@@ -211,6 +213,9 @@ def open_session(config: SessionConfig) -> SessionHandle:
             raise session_lost(owned=False)
         check_settings(context)
         return SessionHandle(context, owned=False)
+    handed_over = os.environ.get(SESSION_VARIABLE)
+    if handed_over:
+        return SessionHandle(attach(handed_over), owned=False)
     _check_not_connect(config)
     if config.master == "yarn":
         check_hadoop_is_configured(os.environ)

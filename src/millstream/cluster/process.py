@@ -1,0 +1,83 @@
+"""`python -m millstream.cluster.process DIRECTORY`: a dispatcher in a process of its own.
+
+It holds a lock on the cluster's directory as long as it lives: a second one on the same directory is refused. When it
+is found by others it writes "ready" to standard output, and then nothing more.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from millstream.base.clock import SystemClock
+from millstream.base.errors import ConfigurationError, MillstreamError
+from millstream.cluster.dispatcher import Dispatcher, DispatcherConfig
+from millstream.cluster.door import ClusterDoor
+from millstream.config import options
+from millstream.config.configuration import Configuration
+from millstream.files.private_files import check_private
+
+__all__ = ["main"]
+
+_CONFIG_VARIABLE = "MILLSTREAM_CONFIG"
+
+
+def main(path: str) -> int:
+    """Run a dispatcher on a directory until it is told to stop; return the exit code."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    directory = Path(path)
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_private(directory)
+        lock = _lock(directory)
+        configuration = Configuration.load(os.environ)
+        clock = SystemClock()
+        target = configuration.get(options.TARGET)
+        dispatcher = Dispatcher(
+            DispatcherConfig(
+                directory,
+                options=json.loads(os.environ.get(_CONFIG_VARIABLE) or "{}"),
+                target=target,
+                variables={key: value for key, value in os.environ.items() if key != _CONFIG_VARIABLE},
+            ),
+            clock,
+        )
+        door = ClusterDoor(
+            dispatcher, {"directory": str(directory), "target": target, "started_ms": clock.now_ms()}
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: dispatcher.stop())
+        door.start()
+    except (MillstreamError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    try:
+        dispatcher.run()
+    finally:
+        door.close()
+        os.close(lock)
+    return 0
+
+
+def _lock(directory: Path) -> int:
+    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise ConfigurationError(
+            f'another dispatcher runs on "{directory}"',
+            hint="`millstream cluster status` shows it; `millstream cluster stop` ends it.",
+        ) from None
+    return descriptor
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
