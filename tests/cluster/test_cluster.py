@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
 
 import pytest
+from clusters import Cluster, run_command, wait_until
 
-from tests.cluster.conftest import Cluster, run_command, wait_until
+from millstream.base.errors import JobRequestError
+from millstream.cluster.applications import Program
 
 COUNT = """
     import sys, time
@@ -79,6 +82,7 @@ def test_killed_dispatcher_finds_the_process_that_went_on_without_it(cluster: Cl
     assert written(out) == list(range(2_000))
 
 
+@pytest.mark.long
 def test_process_that_was_killed_while_there_was_no_dispatcher_is_started_again(cluster: Cluster) -> None:
     out = cluster.work / "out"
     job = cluster.submit(COUNT, out, 2_000, 0.002)
@@ -93,6 +97,7 @@ def test_process_that_was_killed_while_there_was_no_dispatcher_is_started_again(
     assert written(out) == list(range(2_000))
 
 
+@pytest.mark.long
 def test_stopped_cluster_suspends_jobs_and_goes_on_with_them(cluster: Cluster) -> None:
     out = cluster.work / "out"
     job = cluster.submit(COUNT, out, 2_000, 0.002)
@@ -121,12 +126,41 @@ def test_second_dispatcher_on_a_directory_is_refused(cluster: Cluster) -> None:
     assert "another dispatcher runs" in second.stderr
 
 
+def test_command_line_submits_shows_and_waits(cluster: Cluster) -> None:
+    job = cluster.work / "job.py"
+    job.write_text(
+        "import sys\n"
+        "from millstream.datastream import StreamExecutionEnvironment\n"
+        "env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "env.from_collection([1, 2]).map(lambda n: n * int(sys.argv[1])).print()\n"
+        "env.execute('times')\n"
+        "sys.exit(int(sys.argv[2]))\n"
+    )
+    where = ("--cluster", str(cluster.directory))
+    waited = run_command("run", "--target", "session", *where, str(job), "10", "0", cwd=cluster.work)
+    assert (waited.returncode, waited.stdout.split()[-2:]) == (0, ["10", "20"]), waited.stderr
+    failed = run_command("run", "--target", "session", *where, str(job), "10", "3", cwd=cluster.work)
+    assert failed.returncode == 1 and "FAILED" in failed.stderr
+    detached = run_command("run", "-d", "-p", "2", *where, str(job), "100", "0", cwd=cluster.work)
+    assert detached.returncode == 0, detached.stderr
+    application_id = detached.stdout.split()[-1]
+    cluster.wait_for(application_id, "FINISHED")
+    shown = run_command("logs", "-f", *where, application_id[:12])
+    assert sorted(line.split()[-1] for line in shown.stdout.splitlines())[:2] == ["100", "200"]
+    document = json.loads(run_command("cluster", "status", "--json", *where).stdout)
+    assert [each["status"] for each in document["applications"]] == ["FINISHED", "FAILED", "FINISHED"]
+    assert document["applications"][2]["program"]["options"]["parallelism.default"] == "2"
+
+
 def test_program_that_is_not_there_is_refused(cluster: Cluster) -> None:
-    refused = run_command("run", "-d", "--target", "local", str(cluster.work / "none.py"))
+    refused = run_command("run", "-d", str(cluster.work / "none.py"))
     assert refused.returncode == 2
     assert "none.py" in refused.stderr
+    with pytest.raises(JobRequestError, match="no program"):
+        cluster.remote.submit(Program(str(cluster.work / "none.py"), working_directory="/"))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize("cluster", ["local[2]"], indirect=True)
 def test_jobs_of_one_session_go_on_when_it_is_killed(cluster: Cluster) -> None:

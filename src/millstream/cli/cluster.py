@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from millstream.cli.jobs import EXIT_FAILED, reporting_errors
-from millstream.cli.options import config_option, parse_definitions
+from millstream.cli.options import cluster_option, config_option, parse_definitions
 
 if TYPE_CHECKING:
     from millstream.cluster.applications import Application
     from millstream.cluster.door import RemoteCluster
 
-_Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
-
-__all__ = ["cluster_option", "command", "default_directory", "running_cluster"]
-
-cluster_option: Callable[[_Decorated], _Decorated] = click.option(
-    "--cluster", "directory", metavar="DIR", help="Directory of the cluster, if several run."
-)
+__all__ = ["command", "default_directory", "running_cluster"]
 
 
 def default_directory() -> Path:
@@ -90,17 +83,17 @@ def start(config: str | None, target: str | None, definitions: dict[str, str], d
 
 @command.command()
 @cluster_option
-def stop(directory: str | None) -> None:
+def stop(cluster: str | None) -> None:
     """End the cluster and its session. Applications that run go on when it is started again."""
     from millstream.base.clock import SystemClock
     from millstream.runtime.control.status_files import is_alive, process_start
 
     with reporting_errors():
-        cluster = running_cluster(directory)
-        began = process_start(cluster.pid)
-        cluster.stop()
+        running = running_cluster(cluster)
+        began = process_start(running.pid)
+        running.stop()
         clock = SystemClock()
-        while is_alive(cluster.pid, began):
+        while is_alive(running.pid, began):
             clock.wait(0.05)
     click.echo("cluster has ended")
 
@@ -108,25 +101,25 @@ def stop(directory: str | None) -> None:
 @command.command()
 @cluster_option
 @click.option("--json", "as_json", is_flag=True, help="Print what is known as JSON.")
-def status(directory: str | None, as_json: bool) -> None:
+def status(cluster: str | None, as_json: bool) -> None:
     """Show the cluster and its applications."""
     import json
 
     from millstream.cluster.applications import application_to_json
 
     with reporting_errors():
-        cluster = running_cluster(directory)
-        applications = cluster.applications()
+        running = running_cluster(cluster)
+        applications = running.applications()
     if as_json:
         document = {
-            "pid": cluster.pid,
-            **cluster.facts,
+            "pid": running.pid,
+            **running.facts,
             "applications": [application_to_json(each) for each in applications],
         }
         click.echo(json.dumps(document, indent=2))
         return
     click.echo(
-        f"cluster: process {cluster.pid}, target {cluster.facts['target']}, since {_time(cluster.facts['started_ms'])}"
+        f"cluster: process {running.pid}, target {running.facts['target']}, since {_time(running.facts['started_ms'])}"
     )
     for each in applications:
         click.echo(_line(each))

@@ -27,6 +27,7 @@ __all__ = [
     "TARGET_KEY",
     "JobOptions",
     "check_settings",
+    "cluster_option",
     "config_option",
     "file_settings",
     "inherited_settings",
@@ -198,6 +199,9 @@ config_option: Callable[[Decorated], Decorated] = click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, resolve_path=True),
     help="Configuration file, millstream.toml or Flink's config.yaml, in place of those that are found.",
+)
+cluster_option: Callable[[Decorated], Decorated] = click.option(
+    "--cluster", metavar="DIR", help="Directory of the cluster, if several run."
 )
 pyflink_option: Callable[[Decorated], Decorated] = click.option(
     "--pyflink", is_flag=True, help="JOB.PY is written against PyFlink: import millstream as pyflink."

@@ -9,7 +9,14 @@ from typing import Any
 
 import click
 
-from millstream.cli.options import SESSION_TARGET, JobOptions, install_pyflink, job_options, pyflink_option
+from millstream.cli.options import (
+    SESSION_TARGET,
+    JobOptions,
+    cluster_option,
+    install_pyflink,
+    job_options,
+    pyflink_option,
+)
 
 __all__ = ["command", "run_with_options"]
 
@@ -40,10 +47,18 @@ __all__ = ["command", "run_with_options"]
     is_flag=True,
     help="Give the program to the running cluster and return; `--target session` without it waits for its end.",
 )
+@cluster_option
 @pyflink_option
 @click.argument("program", type=click.Path(exists=True, dir_okay=False, readable=True), metavar="JOB.PY")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
-def command(program: str, arguments: tuple[str, ...], pyflink: bool, detached: bool, **options: Any) -> None:
+def command(
+    program: str,
+    arguments: tuple[str, ...],
+    pyflink: bool,
+    detached: bool,
+    cluster: str | None,
+    **options: Any,
+) -> None:
     """Run the program JOB.PY with its own ARGS.
 
     Options for millstream stand before JOB.PY; they have the last word over the environment and over
@@ -53,7 +68,8 @@ def command(program: str, arguments: tuple[str, ...], pyflink: bool, detached: b
         # Not needed to run a program in this process.
         from millstream.cli.submission import submit
 
-        sys.exit(submit(program, arguments, JobOptions(**options), pyflink=pyflink, detached=detached))
+        given = JobOptions(**options)
+        sys.exit(submit(program, arguments, given, pyflink=pyflink, detached=detached, cluster=cluster))
     install_pyflink(pyflink)
     sys.exit(run_with_options(program, arguments, JobOptions(**options)))
 

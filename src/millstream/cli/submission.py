@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,13 +22,22 @@ from millstream.cli.options import (
     inherited_settings,
 )
 
+if TYPE_CHECKING:
+    from millstream.cluster.door import RemoteCluster
+
 __all__ = ["follow", "submit"]
 
 _LOOK_S = 0.2
 
 
 def submit(
-    program: str, arguments: Sequence[str], options: JobOptions, *, pyflink: bool, detached: bool
+    program: str,
+    arguments: Sequence[str],
+    options: JobOptions,
+    *,
+    pyflink: bool,
+    detached: bool,
+    cluster: str | None = None,
 ) -> int:
     """Submit a program; return the exit code.
 
@@ -37,6 +47,7 @@ def submit(
         options: All of them travel with it, also those of configuration files and of the environment.
         pyflink: Whether `pyflink` in it means millstream.
         detached: Whether to return at once; else its output is shown until it has ended.
+        cluster: Directory of the cluster, if several may run.
     """
     from millstream.cluster.applications import Program
 
@@ -46,8 +57,8 @@ def submit(
         return 2
     given = replace(options, target=None)
     with reporting_errors():
-        cluster = running_cluster(None)
-        application = cluster.submit(
+        running = running_cluster(cluster)
+        application = running.submit(
             Program(
                 path=os.path.abspath(program),
                 arguments=tuple(arguments),
@@ -59,20 +70,20 @@ def submit(
         click.echo(f"application {application.application_id}", err=not detached)
         if detached:
             return 0
-        return follow(application.application_id)
+        return follow(running, application.application_id)
 
 
-def follow(application_id: str, *, until_end: bool = True) -> int:
+def follow(cluster: RemoteCluster, application_id: str, *, until_end: bool = True) -> int:
     """Print what an application writes; return 0 if it ends well, 1 if it does not, behind its end.
 
     Args:
+        cluster: Whose.
         application_id: Which.
         until_end: Whether to wait for its end, rather than to print what is there.
     """
     from millstream.base.clock import SystemClock
 
     clock = SystemClock()
-    cluster = running_cluster(None)
     shown: dict[Path, int] = {}
     while True:
         found = next(
