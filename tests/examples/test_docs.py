@@ -24,8 +24,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import cloudpickle
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyarrow import parquet
 from pyiceberg.catalog import load_catalog
 
@@ -611,6 +612,16 @@ def delta_orders(case):
     assert sorted((row["shop"], row["cents"]) for row in found) == [("north", 5), ("north", 9), ("south", 7)]
 
 
+@example("connectors/delta.md", 1)
+def delta_cheap_orders(case):
+    path = f"{case.path}/orders"
+    orders = {"shop": ["north", "south", "north"], "cents": [5, 7, 9], "day": [1, 2, 3]}
+    write_deltalake(path, pa.table(orders))
+    yield {}, {"/data/orders": path}
+    printed = case.capsys.readouterr().out
+    assert printed.count("cents=") == 2 and "cents=5" in printed and "cents=7" in printed
+
+
 # docs/connectors/iceberg.md
 
 
@@ -624,6 +635,22 @@ def iceberg_orders(case):
     }
     found = load_catalog("lake", **properties).load_table("sales.orders").scan().to_arrow().to_pylist()
     assert sorted((row["shop"], row["cents"]) for row in found) == [("north", 5), ("north", 9), ("south", 7)]
+
+
+@example("connectors/iceberg.md", 1)
+def iceberg_cheap_orders(case):
+    properties = {
+        "type": "sql",
+        "uri": f"sqlite:///{case.path}/catalog.db",
+        "warehouse": f"file://{case.path}/lake",
+    }
+    catalog = load_catalog("lake", **properties)
+    catalog.create_namespace("sales")
+    orders = pa.table({"shop": ["north", "south", "north"], "cents": [5, 7, 9]})
+    catalog.create_table("sales.orders", orders.schema).append(orders)
+    yield {}, {"/data/": f"{case.path}/"}
+    printed = case.capsys.readouterr().out
+    assert printed.count("cents=") == 2 and "cents=5" in printed and "cents=7" in printed
 
 
 # docs/connectors/spark.md

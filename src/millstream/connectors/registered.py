@@ -40,6 +40,7 @@ CASSANDRA = Connector(
     page="docs/connectors/cassandra.md",
 )
 DELTA = Connector(
+    sources=(f"{_BASE}.delta.DeltaSource",),
     sinks=(f"{_BASE}.delta.DeltaSink",),
     guarantee="exactly once",
     packages=("deltalake", "pyarrow"),
@@ -75,6 +76,7 @@ HYBRID = Connector(
     page="docs/connectors/hybrid.md",
 )
 ICEBERG = Connector(
+    sources=(f"{_BASE}.iceberg.IcebergSource",),
     sinks=(f"{_BASE}.iceberg.IcebergSink",),
     guarantee="exactly once",
     packages=("pyiceberg", "pyarrow"),

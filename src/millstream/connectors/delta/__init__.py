@@ -1,4 +1,4 @@
-"""Delta Lake tables as sinks.
+"""Delta Lake tables as sources and sinks.
 
 ::
 
@@ -7,4 +7,8 @@
     writer.py       what a writer has to know of it; the rest is in connectors/staged_parquet.py
     committer.py    one commit of the table for each checkpoint
     sink.py         what programs call
+    source.py       what programs call; what is read by rows is in connectors/lake
+    history.py      which files a version has, and what each commit adds, removes or changes
+    log.py          commits, read as the protocol has them
+    files.py        the rows of a table in its data files, without those that were deleted
 """

@@ -48,7 +48,7 @@ def row_type_of(fields: Sequence[Mapping[str, Any]], nullable: bool = True) -> R
         nullable: Of the row itself.
 
     Raises:
-        NotSupportedError: If a column has a type that is not written.
+        NotSupportedError: If a column has a type that is neither read nor written.
     """
     return DataTypes.ROW(
         [
@@ -74,8 +74,9 @@ def _data_type(column: str, kind: Any, nullable: bool) -> DataType:
     elif kind["type"] == "struct":
         return row_type_of(kind["fields"], nullable)
     raise NotSupportedError(
-        f"column {column!r} of a Delta table has the type {kind}, which is not written",
-        hint="Write the other columns: name them with set_row_type(...), if this one may be null.",
+        f"column {column!r} of a Delta table has the type {kind}, which is neither read nor written",
+        hint="Read the other columns, by set_columns(...); or write them, by set_row_type(...), if this one may be "
+        "null.",
     )
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from millstream.base.clock import SystemClock
 from millstream.base.crash_points import reach
 from millstream.base.errors import SinkError
-from millstream.connectors.delta.table import Conflict, Table
+from millstream.connectors.delta.table import Conflict, Table, name_of
 from millstream.connectors.staged_parquet import StagedParquet, publish_files, refuse_unpublished
 from millstream.files.output import open_output
 from millstream.spi.sink import Committer
@@ -41,7 +41,7 @@ class DeltaCommitter(Committer):
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._name = f"the Delta table at {path!r}"
+        self._name = name_of(path)
         self._files = open_output(path)
         self._clock = SystemClock()
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from millstream.base.errors import ConfigurationError, NotSupportedError
 from millstream.connectors.delta.committer import DeltaCommitter
-from millstream.connectors.delta.table import columns_of, create_table, load_deltalake
+from millstream.connectors.delta.table import columns_of, create_table, load_deltalake, table_address
 from millstream.connectors.delta.writer import DeltaWriter, check_partitions, find_layout
+from millstream.connectors.lake.storage import is_in_s3
 from millstream.files.output import open_output
 from millstream.files.paths import local_path
 from millstream.files.remote import without_parameters
@@ -23,7 +23,7 @@ __all__ = ["DeltaSink", "DeltaSinkBuilder"]
 class DeltaSink(Sink):
     """Appends records to a Delta table, exactly once; made by `DeltaSink.builder()`."""
 
-    _path: str
+    _path: str = field(repr=False)
     _row_type: RowType | None
     _partition_columns: tuple[str, ...] | None
     _application: str
@@ -41,7 +41,7 @@ class DeltaSink(Sink):
             NotSupportedError: If such tables are not written.
         """
         open_output(self._path).check_writable()
-        if self._row_type is not None and not os.path.isdir(os.path.join(self._path, "_delta_log")):
+        if self._row_type is not None:
             create_table(self._path, RowColumns(self._row_type).schema, self._partition_columns or ())
         find_layout(self._path, self._row_type, self._partition_columns)
 
@@ -64,18 +64,18 @@ class DeltaSinkBuilder:
         self._application = "millstream"
 
     def set_table(self, path: str) -> DeltaSinkBuilder:
-        """Name the table by its directory: a path, or a `file:` URI, that every host of the job sees.
+        """Name the table by its directory: a path or URI that every host of the job sees, `s3://bucket/orders`.
 
         Raises:
-            NotSupportedError: If it is in an object store.
+            NotSupportedError: If it is in another store than a directory or S3.
         """
-        local = local_path(str(path))
-        if local is None:
+        if local_path(str(path)) is None and not is_in_s3(str(path)):
             raise NotSupportedError(
-                f"a Delta table at {without_parameters(str(path))!r} is not written: only those in directories are",
+                f"a Delta table at {without_parameters(str(path))!r} is not written: only those in directories and in "
+                "S3 are",
                 hint="Write Parquet files there with FileSink, and convert them to a table.",
             )
-        self._path = os.path.abspath(local)
+        self._path = table_address(str(path))
         return self
 
     def set_row_type(self, row_type: RowType) -> DeltaSinkBuilder:

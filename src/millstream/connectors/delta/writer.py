@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from millstream.base.errors import ConfigurationError
 from millstream.connectors.delta.columns import can_partition
-from millstream.connectors.delta.table import Table, columns_of
+from millstream.connectors.delta.table import Table, columns_of, name_of
 from millstream.connectors.staged_parquet import Layout, ParquetStagingWriter
 from millstream.formats.row_columns import RowColumns
 from millstream.spi.sink import WriterContext
@@ -64,7 +64,7 @@ class DeltaWriter(ParquetStagingWriter):
         application: str,
         context: WriterContext,
     ) -> None:
-        super().__init__(f"the Delta table at {path!r}", application, context)
+        super().__init__(name_of(path), application, context)
         self._declared = path, row_type, partition_columns
 
     def find_layout(self) -> Layout:

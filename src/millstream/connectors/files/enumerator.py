@@ -1,33 +1,22 @@
-"""Which subtask reads which file, and when.
+"""Which files there are, and which of them are read: one file is one split (`split_queue`), or several.
 
-One file is one split, or several where it may be cut (`FileSourceBuilder.set_split_size`): the records that begin
-within a range of its bytes. Splits wait in a queue, in an order that depends on the files only; one goes to the
-subtask with the fewest, stays there until it is finished, and a subtask reads its splits one after the other.
-Where a file ends is found out by reading, so a plan names the file being read and some that follow; they
-share one budget, and the reader starts the next only when the one before is finished. `FileSplit.turn` tells
-it which ranges belong together::
-
-    plan 7, subtask 0   [a from 900, b, c]   budget 1000
-    read                 a ──► end (300)   b ──► end (50)   c ──► 650, not finished
+Where it may be cut (`FileSourceBuilder.set_split_size`), a split is the records that begin within a range of the file's
+bytes. Splits wait in an order that depends on the files only.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from millstream.connectors.split_queue import QueueSnapshot, SplitQueue
 from millstream.files.paths import FoundFile, list_files
-from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
+from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator
 
 __all__ = ["FileEnumerator", "FileEnumeratorSnapshot", "FilePart", "FileSplit"]
 
-_BYTES_PER_RECORD = 16
-"""So few bytes a record that files planned ahead suffice for an epoch's budget nearly always."""
-_MAX_FILES_PLANNED = 1_000
-"""So many files of one subtask are planned in an epoch at most."""
 _UNFINISHED_SUFFIXES = (".tmp", ".inprogress")
 
 
@@ -116,80 +105,43 @@ class FileEnumerator(SplitEnumerator):
         self._interval_ms = interval_ms
         snapshot = restored or FileEnumeratorSnapshot()
         self._split_bytes = split_bytes
-        self._waiting: deque[FilePart] = deque(snapshot.waiting)
-        self._positions = dict(snapshot.positions)
+        self._queue: SplitQueue[FilePart] = SplitQueue(
+            parallelism,
+            QueueSnapshot(snapshot.waiting, snapshot.positions, snapshot.owners, snapshot.parallelism),
+        )
+        self._parallelism = parallelism
         self._done = set(snapshot.done)
-        self._seen = self._done | {part.file.path for part in self._waiting}
-        self._order = {part.split_id: number for number, part in enumerate(self._waiting)}
-        self._next_number = len(self._order)
-        self._assigned: list[dict[str, FilePart]] = [{} for _ in range(parallelism)]
-        if snapshot.parallelism == parallelism:
-            self._assign_again(snapshot.owners)
+        self._seen = self._done | {part.file.path for part in snapshot.waiting}
         self._next_poll_ms: int | None = None
-        self._turn = 0
         if restored is None or interval_ms is not None:
             self._discover()
 
     def plan(self, request: PlanRequest) -> SourcePlan:
         """Look for new files if it is time, and plan what each subtask reads."""
         self._poll(request)
-        self._assign(request.max_records * _BYTES_PER_RECORD)
-        self._turn += 1
-        ranges = {
-            subtask: [
-                SplitRange(
-                    split_id,
-                    FileSplit(part.file.path, self._turn, part.part),
-                    self._positions.get(split_id),
-                    None,
-                    request.max_records,
-                    sequential=True,
-                )
-                for split_id, part in files.items()
-            ]
-            for subtask, files in enumerate(self._assigned)
-            if files
-        }
+        ranges = self._queue.plan(request, lambda part, turn: FileSplit(part.file.path, turn, part.part))
         ends = self._interval_ms is None
-        idle = frozenset(range(len(self._assigned))) - ranges.keys()
+        idle = frozenset(range(self._parallelism)) - ranges.keys()
+        waiting = self._queue.has_waiting()
         return SourcePlan(
             ranges=ranges,
-            finished=frozenset(idle) if ends and not self._waiting else frozenset(),
-            backlog=bool(ranges or self._waiting),
+            finished=frozenset(idle) if ends and not waiting else frozenset(),
+            backlog=bool(ranges) or waiting,
             next_ms=None if ends else self._next_poll_ms,
         )
 
     def advance(self, ends: Sequence[RangeEnd]) -> None:
         """Take note of positions and finished files."""
-        for end in ends:
-            if not end.finished:
-                if end.position is not None:
-                    self._positions[end.split_id] = end.position
-                continue
-            self._positions.pop(end.split_id, None)
-            self._order.pop(end.split_id, None)
-            for files in self._assigned:
-                part = files.pop(end.split_id, None)
-                if part is not None and self._interval_ms is not None:
-                    self._done.add(part.file.path)
+        finished = self._queue.advance(ends)
+        if self._interval_ms is not None:
+            self._done.update(part.file.path for part in finished)
 
     def snapshot(self) -> FileEnumeratorSnapshot:
         """Return the files not finished, the positions, and the files done."""
-        begun = [part for files in self._assigned for part in files.values()]
-        begun.sort(key=lambda part: self._order[part.split_id])
+        queue = self._queue.snapshot()
         return FileEnumeratorSnapshot(
-            (*begun, *self._waiting),
-            dict(self._positions),
-            tuple(sorted(self._done)),
-            {split_id: subtask for subtask, files in enumerate(self._assigned) for split_id in files},
-            len(self._assigned),
+            queue.waiting, queue.positions, tuple(sorted(self._done)), queue.owners, queue.parallelism
         )
-
-    def _assign_again(self, owners: Mapping[str, int]) -> None:
-        """Leave files where they were: how far event time has come is kept for each subtask."""
-        for part in [part for part in self._waiting if part.split_id in owners]:
-            self._waiting.remove(part)
-            self._assigned[owners[part.split_id]][part.split_id] = part
 
     def _poll(self, request: PlanRequest) -> None:
         if self._interval_ms is None:
@@ -210,10 +162,7 @@ class FileEnumerator(SplitEnumerator):
             new.sort(key=lambda file: (file.modified_ns, file.path))
         for file in new:
             self._seen.add(file.path)
-            for part in self._parts(file):
-                self._waiting.append(part)
-                self._order[part.split_id] = self._next_number
-                self._next_number += 1
+            self._queue.add(self._parts(file))
 
     def _parts(self, file: FoundFile) -> list[FilePart]:
         """Cut a file into parts of nearly equal size."""
@@ -223,19 +172,3 @@ class FileEnumerator(SplitEnumerator):
         count = -(-file.size_bytes // most)
         bounds = [file.size_bytes * number // count for number in range(count + 1)]
         return [FilePart(file, part) for part in pairwise(bounds)]
-
-    def _assign(self, budget_bytes: int) -> None:
-        """Hand out waiting files until every subtask has enough for the epoch."""
-        loads = [sum(part.size_bytes for part in files.values()) for files in self._assigned]
-        hungry = [
-            subtask
-            for subtask, files in enumerate(self._assigned)
-            if not files or loads[subtask] < budget_bytes
-        ]
-        while self._waiting and hungry:
-            subtask = min(hungry, key=lambda index: (len(self._assigned[index]), index))
-            part = self._waiting.popleft()
-            self._assigned[subtask][part.split_id] = part
-            loads[subtask] += part.size_bytes
-            if loads[subtask] >= budget_bytes or len(self._assigned[subtask]) >= _MAX_FILES_PLANNED:
-                hungry.remove(subtask)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import lzma
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.util import find_spec
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, MalformedRecordError, SourceError
@@ -17,29 +16,22 @@ from millstream.connectors.files.providers import (
     FileSplitAssignerProvider,
     check_provider,
 )
+from millstream.connectors.turn_reader import TurnReader
 from millstream.files.compression import is_compressed
 from millstream.files.paths import FoundFile, local_path, open_file
 from millstream.files.remote import with_parameters, without_parameters
 from millstream.formats.metadata import FormatWithMetadata, MetadataFields
-from millstream.operators.weight import estimate_bytes
-from millstream.spi.batch import Batch, Columns, Rows
+from millstream.spi.batch import Batch
 from millstream.spi.formats import BulkFormat, FileFormat, FileRecords, StreamFileFormat
 from millstream.spi.source import (
     Boundedness,
-    EmitBatch,
-    RangeEnd,
     Source,
     SourceReader,
     SplitEnumerator,
-    SplitRange,
 )
 from millstream.types.basic import TypeInformation
 
 __all__ = ["FileSource", "FileSourceBuilder"]
-
-_BATCH_RECORDS = 20_000
-_FIRST_BATCH_RECORDS = 64
-_BATCH_BYTES = 4 << 20
 
 
 class FileSource(Source):
@@ -209,55 +201,23 @@ class FileSourceBuilder:
         return FileSource(FormatWithMetadata(self._format, self._metadata), self._paths, self._interval_ms)
 
 
-class _FileReader(SourceReader):
-    """Reads the files of one subtask, one after the other; keeps the one it is in open between epochs."""
-
-    gives_away = True
+class _FileReader(TurnReader):
+    """Reads the files of one subtask."""
 
     def __init__(self, file_format: FileFormat, paths: tuple[str, ...]) -> None:
+        super().__init__(gives_columns=file_format.gives_columns)
         self._format = file_format
         self._paths = paths
-        self._opened: tuple[str, tuple[int, int] | None] | None = None
-        self._records: FileRecords | None = None
-        self._gives_columns = False
-        self._turn = -1
-        self._budget = 0
-        self._batch_records = _FIRST_BATCH_RECORDS
 
-    def open(self) -> None:
-        """Find out in which form records are wanted."""
-        self._gives_columns = (
-            self.wants_columns and self._format.gives_columns and find_spec("pyarrow") is not None
-        )
+    def identify(self, split: FileSplit) -> Any:
+        return split.path, split.part
 
-    def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
-        """Read a file until its end, until the turn's budget is spent, or until no more is wanted."""
-        split: FileSplit = split_range.split
-        if split.turn != self._turn:
-            self._turn, self._budget = split.turn, split_range.max_records
-        if self._budget <= 0:  # an earlier file of this turn took it all
-            return RangeEnd(split_range.split_id, split_range.start, False, 0)
-        with _reading(split.path):
-            records = self._open(split, split_range.start)
-        count = 0
-        while not (ends := _ends(records, split.path)) and self._budget > 0:
-            with _reading(split.path):
-                batch = self._read_some(records, split)
-            count += len(batch)
-            self._budget -= len(batch)
-            if len(batch):
-                self._size_batches(batch)
-                if not emit(batch):
-                    self._budget = 0
-        end = RangeEnd(split_range.split_id, records.position, ends, count)
-        if end.finished:
-            self.close()
-        return end
+    def reading(self, split: FileSplit) -> AbstractContextManager[None]:
+        return _reading(split.path)
 
-    def _read_some(self, records: FileRecords, split: FileSplit) -> Batch:
-        most = min(self._budget, self._batch_records)
+    def read_some(self, records: FileRecords, split: FileSplit, most: int) -> Batch:
         try:
-            return Columns(records.read_columns(most)) if self._gives_columns else Rows(records.read(most))
+            return super().read_some(records, split, most)
         except MalformedRecordError as error:
             if split.part is None or split.part[0] == 0:
                 raise
@@ -265,39 +225,15 @@ class _FileReader(SourceReader):
             detail = counted if error.detail is None else f"{error.detail} {counted}"
             raise MalformedRecordError(error.message, detail=detail, hint=error.hint) from error
 
-    def _size_batches(self, batch: Batch) -> None:
-        """Have batches of some megabytes at most: records may be of any size."""
-        weight = batch.nbytes if type(batch) is Columns else estimate_bytes(batch.to_rows().values)
-        fitting = len(batch) * _BATCH_BYTES // max(weight, 1)
-        self._batch_records = max(1, min(fitting, self._batch_records * 8, _BATCH_RECORDS))
-
-    def close(self) -> None:
-        """Close the open file."""
-        if self._records is not None:
-            self._records.close()
-        self._opened = self._records = None
-
-    def _open(self, split: FileSplit, position: Any) -> FileRecords:
-        wanted = (split.path, split.part)
-        if self._records is not None and self._opened == wanted and self._records.position == position:
-            return self._records
-        self.close()
+    def open_split(self, split: FileSplit, position: Any) -> FileRecords:
         file = open_file(with_parameters(split.path, self._paths), decompress=self._format.decompress)
         try:
             if split.part is None:
-                self._records = self._format.open(file, split.path, position)
-            else:
-                self._records = self._format.open_part(file, split.path, position, split.part)
+                return self._format.open(file, split.path, position)
+            return self._format.open_part(file, split.path, position, split.part)
         except BaseException:
             file.close()
             raise
-        self._opened = wanted
-        return self._records
-
-
-def _ends(records: FileRecords, path: str) -> bool:
-    with _reading(path):
-        return records.exhausted
 
 
 @contextmanager

@@ -89,7 +89,7 @@ def row_type_of(fields: Sequence[Any], nullable: bool = True) -> RowType:
         nullable: Of the row itself.
 
     Raises:
-        NotSupportedError: If a column has a type that is not written.
+        NotSupportedError: If a column has a type that is neither read nor written.
     """
     found = [
         DataTypes.FIELD(field.name, _data_type(field.name, field.field_type, not field.required))
@@ -112,6 +112,7 @@ def _data_type(column: str, kind: Any, nullable: bool) -> DataType:
     if text.startswith("struct<"):
         return row_type_of(kind.fields, nullable)
     raise NotSupportedError(
-        f"column {column!r} of an Iceberg table has the type {text}, which is not written",
-        hint="Write the other columns: name them with set_row_type(...), if this one may be null.",
+        f"column {column!r} of an Iceberg table has the type {text}, which is neither read nor written",
+        hint="Read the other columns, by set_columns(...); or write them, by set_row_type(...), if this one may be "
+        "null.",
     )

@@ -10,7 +10,7 @@ from millstream.base.clock import SystemClock
 from millstream.base.crash_points import reach
 from millstream.base.errors import ConfigurationError, SinkError
 from millstream.connectors.iceberg.columns import kind_of
-from millstream.connectors.iceberg.table import Catalog, Conflict, load_pyiceberg
+from millstream.connectors.iceberg.table import Catalog, Conflict, check_identifier, load_pyiceberg
 from millstream.connectors.staged_parquet import (
     Layout,
     ParquetStagingWriter,
@@ -82,12 +82,7 @@ class IcebergSinkBuilder:
         Raises:
             ConfigurationError: If there is no namespace.
         """
-        if not all(identifier.split(".")) or "." not in identifier:
-            raise ConfigurationError(
-                f"the table of an Iceberg sink is {identifier!r}, which has no namespace",
-                hint='Such as set_table("sales.orders").',
-            )
-        self._table = identifier
+        self._table = check_identifier(identifier, "sink")
         return self
 
     def set_row_type(self, row_type: RowType) -> IcebergSinkBuilder:

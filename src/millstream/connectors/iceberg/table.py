@@ -6,19 +6,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from millstream.base.errors import MillstreamError, NotSupportedError, SinkError
+from millstream.base.errors import (
+    ConfigurationError,
+    MillstreamError,
+    NotSupportedError,
+    SinkError,
+    SourceError,
+)
 from millstream.base.optional import load_package
 from millstream.connectors.iceberg.columns import kind_of, row_type_of
+from millstream.connectors.lake.storage import pyiceberg_properties
 from millstream.connectors.staged_parquet import Column, StagedParquet
+from millstream.files.file_systems import current
 from millstream.files.paths import local_path
 from millstream.formats.row_columns import RowColumns
 from millstream.types.datatypes import RowType
 
-__all__ = ["Catalog", "Conflict", "Table", "load_pyiceberg"]
+__all__ = ["Catalog", "Conflict", "Table", "check_identifier", "load_pyiceberg"]
 
 Result = TypeVar("Result")
 
-_WHAT = "sinks of Iceberg tables"
+_WHAT = "Iceberg tables"
 _RETRIES = "commit.retry.num-retries"
 _SHORTEST_SECRET = 4
 
@@ -37,6 +45,24 @@ def load_pyiceberg(module: str) -> Any:
     return load_package(f"pyiceberg.{module}", extra="iceberg", what=_WHAT)
 
 
+def check_identifier(identifier: str, what: str) -> str:
+    """Return the name of a table with its namespace.
+
+    Args:
+        identifier: The name.
+        what: Whose, for the message: `sink`.
+
+    Raises:
+        ConfigurationError: If there is no namespace.
+    """
+    if not all(identifier.split(".")) or "." not in identifier:
+        raise ConfigurationError(
+            f"the table of an Iceberg {what} is {identifier!r}, which has no namespace",
+            hint='Such as set_table("sales.orders").',
+        )
+    return identifier
+
+
 @dataclass(frozen=True, slots=True)
 class Catalog:
     """Where a table is listed.
@@ -45,11 +71,13 @@ class Catalog:
         name: The catalog's.
         properties: As pyiceberg has them; they may hold secrets.
         table: The table in it: `sales.orders`.
+        failure: What is raised if it cannot be used.
     """
 
     name: str
     properties: Mapping[str, str] = field(repr=False)
     table: str
+    failure: type[SinkError | SourceError] = SinkError
 
     def __str__(self) -> str:
         return f"the Iceberg table {self.table!r}"
@@ -63,27 +91,30 @@ class Catalog:
         """
         errors = load_pyiceberg("exceptions")
         try:
-            return action(load_pyiceberg("catalog").load_catalog(self.name, **self.properties))
+            reached_by = pyiceberg_properties(self.properties)
+            return action(load_pyiceberg("catalog").load_catalog(self.name, **reached_by))
         except MillstreamError:
             raise
         except errors.CommitFailedException as error:
-            raise Conflict(self._shown(error)) from None
+            raise Conflict(self.shown(error)) from None
         except (errors.NoSuchTableError, errors.NoSuchNamespaceError):
-            raise SinkError(
+            raise self.failure(
                 f"there is no Iceberg table {self.table!r} in catalog {self.name!r}",
                 hint="Create it; or declare the records with set_row_type(...), then the sink makes it when the "
-                "job starts.",
+                "job starts."
+                if self.failure is SinkError
+                else "Create it, or correct its name.",
             ) from None
         except Exception as error:  # noqa: BLE001 - catalogs raise what their clients do
-            raise SinkError(
+            raise self.failure(
                 f"{self} cannot be {what}",
-                detail=f"{type(error).__name__}: {self._shown(error)}",
+                detail=f"{type(error).__name__}: {self.shown(error)}",
                 hint=f"Check the properties of catalog {self.name!r}, and that the catalog is there.",
             ) from None  # the cause could show what the catalog was reached by
 
-    def _shown(self, error: Exception) -> str:
+    def shown(self, error: Exception) -> str:
         """Return what an error says in its first line, without what the catalog is reached by."""
-        text = str(error).partition("\n")[0]
+        text = current().s3.scrub(str(error).partition("\n")[0])
         for value in sorted(self.properties.values(), key=len, reverse=True):
             if len(value) >= _SHORTEST_SECRET:
                 text = text.replace(value, "…")
@@ -101,14 +132,22 @@ class Catalog:
 
         self.perform("made", create)
 
+    def load_any(self) -> Any:
+        """Return pyiceberg's table as it is now.
+
+        Raises:
+            SinkError: If there is none; or what `failure` says.
+        """
+        return self.perform("read", lambda catalog: catalog.load_table(self.table))
+
     def load(self) -> Table:
-        """Return the table as it is now.
+        """Return the table as it is now, to be written.
 
         Raises:
             SinkError: If there is none.
             NotSupportedError: If such tables are not written.
         """
-        return Table(self, self.perform("read", lambda catalog: catalog.load_table(self.table)))
+        return Table(self, self.load_any())
 
 
 class Table:

@@ -14,7 +14,7 @@ from millstream.types.arrow_types import Form, load_arrow, load_parquet
 from millstream.types.basic import TypeInformation
 from millstream.types.sql_types import row_type_info
 
-__all__ = ["ParquetColumnarRowInputFormat"]
+__all__ = ["ParquetColumnarRowInputFormat", "fitting_rows", "rows_within"]
 
 _READ_ROWS = 16_384
 _READ_BYTES = 4 << 20
@@ -75,7 +75,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         names = file_names(
             parquet.schema_arrow.names, self._row_type, path, case_sensitive=self._case_sensitive
         )
-        first, last = (0, parquet.metadata.num_rows) if part is None else _rows_within(parquet.metadata, part)
+        first, last = (0, parquet.metadata.num_rows) if part is None else rows_within(parquet.metadata, part)
         return _ParquetRecords(
             parquet,
             file,
@@ -117,7 +117,7 @@ class _ParquetRecords(FileRecords):
         last = next((index for index, group_end in enumerate(ends) if group_end >= end), len(groups) - 1)
         self._skip = position - (ends[first - 1] if first else 0)
         self._batches = parquet.iter_batches(
-            batch_size=_fitting_rows(parquet, batch_size),
+            batch_size=fitting_rows(parquet, batch_size),
             row_groups=list(range(first, last + 1)) if position < end else [],
             columns=names,
         )
@@ -183,7 +183,7 @@ class _ParquetRecords(FileRecords):
         return as_declared(column, name, kind, self._path, is_moment=is_moment, in_utc=self._utc)
 
 
-def _fitting_rows(parquet: Any, batch_size: int) -> int:
+def fitting_rows(parquet: Any, batch_size: int) -> int:
     """Return how many rows of a file are decoded at a time."""
     metadata = parquet.metadata
     groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
@@ -191,7 +191,7 @@ def _fitting_rows(parquet: Any, batch_size: int) -> int:
     return max(1, min(max(batch_size, _READ_ROWS), _READ_BYTES // max(row_bytes, 1)))
 
 
-def _rows_within(metadata: Any, part: tuple[int, int]) -> tuple[int, int]:
+def rows_within(metadata: Any, part: tuple[int, int]) -> tuple[int, int]:
     """Return the first row of the row groups that begin within a range of bytes, and the one behind their last."""
     first = last = row = 0
     for index in range(metadata.num_row_groups):
