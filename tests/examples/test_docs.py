@@ -760,6 +760,46 @@ def cassandra_orders(case):
     assert sorted(map(tuple, totals)) == [("north", 1249), ("south", 120)]
 
 
+@example("connectors/cassandra.md", 1)
+def cassandra_reads(case):
+    server = CassandraServer()
+    try:
+        server.start()
+        server.execute(
+            "CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+        )
+        server.execute("CREATE TABLE shop.orders (id bigint PRIMARY KEY, shop text, cents int)")
+        for order in ((1, "north", 250), (2, "south", 999)):
+            server.execute("INSERT INTO shop.orders (id, shop, cents) VALUES (%s, %s, %s)", *order)
+        yield {}, {"9042": str(server.port)}
+    finally:
+        server.close()
+    printed = case.capsys.readouterr().out.splitlines()
+    assert sorted(re.sub("^[0-9]> ", "", line) for line in printed) == ["999", "north", "south"]
+
+
+@example("connectors/cassandra.md", 2)
+def cassandra_customers(case):
+    server = CassandraServer()
+    try:
+        server.start()
+        server.execute(
+            "CREATE KEYSPACE shop WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
+        )
+        server.execute("CREATE TABLE shop.customers (id text PRIMARY KEY, name text)")
+        for customer in (("c1", "Ada"), ("c2", "Alan")):
+            server.execute("INSERT INTO shop.customers (id, name) VALUES (%s, %s)", *customer)
+        yield {}, {"9042": str(server.port)}
+    finally:
+        server.close()
+    printed = case.capsys.readouterr().out.splitlines()
+    assert sorted(re.sub("^[0-9]> ", "", line) for line in printed) == [
+        "(Ada,250)",
+        "(Alan,120)",
+        "(nobody,80)",
+    ]
+
+
 # docs/connectors/mongodb.md
 
 
@@ -961,6 +1001,18 @@ def jdbc_query(case):
     yield {}, {"/path/to/shop.db": str(path)}
     printed = [line.partition("> ")[2] or line for line in case.capsys.readouterr().out.splitlines()]
     assert sorted(map(ast.literal_eval, printed)) == [(n, n * 7) for n in range(1, 251)]
+
+
+@example("connectors/jdbc.md", 3)
+def jdbc_customers(case):
+    path = case.path / "shop.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE customers (id TEXT PRIMARY KEY, name TEXT)")
+        connection.executemany("INSERT INTO customers VALUES (?, ?)", [("c1", "Ada"), ("c2", "Alan")])
+    connection.close()
+    yield {}, {"/path/to/shop.db": str(path)}
+    printed = [line.partition("> ")[2] or line for line in case.capsys.readouterr().out.splitlines()]
+    assert sorted(printed) == ["(Ada,250)", "(Alan,120)", "(nobody,80)"]
 
 
 # docs/connectors/mysql.md

@@ -35,30 +35,10 @@ pytestmark = pytest.mark.long
 
 SHORT = Patience(total_s=0.3)
 LONG = Patience(total_s=90)
-NUMBERS = itertools.count()
-WORDS = "CREATE TABLE {} (id bigint PRIMARY KEY, word text)"
 
 
 def builder(server: CassandraServer, password: str = "cassandra") -> ClusterBuilder:
     return ClusterBuilder("127.0.0.1", port=server.port, username="cassandra", password=password)
-
-
-@pytest.fixture(scope="session")
-def keyspace(cassandra_server):
-    cassandra_server.execute(
-        "CREATE KEYSPACE tests WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}"
-    )
-    return "tests"
-
-
-@pytest.fixture
-def new_table(cassandra, keyspace):
-    def make(definition: str = WORDS) -> str:
-        name = f"{keyspace}.t{next(NUMBERS)}"
-        cassandra.execute(definition.format(name))
-        return name
-
-    return make
 
 
 def by_query(server: CassandraServer, table: str, patience: Patience = LONG) -> Any:

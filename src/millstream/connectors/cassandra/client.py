@@ -25,6 +25,7 @@ _HINTS = {
     "InvalidRequest": "Correct the names of keyspace, table and columns, or create them; names with capital letters "
     'are quoted in CQL: "Orders".',
     "SyntaxException": "Correct the statement; it is CQL, with ? for the fields of a record.",
+    "ProtocolException": "If the cluster was upgraded since the checkpoint: start the job anew, without it.",
     "Unavailable": "Fewer replicas are alive than the consistency level needs: see the nodes of the cluster.",
 }
 _AWAY = "Check that the cluster runs and can be reached from the driver and from where slots run."
@@ -121,6 +122,44 @@ class CassandraClient:
         """
         self._timestamp = self.next_timestamp()
         return self._waiting(what, lambda: list(self._session.execute(statement, parameters)))
+
+    def fetch(self, statement: Any, position: bytes | None, *, what: str) -> tuple[list[Any], bytes | None]:
+        """Execute a statement up to the end of a page.
+
+        Args:
+            statement: With its values and the size of a page.
+            position: Where the page before ended; None to begin.
+            what: What is being done, for messages.
+
+        Returns:
+            The page's rows, and where it ended; None if that was the last one.
+
+        Raises:
+            MillstreamError: If it is refused, or the cluster stays away.
+        """
+
+        def page() -> tuple[list[Any], bytes | None]:
+            found = self._session.execute(statement, paging_state=position)
+            return found.current_rows, found.paging_state
+
+        return self._waiting(what, page)
+
+    def ask(self, statement: Any) -> Any:
+        """Send a statement that reads, and return the driver's future; any thread may."""
+        return self._session.execute_async(statement)
+
+    def answer(self, future: Any, statement: Any, *, what: str) -> list[Any]:
+        """Wait for what `ask` gave, and return all rows; it is asked again while the cluster is away. Any thread may.
+
+        Raises:
+            MillstreamError: If it is refused, or the cluster stays away.
+        """
+        asked = iter((future.result,))  # once
+
+        def rows() -> list[Any]:
+            return list(next(asked, lambda: self._session.execute(statement))())
+
+        return self._waiting(what, rows)
 
     def next_timestamp(self) -> int:
         """Return the time in microseconds, or one more than the last if it has not gone on."""

@@ -8,12 +8,11 @@ from typing import Any, Self
 from millstream.base.errors import ConfigurationError, SinkError
 from millstream.base.time import Duration, to_milliseconds
 from millstream.connectors.cassandra.client import CassandraClient
-from millstream.connectors.cassandra.cluster import ClusterBuilder
+from millstream.connectors.cassandra.connection_builder import ClusterSettings
 from millstream.connectors.cassandra.options import CassandraFailureHandler, MapperOptions, WriteSettings
 from millstream.connectors.cassandra.requests import Requests
 from millstream.connectors.cassandra.statements import Query, Table, Target
 from millstream.connectors.cassandra.write_ahead import CassandraCommitter, CassandraWriteAheadSink
-from millstream.connectors.patience import Patience
 from millstream.spi.batch import Rows
 from millstream.spi.sink import Sink, SinkWriter, WriterContext
 from millstream.types.basic import TypeInformation
@@ -80,11 +79,11 @@ class _Writer(SinkWriter):
         self._client.close()
 
 
-class WriteBuilder:
+class WriteBuilder(ClusterSettings):
     """What builders of sinks have in common; each method returns the builder."""
 
     def __init__(self) -> None:
-        self._builder: ClusterBuilder | None = None
+        super().__init__()
         self._query: str | None = None
         self._table: str | None = None
         self._columns: tuple[str, ...] = ()
@@ -120,24 +119,6 @@ class WriteBuilder:
     def set_columns(self, *names: str) -> Self:
         """Name the columns of the table that are written, if the records are not declared, or not all are wanted."""
         self._columns = names
-        return self
-
-    def set_host(self, host: str, port: int = 9042) -> Self:
-        """Name a node of the cluster, which asks for no password."""
-        return self.set_cluster_builder(ClusterBuilder(host, port=port))
-
-    def set_cluster_builder(self, builder: ClusterBuilder) -> Self:
-        """Choose how connections are made.
-
-        Raises:
-            ConfigurationError: If it is no ClusterBuilder.
-        """
-        if not isinstance(builder, ClusterBuilder):
-            raise ConfigurationError(
-                f"{type(builder).__name__} is no ClusterBuilder",
-                hint='ClusterBuilder("host", username="me", password=...).',
-            )
-        self._builder = builder
         return self
 
     def enable_write_ahead_log(
@@ -209,22 +190,14 @@ class WriteBuilder:
         self._settings["ignores_nulls"] = True
         return self
 
-    def set_patience(self, patience: Patience) -> Self:
-        """Choose how long a cluster that is away is waited for (millstream's own)."""
-        self._settings["patience"] = patience
-        return self
-
     def _build_sink(self) -> Sink:
         """Make the sink.
 
         Raises:
             ConfigurationError: If something is missing, or two settings exclude each other.
         """
-        if self._builder is None:
-            raise ConfigurationError(
-                "the Cassandra sink has no cluster", hint="set_host(host), or set_cluster_builder(...)."
-            )
-        settings = WriteSettings(self._builder, **self._settings)
+        builder = self._cluster("sink")
+        settings = WriteSettings(builder, patience=self._patience, **self._settings)
         if not settings.options._saves_nulls:
             settings = replace(settings, ignores_nulls=True)
         target = self._target(settings.options)
@@ -236,7 +209,7 @@ class WriteBuilder:
                 detail="What could not be written is written again when the job is restarted.",
                 hint="Leave out one of the two.",
             )
-        committer = self._committer or CassandraCommitter(self._builder)
+        committer = self._committer or CassandraCommitter(builder)
         return CassandraWriteAheadSink(target, settings, committer, self._directory)
 
     def _target(self, options: MapperOptions) -> Target:

@@ -11,7 +11,9 @@ from millstream.base.errors import ConfigurationError, SinkError, TypeMismatchEr
 from millstream.connectors.cassandra.client import CassandraClient
 from millstream.connectors.cassandra.cluster import load_driver
 from millstream.connectors.cassandra.options import MapperOptions, WriteSettings
+from millstream.connectors.cassandra.queries import quote
 from millstream.connectors.cassandra.rows import ByName, ByPosition, convert
+from millstream.connectors.cassandra.schema import Column, read_columns
 from millstream.types.basic import BasicTypeInfo, TypeInformation
 from millstream.types.composite import RowTypeInfo
 from millstream.types.row import Row, RowKind
@@ -150,7 +152,7 @@ class Table(Target):
 
     def prepare(self, client: CassandraClient, settings: WriteSettings) -> Binder:
         """Look at the columns, and prepare the statements."""
-        columns = _read_columns(client, self.keyspace, self.name)
+        columns = read_columns(client, self.keyspace, self.name)
         where = f"table {self.keyspace}.{self.name}"
         if not columns:
             raise SinkError(
@@ -159,17 +161,17 @@ class Table(Target):
             )
         self._check(columns, where)
         keys = [name for name, column in columns.items() if column.is_key]
-        names = ", ".join(map(_quote, self.fields))
+        names = ", ".join(map(quote, self.fields))
         marks = ", ".join("?" for _ in self.fields)
-        into = f"{_quote(self.keyspace)}.{_quote(self.name)}"
+        into = f"{quote(self.keyspace)}.{quote(self.name)}"
         insert = f"INSERT INTO {into} ({names}) VALUES ({marks}){_suffix(settings.options)}"
-        wheres = " AND ".join(f"{_quote(key)} = ?" for key in keys)
+        wheres = " AND ".join(f"{quote(key)} = ?" for key in keys)
         delete = f"DELETE FROM {into} WHERE {wheres}"
         deletes = None if settings.options._if_not_exists else client.prepare(delete)
         positions = [self.fields.index(key) for key in keys]
         return _TableBinder(settings, where, self.fields, client.prepare(insert), deletes, positions)
 
-    def _check(self, columns: dict[str, _Column], where: str) -> None:
+    def _check(self, columns: dict[str, Column], where: str) -> None:
         if missing := [name for name in self.fields if name not in columns]:
             raise SinkError(
                 f"{where} has no column {', '.join(missing)}",
@@ -239,14 +241,6 @@ class _TableBinder(Binder):
         return self._bound(self._delete, [values[position] for position in self._key_positions], record)
 
 
-@dataclass(frozen=True)
-class _Column:
-    """What the cluster says of a column: its type, and whether it is of the primary key."""
-
-    type: str
-    is_key: bool
-
-
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "varint", "float", "double", "decimal")
 _FAMILIES = {
     **dict.fromkeys(_NUMBERS, "number"),
@@ -264,23 +258,6 @@ _OF_DECLARED = {
     "BOOLEAN": "truth value",
     "INSTANT": "moment",
 }
-
-
-def _read_columns(client: CassandraClient, keyspace: str, table: str) -> dict[str, _Column]:
-    """Return the columns of a table, those of its primary key first, in order; none if it is not there."""
-    rows = client.execute(
-        "SELECT column_name, kind, position, type FROM system_schema.columns "
-        "WHERE keyspace_name = %s AND table_name = %s",
-        (keyspace, table),
-        what=f"looking at table {keyspace}.{table}",
-    )
-    ranks = {"partition_key": 0, "clustering": 1}
-    ordered = sorted(rows, key=lambda row: (ranks.get(row.kind, 2), row.position, row.column_name))
-    return {row.column_name: _Column(row.type, row.kind in ranks) for row in ordered}
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _suffix(options: MapperOptions) -> str:

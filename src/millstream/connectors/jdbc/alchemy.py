@@ -38,15 +38,17 @@ class Alchemy(Database):
 
     def connect(self) -> Session:
         """Connect."""
-        sqlalchemy = load_sqlalchemy()
-        engine = sqlalchemy.create_engine(self._address(), poolclass=sqlalchemy.pool.NullPool)
-        return _AlchemySession(self, engine.connect())
+        return _AlchemySession(self, self.connect_to_ask())
 
     def connect_to_read(self, rows: int) -> Any:
         """Return a connection of SQLAlchemy, whose results come as they are fetched, so many rows at once."""
+        return self.connect_to_ask().execution_options(stream_results=True, max_row_buffer=rows)
+
+    def connect_to_ask(self) -> Any:
+        """Return a connection of SQLAlchemy, for small results."""
         sqlalchemy = load_sqlalchemy()
         engine = sqlalchemy.create_engine(self._address(), poolclass=sqlalchemy.pool.NullPool)
-        return engine.connect().execution_options(stream_results=True, max_row_buffer=rows)
+        return engine.connect()
 
     def execute_in(self, connection: Any, sql: str, parameters: Sequence[Any]) -> Any:
         """Execute a statement, and return SQLAlchemy's result; it has `?` for parameters, if there are any."""

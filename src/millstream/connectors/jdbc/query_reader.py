@@ -6,18 +6,13 @@ between epochs. Behind a failure the query is executed again, and as many rows a
 
 from __future__ import annotations
 
-import datetime
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
-from millstream.base.errors import MalformedRecordError, SourceError, shorten
-from millstream.connectors.jdbc.alchemy import Alchemy, load_sqlalchemy
-from millstream.connectors.jdbc.database import Trouble
+from millstream.connectors.jdbc.alchemy import Alchemy
+from millstream.connectors.jdbc.reading import RowMaker, read_patiently
 from millstream.connectors.key_ranges import KeyRange, RangeAssignment, range_id, range_number
-from millstream.connectors.patience import Patience
 from millstream.spi.batch import Rows
 from millstream.spi.source import (
     EmitBatch,
@@ -28,13 +23,9 @@ from millstream.spi.source import (
     SplitEnumerator,
     SplitRange,
 )
-from millstream.types import datatypes as types
-from millstream.types.datatypes import DataType, RowType
-from millstream.types.row import Row
+from millstream.types.datatypes import RowType
 
 __all__ = ["JdbcQuery", "QueryEnumerator", "QueryReader", "QuerySnapshot"]
-
-_log = logging.getLogger(__name__)
 
 _NAME = "query"
 
@@ -140,7 +131,7 @@ class QueryReader(SourceReader):
 
     def __init__(self, query: JdbcQuery) -> None:
         self._query = query
-        self._patience = Patience(total_s=query.patience_s)
+        self._maker = RowMaker(query.database, query.extractor, query.row_type)
         self._connection: Any = None
         self._result: Any = None
         self._place: tuple[str, int] | None = None
@@ -157,7 +148,7 @@ class QueryReader(SourceReader):
             count += len(rows)
             self._place = None if has_ended else (split_range.split_id, position)
             if rows:
-                goes_on = emit(Rows(self._records(rows)))
+                goes_on = emit(Rows(self._maker.records(rows, list(self._result.keys()))))
         return RangeEnd(split_range.split_id, position, has_ended, count)
 
     def _fetch(self, split_range: SplitRange, position: int, most: int) -> list[Any]:
@@ -174,26 +165,7 @@ class QueryReader(SourceReader):
                 self.close()
                 raise
 
-        errors = load_sqlalchemy().exc
-        try:
-            return self._patience.call(
-                attempt,
-                is_passing=lambda error: database.judge(error) is Trouble.AWAY,
-                what=f"reading {database}",
-                log=_log,
-            )
-        except errors.SQLAlchemyError as error:
-            is_away = database.judge(error) is Trouble.AWAY
-            detail = " ".join(str(getattr(error, "orig", None) or error).split())[:500]
-            raise SourceError(
-                f"{database} is away, and was waited for {query.patience_s:g} s"
-                if is_away
-                else f"{database} does not give the rows of the query",
-                detail=detail,
-                hint="Start the server, or correct the URL."
-                if is_away
-                else "Look at the query, at user and password, and at what the user may read.",
-            ) from None
+        return read_patiently(database, query.patience_s, attempt)
 
     def _execute(self, parameters: tuple[Any, ...], position: int) -> None:
         self.close()
@@ -203,85 +175,9 @@ class QueryReader(SourceReader):
         while left and (passed := len(self._result.fetchmany(min(left, self._query.fetch_size)))):
             left -= passed
 
-    def _records(self, rows: Sequence[Any]) -> list[Any]:
-        query = self._query
-        if query.row_type is not None:
-            return self._typed(rows, query.row_type)
-        if query.extractor is not None:
-            return [query.extractor(row) for row in rows]
-        return _as_rows(rows, list(self._result.keys()))
-
-    def _typed(self, rows: Sequence[Any], row_type: RowType) -> list[Any]:
-        names = row_type.field_names()
-        converters = [_converter(each) for each in row_type.field_types()]
-        if len(rows[0]) != len(names):
-            raise SourceError(
-                f"the query of {self._query.database} gives {len(rows[0])} columns, and {len(names)} are declared",
-                hint="Declare a type for each column (set_row_type).",
-            )
-        records = []
-        for row in rows:
-            values = []
-            for name, value, convert in zip(names, row, converters, strict=True):
-                try:
-                    values.append(None if value is None else convert(value))
-                except (ValueError, ArithmeticError, TypeError) as error:
-                    raise MalformedRecordError(
-                        f"column {name!r} of {self._query.database}: {shorten(value)} does not fit its type",
-                        detail=str(error),
-                    ) from error
-            records.append(values)
-        made = _as_rows(records, names)
-        return made if self._query.extractor is None else [self._query.extractor(row) for row in made]
-
     def close(self) -> None:
         """Close the connection, and with it a result that has not ended."""
         if self._connection is not None:
             self._connection.invalidate()  # a rollback would wait for the rows that are left
             self._connection.close()
         self._connection = self._result = self._place = None
-
-
-def _as_rows(rows: Sequence[Any], names: list[str]) -> list[Row]:
-    made = []
-    for values in rows:
-        row = Row(*values)
-        row.set_field_names(names)
-        made.append(row)
-    return made
-
-
-def _decimal(scale: int) -> Callable[[Any], Decimal]:
-    unit = Decimal(1).scaleb(-scale)
-    return lambda value: Decimal(str(value)).quantize(unit)
-
-
-def _parsed(parse: Callable[[str], Any]) -> Callable[[Any], Any]:
-    return lambda value: parse(value) if isinstance(value, str) else value
-
-
-def _moment(text: str) -> datetime.datetime:
-    moment = datetime.datetime.fromisoformat(text)
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
-
-
-_CONVERTERS: list[tuple[type[DataType], Callable[[Any], Any]]] = [
-    (types.BooleanType, bool),
-    (types.DoubleType, float),
-    (types.DateType, _parsed(datetime.date.fromisoformat)),
-    (types.TimeType, _parsed(datetime.time.fromisoformat)),
-    (types.LocalZonedTimestampType, _parsed(_moment)),
-    (types.TimestampType, _parsed(datetime.datetime.fromisoformat)),
-    (types.VarBinaryType, bytes),
-    (types.VarCharType, str),
-    (types.NumericType, int),
-]
-
-
-def _converter(declared: DataType) -> Callable[[Any], Any]:
-    if isinstance(declared, types.DecimalType):
-        return _decimal(declared.scale)
-    for kind, convert in _CONVERTERS:
-        if isinstance(declared, kind):
-            return convert
-    return lambda value: value

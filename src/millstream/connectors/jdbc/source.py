@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 from millstream.base.errors import ConfigurationError
-from millstream.connectors.jdbc.alchemy import Alchemy, Sqlite
-from millstream.connectors.jdbc.options import JdbcConnectionOptions
 from millstream.connectors.jdbc.parameters import JdbcParameterValuesProvider
 from millstream.connectors.jdbc.query_reader import JdbcQuery, QueryEnumerator, QueryReader
-from millstream.connectors.jdbc.statements import Syntax, count_parameters
-from millstream.connectors.jdbc.urls import parse_url
+from millstream.connectors.jdbc.reading import ReadBuilder, database_to_read
+from millstream.connectors.jdbc.statements import count_parameters
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
 from millstream.types.basic import TypeInformation
-from millstream.types.datatypes import RowType
 from millstream.types.sql_types import row_type_info
 from millstream.types.typeinfo import RowTypeInfo
 
 __all__ = ["JdbcSource", "JdbcSourceBuilder"]
-
-_DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mysql+pymysql"}
-_DRIVERS |= dict.fromkeys(("postgresql", "postgres"), "postgresql+psycopg")
-"""What SQLAlchemy is told where a URL names no driver: those that millstream's extras bring."""
-
-
-class _MySqlByAlchemy(Alchemy):
-    syntax = Syntax.MYSQL
-
-
-class _PostgresByAlchemy(Alchemy):
-    syntax = Syntax.POSTGRES
-
-
-_KINDS: dict[str, type[Alchemy]] = {"mysql": _MySqlByAlchemy, "postgresql": _PostgresByAlchemy}
-
-ResultExtractor = Callable[[Any], Any]
 
 
 class JdbcSource(Source):
@@ -91,7 +70,7 @@ class JdbcSource(Source):
         return QueryReader(self._query)
 
 
-class JdbcSourceBuilder:
+class JdbcSourceBuilder(ReadBuilder):
     """Builds a `JdbcSource`, as Flink's builder in Java does; each method returns the builder.
 
     Example:
@@ -107,10 +86,8 @@ class JdbcSourceBuilder:
     """
 
     def __init__(self) -> None:
-        self._connection = JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
+        super().__init__()
         self._sql: str | None = None
-        self._extractor: ResultExtractor | None = None
-        self._row_type: RowType | None = None
         self._provider: JdbcParameterValuesProvider | None = None
         self._fetch_size = 4_096
 
@@ -119,44 +96,9 @@ class JdbcSourceBuilder:
         self._sql = sql.strip().rstrip(";")
         return self
 
-    def set_result_extractor(self, extractor: ResultExtractor) -> Self:
-        """Make records by a function of a row; by default they are `Row`s with the names of the columns."""
-        self._extractor = extractor
-        return self
-
-    def set_row_type(self, row_type: RowType) -> Self:
-        """Declare names and types of the columns in order: values of a database with few types are made those."""
-        self._row_type = row_type
-        return self
-
     def set_jdbc_parameter_values_provider(self, provider: JdbcParameterValuesProvider) -> Self:
         """Execute the query once for each row of parameters; each is a split."""
         self._provider = provider
-        return self
-
-    def set_db_url(self, url: str) -> Self:
-        """Set the database: JDBC's URL, or SQLAlchemy's."""
-        self._connection.with_url(url)
-        return self
-
-    def set_driver_name(self, driver_name: str) -> Self:
-        """Name the driver's class; the URL says which driver is used, so this is only compared with it."""
-        self._connection.with_driver_name(driver_name)
-        return self
-
-    def set_username(self, username: str) -> Self:
-        """Set who reads."""
-        self._connection.with_user_name(username)
-        return self
-
-    def set_password(self, password: str) -> Self:
-        """Set the password."""
-        self._connection.with_password(password)
-        return self
-
-    def set_connection_check_timeout_seconds(self, seconds: float) -> Self:
-        """Set how long a server that is away is waited for; by default 60 s."""
-        self._connection.with_connection_check_timeout_seconds(seconds)
         return self
 
     def set_result_set_fetch_size(self, rows: int) -> Self:
@@ -181,7 +123,7 @@ class JdbcSourceBuilder:
         options = self._connection.build()
         return JdbcSource(
             JdbcQuery(
-                _database_of(options),
+                database_to_read(options),
                 self._sql,
                 self._extractor,
                 self._row_type,
@@ -190,15 +132,3 @@ class JdbcSourceBuilder:
             ),
             self._provider,
         )
-
-
-def _database_of(options: JdbcConnectionOptions) -> Alchemy:
-    url = parse_url(options)
-    if url.kind == "sqlite":
-        database: Alchemy = Sqlite(url)
-    else:
-        if driver := _DRIVERS.get(url.dialect):
-            url = dataclasses.replace(url, dialect=driver)
-        database = _KINDS.get(url.kind, Alchemy)(url)
-    database.check_installed()
-    return database

@@ -1,4 +1,7 @@
-"""Tables of Cassandra (PyFlink's `pyflink.datastream.connectors.cassandra`); `CassandraRowSink` is millstream's own."""
+"""Tables of Cassandra (PyFlink's `pyflink.datastream.connectors.cassandra`).
+
+`CassandraRowSink` is millstream's own, `CassandraSource` is Flink's in Java.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ from typing import Any
 
 from millstream.base.errors import TypeMismatchError
 from millstream.connectors.cassandra.cluster import ClusterBuilder, ConsistencyLevel
+from millstream.connectors.cassandra.lookup import CassandraLookup, CassandraLookupBuilder
 from millstream.connectors.cassandra.options import CassandraFailureHandler, MapperOptions
 from millstream.connectors.cassandra.sink import CassandraRowSink, CassandraRowSinkBuilder, WriteBuilder
+from millstream.connectors.cassandra.source import CassandraSource, CassandraSourceBuilder
 from millstream.connectors.cassandra.write_ahead import CassandraCommitter
 from millstream.connectors.patience import Patience
 from millstream.datastream.streams.data_stream import DataStream
@@ -16,9 +21,13 @@ from millstream.datastream.streams.stream_ends import DataStreamSink
 __all__ = [
     "CassandraCommitter",
     "CassandraFailureHandler",
+    "CassandraLookup",
+    "CassandraLookupBuilder",
     "CassandraRowSink",
     "CassandraRowSinkBuilder",
     "CassandraSink",
+    "CassandraSource",
+    "CassandraSourceBuilder",
     "ClusterBuilder",
     "ConsistencyLevel",
     "MapperOptions",

@@ -1,5 +1,6 @@
 """Databases (PyFlink's `pyflink.datastream.connectors.jdbc`)."""
 
+from millstream.connectors.jdbc.lookup import JdbcLookup, JdbcLookupBuilder
 from millstream.connectors.jdbc.options import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,
@@ -18,6 +19,8 @@ __all__ = [
     "JdbcExactlyOnceOptions",
     "JdbcExecutionOptions",
     "JdbcGenericParameterValuesProvider",
+    "JdbcLookup",
+    "JdbcLookupBuilder",
     "JdbcNumericBetweenParametersProvider",
     "JdbcParameterValuesProvider",
     "JdbcSink",

@@ -4,6 +4,7 @@ from millstream.connectors.guarantee import DeliveryGuarantee
 from millstream.connectors.messages import DeadLetter, MalformedPolicy
 from millstream.connectors.patience import Patience
 from millstream.connectors.redis.commands import RedisCommand
+from millstream.connectors.redis.lookup import RedisLookup, RedisLookupBuilder
 from millstream.connectors.redis.offsets import RedisOffsetsInitializer
 from millstream.connectors.redis.sink import RedisSink, RedisSinkBuilder
 from millstream.connectors.redis.stream_source import RedisStreamSource, RedisStreamSourceBuilder
@@ -14,6 +15,8 @@ __all__ = [
     "MalformedPolicy",
     "Patience",
     "RedisCommand",
+    "RedisLookup",
+    "RedisLookupBuilder",
     "RedisOffsetsInitializer",
     "RedisSink",
     "RedisSinkBuilder",
