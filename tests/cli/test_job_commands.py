@@ -22,7 +22,9 @@ from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLi
 from millstream.datastream.functions import MapFunction, SinkFunction
 from millstream.runtime.checkpoint.restore import find_saved
 from millstream.runtime.control.channel import find_jobs
+from millstream.runtime.control.commands import Cancel
 from millstream.runtime.control.status_files import status_directory
+from millstream.runtime.control.views import JobView
 
 
 class Nothing(SinkFunction):
@@ -219,8 +221,8 @@ def test_who_does_not_know_the_secret_is_turned_away(start):
     start("counting")
     (job,) = find_jobs()
     with pytest.raises((JobExecutionError, AuthenticationError)):
-        replace(job, secret=b"another").ask("cancel")
-    assert job.ask("status")["status"] == "RUNNING"
+        replace(job, secret=b"another").perform(Cancel()).result()
+    assert job.view(JobView).status == "RUNNING"
 
 
 def test_files_are_for_this_user_only(start):

@@ -52,6 +52,9 @@ from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.formats.avro import AvroBulkWriters
 from millstream.datastream.functions import SourceFunction
 from millstream.graph.launcher import spark_session
+from millstream.runtime.control.channel import find_jobs
+from millstream.runtime.control.commands import TriggerSavepoint
+from millstream.runtime.control.views import CheckpointsView, JobView
 from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.spi.source import Boundedness, Source
 from servers.cassandra import CassandraServer
@@ -445,6 +448,26 @@ def interval_join(case):
 def window_join(case):
     yield orders_and_bills(case), {}
     assert collect(case.names["result"]) == [(2, 1), (0, 1)]
+
+
+# docs/operating.md
+
+
+@example("operating.md", 0)
+def operating(case):
+    stream = case.env.from_source(
+        NumberSequenceSource(1, 10**9), WatermarkStrategy.no_watermarks(), "numbers"
+    ).uid("numbers")
+    stream.filter(lambda value: value < 0).print()
+    client = case.env.execute_async("operated")
+    try:
+        (mine,) = [job for job in find_jobs() if job.job_id == str(client.get_job_id())]
+        names = {"find_jobs": lambda: [mine], "JobView": JobView, "CheckpointsView": CheckpointsView}
+        yield names | {"TriggerSavepoint": TriggerSavepoint}, {'"savepoints"': repr(str(case.path))}
+        assert Path(case.names["path"]).is_dir()
+        assert case.names["seen"].name == "operated"
+    finally:
+        client.cancel().result()
 
 
 # docs/metrics.md

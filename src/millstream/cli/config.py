@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -73,6 +72,7 @@ def command(definitions: dict[str, str], config: str | None, form: str | None, p
 def collect_values(definitions: dict[str, str]) -> list[OptionValue]:
     """Return all options, then other keys that are set; values from files, the environment and `definitions`."""
     from millstream.config.options import ALL_OPTIONS, ConfigOption, OptionType, current_key
+    from millstream.runtime.control.configuration import as_text, shown_value
 
     inherited = {current_key(key): value for key, value in inherited_settings().items()}
     definitions = {current_key(key): value for key, value in definitions.items()}
@@ -95,8 +95,10 @@ def collect_values(definitions: dict[str, str]) -> list[OptionValue]:
             if option.key in known
             else "Not an option of millstream; programs and Spark may read it."
         )
-        default = _as_text(option, option.default)
-        values.append(OptionValue(option.key, option.type.value, default, _shown(option, value), source, doc))
+        default = as_text(option, option.default)
+        values.append(
+            OptionValue(option.key, option.type.value, default, shown_value(option, value), source, doc)
+        )
     return values
 
 
@@ -109,31 +111,6 @@ def _documentation(option: ConfigOption) -> str:
     """Return what an option does, and under which older keys it is known as well."""
     older = ", ".join(option.fallback_keys)
     return f"{option.doc} Older: {older}." if older else option.doc
-
-
-def _shown(option: ConfigOption, value: object) -> str | None:
-    """Return a value as text, without what is to be kept secret."""
-    from millstream.config.options_file_systems import is_secret
-    from millstream.files.file_systems import parse_location
-
-    if value is not None and is_secret(option.key):
-        return "***"
-    text = _as_text(option, value)
-    if text is not None and re.match(r"s3a?://", text, re.IGNORECASE):
-        return str(parse_location(text))
-    return text
-
-
-def _as_text(option: object, value: object) -> str | None:
-    from millstream.config.options import ConfigOption, OptionType
-
-    if value is None:
-        return None
-    if isinstance(option, ConfigOption) and option.type is OptionType.DURATION:
-        return f"{value} ms"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return json.dumps(value) if isinstance(value, dict) else str(value)
 
 
 def _print_json(values: list[OptionValue]) -> None:

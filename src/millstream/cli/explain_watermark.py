@@ -132,7 +132,8 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _advice(document: Document) -> list[list[str]]:
     """Return reason and hint of each way in which splits hold back, with the splits it is true of."""
-    from millstream.runtime.watermarks.advice import WatermarkFact, format_duration, format_timestamp
+    from millstream.runtime.control.views import WatermarkFact
+    from millstream.runtime.watermarks.advice import format_duration, format_timestamp
 
     told: dict[tuple[str | None, str | None], list[WatermarkFact]] = {}
     for each in document["facts"]:

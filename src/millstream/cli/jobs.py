@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from millstream.runtime.control.channel import JobHandle
+    from millstream.runtime.control.channel import RemoteJob
+    from millstream.runtime.control.gateway import JobGateway
 
 __all__ = ["absolute", "cancel_command", "choose_job", "list_command", "reporting_errors", "stop_command"]
 
@@ -35,7 +36,7 @@ def reporting_errors() -> Iterator[None]:
         sys.exit(EXIT_FAILED)
 
 
-def choose_job(job: str | None) -> JobHandle:
+def choose_job(job: str | None) -> RemoteJob:
     """Return the running job of a name, an id or the beginning of one; the only one that runs for None.
 
     Ends the command if there is none, or several.
@@ -64,13 +65,14 @@ def absolute(directory: str | None) -> str | None:
 @click.option(
     "--json", "as_json", is_flag=True, help="Print what is known as JSON, with tracebacks of failures."
 )
+@click.option("-a", "--all", "show_all", is_flag=True, help="List jobs as well that ended lately.")
 @click.option(
     "--ended",
     "directory",
     metavar="DIR",
     help="List the jobs that have ended and left their results in DIR (high-availability.storageDir).",
 )
-def list_command(as_json: bool, directory: str | None) -> None:
+def list_command(as_json: bool, show_all: bool, directory: str | None) -> None:
     """List the jobs that run on this machine for this user, with their last failures."""
     if directory is not None:
         _list_ended(directory, as_json=as_json)
@@ -78,15 +80,19 @@ def list_command(as_json: bool, directory: str | None) -> None:
     import json
 
     from millstream.base.errors import JobExecutionError
+    from millstream.config.configuration import Configuration
+    from millstream.runtime.control.archive import JobArchive
     from millstream.runtime.control.channel import find_jobs
 
     found = []
     with reporting_errors():
-        for job in find_jobs():
+        jobs: dict[str, JobGateway] = {job.job_id: job for job in find_jobs()}
+        if show_all:
+            for ended in reversed(JobArchive.of(Configuration.load(os.environ)).jobs()):
+                jobs.setdefault(ended.job_id, ended)
+        for job in jobs.values():
             try:
-                found.append(
-                    {**job.ask("status"), "job_id": job.job_id, "pid": job.pid, "started_ms": job.started_ms}
-                )
+                found.append(_describe(job))
             except JobExecutionError:
                 continue  # it has just ended
     if as_json:
@@ -96,11 +102,34 @@ def list_command(as_json: bool, directory: str | None) -> None:
         click.echo("no job runs on this machine for this user")
     for each in found:
         restarts = f", {each['restarts']} restarts" if each["restarts"] else ""
+        ended_ms = each["ended_ms"]
+        where = f"process {each['pid']}" if ended_ms is None else f"ended {_time(ended_ms)}"
         click.echo(
             f"{each['job_id']}  {each['status']:<10}  {each['name']}  "
-            f"(process {each['pid']}, epoch {each['epoch']:,}, {each['records_in']:,} records read{restarts})"
+            f"({where}, epoch {each['epoch']:,}, {each['records_in']:,} records read{restarts})"
         )
         _echo_failures(each["failures"], count=each["failure_count"])
+
+
+def _describe(job: JobGateway) -> dict[str, Any]:
+    """Return what is listed of a job."""
+    from millstream.runtime.control.views import ExceptionsView, JobView
+
+    seen, exceptions = job.view(JobView), job.view(ExceptionsView)
+    return {
+        "job_id": seen.job_id,
+        "name": seen.name,
+        "status": seen.status,
+        "pid": seen.pid,
+        "started_ms": seen.started_ms,
+        "ended_ms": seen.ended_ms,
+        "restarts": seen.restarts,
+        "epoch": seen.epoch,
+        "records_in": seen.records_read,
+        "failure": seen.failure,
+        "failures": [each.failure.to_dict() for each in reversed(exceptions.failures)],
+        "failure_count": exceptions.total,
+    }
 
 
 def _list_ended(directory: str, *, as_json: bool) -> None:
@@ -151,10 +180,12 @@ def cancel_command(job: str | None) -> None:
 
     JOB is the job's name, or its id or the beginning of it; it may be left out if one job runs.
     """
+    from millstream.runtime.control.commands import Cancel
+
     with reporting_errors():
         chosen = choose_job(job)
-        ended = chosen.ask("cancel")
-    click.echo(f'job {chosen.job_id} "{chosen.name}" has ended: {ended["status"]}')
+        ended = chosen.perform(Cancel()).result()
+    click.echo(f'job {chosen.job_id} "{chosen.name}" has ended: {ended}')
 
 
 @click.command("stop")
@@ -174,6 +205,8 @@ def stop_command(job: str | None, directory: str | None, drain: bool) -> None:
 
     JOB is the job's name, or its id or the beginning of it; it may be left out if one job runs.
     """
+    from millstream.runtime.control.commands import Stop
+
     with reporting_errors():
-        path = choose_job(job).ask("stop", directory=absolute(directory), drain=drain)
+        path = choose_job(job).perform(Stop(absolute(directory), drain)).result()
     click.echo(path)

@@ -32,6 +32,9 @@ def command(
     JOB is the job's name, or its id or the beginning of it. KEY is written as Python writes it: 17, "'17'" for the
     text, "('a', 1)"; any other text stands for itself. A key that has nothing shows None.
     """
+    from millstream.runtime.control.codec import to_plain
+    from millstream.runtime.control.commands import QueryState
+
     with reporting_errors():
-        answer = choose_job(job).ask("query", uid=uid, state=state, key=key, window=window)
-    click.echo(json.dumps(answer, indent=2, ensure_ascii=False) if as_json else answer["value"])
+        answer = choose_job(job).perform(QueryState(uid, state, key, window)).result()
+    click.echo(json.dumps(to_plain(answer), indent=2, ensure_ascii=False) if as_json else answer.value)

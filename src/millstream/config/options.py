@@ -14,6 +14,7 @@ from millstream.config.options_checkpointing import CHECKPOINT_INTERVAL as CHECK
 from millstream.config.options_checkpointing import CHECKPOINTING_OPTIONS
 from millstream.config.options_elsewhere import why_without_effect
 from millstream.config.options_file_systems import FILE_SYSTEM_OPTIONS
+from millstream.config.options_operating import OPERATING_OPTIONS
 from millstream.config.options_python import JAR_OPTIONS, PYTHON_OPTIONS
 from millstream.config.options_state import STATE_OPTIONS
 
@@ -235,6 +236,7 @@ ALL_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     *CHECKPOINTING_OPTIONS,
     *FILE_SYSTEM_OPTIONS,
     *STATE_OPTIONS,
+    *OPERATING_OPTIONS,
     *PYTHON_OPTIONS,
     *JAR_OPTIONS,
 )

@@ -45,9 +45,10 @@ from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored, fit_to_job
 from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.control.console import JobOutput
-from millstream.runtime.control.status_files import StatusFile
-from millstream.runtime.job.job_master import JobControl, JobMaster
+from millstream.runtime.job.job_master import JobMaster
+from millstream.runtime.job.observer import JobObserver
 from millstream.runtime.job.settings import JobSettings
+from millstream.runtime.job.steering import JobControl
 from millstream.runtime.local.executor import LocalExecutor
 from millstream.runtime.program.dependencies import collect_dependencies
 from millstream.runtime.protocol.deployment import Deployment
@@ -153,7 +154,7 @@ def _run(submission: JobSubmission, plan: EpochPlan, restored: Restored, clock: 
         control=JobControl(),
         on_progress=None,
         checkpoints=checkpoints,
-        status_file=StatusFile(deployment.job_id, clock),
+        observer=JobObserver(plan, job_id=deployment.job_id, name=submission.name, batch=False, clock=clock),
         restored=restored.driver_states,
         job_name=submission.name,
     )

@@ -2,17 +2,16 @@ from __future__ import annotations
 
 import json
 import tempfile
-from concurrent.futures import Future
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
-from millstream.base.clock import ManualClock
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.cli.main import main
-from millstream.runtime.control.channel import ControlChannel, ControlledJob
+from millstream.runtime.control.channel import ControlChannel
 from millstream.runtime.control.status_files import StatusFile
-from millstream.runtime.watermarks.advice import WatermarkFact
+from millstream.runtime.control.views import WatermarkFact
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +38,7 @@ AHEAD = WatermarkFact(1, "Source: orders", 1, "orders-3", watermark_ms=5, held_b
 
 
 def run_job(job_id, name, *facts, batch=False):
-    clock = ManualClock(1_357_020_000_000)
-    file = StatusFile(job_id, clock)
+    file = StatusFile(job_id)
     file.write(
         {
             "job_id": job_id,
@@ -152,15 +150,7 @@ def test_batch_job_has_no_watermark_before_its_end():
 def test_job_whose_first_epoch_runs_is_told_as_such(monkeypatch):
     directory = tempfile.TemporaryDirectory(prefix="ms")  # short: the path of a socket has 108 bytes at most
     monkeypatch.setattr("tempfile.tempdir", directory.name)
-    job = ControlledJob(
-        job_id="ab" * 16,
-        name="slow",
-        started_ms=0,
-        status=dict,
-        savepoint=lambda directory, stop, drain: Future(),
-        cancel=lambda: None,
-    )
-    channel = ControlChannel(job)
+    channel = ControlChannel(SimpleNamespace(job_id="ab" * 16, name="slow", started_ms=0))
     channel.start()
     try:
         for arguments in ((), ("slow",)):

@@ -6,7 +6,6 @@ import json
 import pickle
 import tempfile
 from concurrent.futures import Future
-from functools import partial
 
 import pytest
 from click.testing import CliRunner
@@ -14,8 +13,9 @@ from click.testing import CliRunner
 from millstream.base.errors import StateAccessError
 from millstream.cli.main import main
 from millstream.common.windows import TimeWindow
-from millstream.runtime.control.channel import ControlChannel, ControlledJob
-from millstream.runtime.control.queryable import answer_request
+from millstream.runtime.control.channel import ControlChannel
+from millstream.runtime.control.gateway import JobGateway
+from millstream.runtime.control.queryable import answer_of, query_of
 
 STATE = {
     ("op", "s", "a", None): [1, 2],
@@ -25,29 +25,28 @@ STATE = {
 }
 
 
-def ask(*question):
-    future = Future()
-    if question in STATE:
-        future.set_result(pickle.dumps(STATE[question]))
-    else:
-        future.set_exception(StateAccessError(f"nobody knows {question[:3]}", hint="Ask for another."))
-    return future
+class Job(JobGateway):
+    job_id, name, started_ms = "ab" * 16, "orders", 0
+
+    def view(self, kind):
+        raise NotImplementedError
+
+    def perform(self, command):
+        query = query_of(command)
+        question = (query.uid, query.state, query.key, query.namespace)
+        future = Future()
+        if question in STATE:
+            future.set_result(answer_of(pickle.dumps(STATE[question])))
+        else:
+            future.set_exception(StateAccessError(f"nobody knows {question[:3]}", hint="Ask for another."))
+        return future
 
 
 @pytest.fixture
 def query(monkeypatch):
     directory = tempfile.TemporaryDirectory(prefix="ms")  # short: the path of a socket has 108 bytes at most
     monkeypatch.setattr("tempfile.tempdir", directory.name)
-    job = ControlledJob(
-        job_id="ab" * 16,
-        name="orders",
-        started_ms=0,
-        status=dict,
-        savepoint=lambda directory, stop, drain: Future(),
-        cancel=lambda: None,
-        query=partial(answer_request, ask),
-    )
-    channel = ControlChannel(job)
+    channel = ControlChannel(Job())
     channel.start()
     yield lambda *arguments: CliRunner().invoke(main, ["query", "orders", *arguments])
     channel.close()

@@ -20,13 +20,35 @@ from millstream.datastream import (
 from millstream.datastream.window import TumblingEventTimeWindows
 from millstream.metrics.groups import MetricKind, MetricName, MetricValue
 from millstream.operators.base import OperatorReport
+from millstream.runtime.control.plan import describe_plan
 from millstream.runtime.job import launcher
 from millstream.runtime.job.job_master import JobMaster
 from millstream.runtime.job.metrics import JobMetrics
 
 
-def node(number, name, parallelism=1):
-    return SimpleNamespace(id=number, name=name, operator_id=f"id-{number}", parallelism=parallelism)
+def operator(number, name, parallelism=1):
+    """A vertex of one operator."""
+    spec = SimpleNamespace(kind="map", is_source=False, writes=None, is_keyed=False)
+    node = SimpleNamespace(
+        id=number,
+        name=name,
+        operator_id=f"id-{number}",
+        uid=None,
+        spec=spec,
+        description=None,
+        max_parallelism=128,
+        slot_sharing_group="default",
+    )
+    return SimpleNamespace(
+        id=number, name=name, head=node, nodes=(node,), chained=(), parallelism=parallelism
+    )
+
+
+def metrics_of(*operators, clock=None):
+    graph = SimpleNamespace(vertices=operators, edges=())
+    ids = tuple(each.id for each in operators)
+    plan = SimpleNamespace(job_graph=graph, slots=1, levels=(ids,), region_of=lambda vertex_id: 0)
+    return JobMetrics("job", describe_plan(plan), clock or ManualClock())
 
 
 def report(**metrics):
@@ -34,12 +56,12 @@ def report(**metrics):
 
 
 def user_metrics(metrics):
-    standard = ("numRecordsIn", "numRecordsOut", "currentInputWatermark")
+    standard = ("numRecordsIn", "numRecordsOut", "currentInputWatermark", "currentOutputWatermark")
     return {name: value for name, value in metrics.snapshot().items() if not name.endswith(standard)}
 
 
 def test_standard_metrics_are_there_from_the_beginning_for_each_subtask():
-    metrics = JobMetrics("job", [node(1, "Map", 2)], ManualClock())
+    metrics = metrics_of(operator(1, "Map", 2))
     assert metrics.snapshot() == {
         "job.Map.0.currentInputWatermark": MIN_TIMESTAMP,
         "job.Map.0.numRecordsIn": 0,
@@ -51,14 +73,14 @@ def test_standard_metrics_are_there_from_the_beginning_for_each_subtask():
 
 
 def test_operators_of_one_name_are_told_apart():
-    metrics = JobMetrics("job", [node(1, "Map"), node(2, "Map")], ManualClock())
+    metrics = metrics_of(operator(1, "Map"), operator(2, "Map"))
     metrics.record(1, 0, report(c=(MetricKind.COUNTER, 1)))
     metrics.record(2, 0, report(c=(MetricKind.COUNTER, 2)))
     assert user_metrics(metrics) == {"job.Map.0.c": 1, "job.Map#2.0.c": 2}
 
 
 def test_the_last_report_counts_and_counters_of_epochs_add_up():
-    metrics = JobMetrics("job", [node(1, "W")], ManualClock())
+    metrics = metrics_of(operator(1, "W"))
     for number in (3, 4):
         metrics.record(1, 0, report(c=(MetricKind.COUNTER, number)))
         metrics.record(1, 0, OperatorReport(counters={"late_records_dropped": number, "own": 1}))
@@ -67,7 +89,7 @@ def test_the_last_report_counts_and_counters_of_epochs_add_up():
 
 def test_a_meters_rate_falls_while_no_epoch_runs():
     clock = ManualClock(0)
-    metrics = JobMetrics("job", [node(1, "M")], clock)
+    metrics = metrics_of(operator(1, "M"), clock=clock)
     metrics.record(1, 0, report(m=(MetricKind.METER, (120, 60))))
     assert user_metrics(metrics) == {"job.M.0.m": 2.0, "job.M.0.m_count": 120}
     clock.advance(60_000)
@@ -75,7 +97,7 @@ def test_a_meters_rate_falls_while_no_epoch_runs():
 
 
 def test_figures_of_distributions_and_histograms_have_an_entry_each():
-    metrics = JobMetrics("job", [node(1, "M")], ManualClock())
+    metrics = metrics_of(operator(1, "M"))
     metrics.record(
         1,
         0,
@@ -100,11 +122,12 @@ def test_figures_of_distributions_and_histograms_have_an_entry_each():
 
 
 def test_variables_are_there_for_reporters_with_labels():
-    metrics = JobMetrics("job", [node(1, "M")], ManualClock())
+    metrics = metrics_of(operator(1, "M"))
     name = MetricName(("shop", "7", "c"), (("shop", "7"),))
     metrics.record(1, 0, OperatorReport(metrics={name: MetricValue(MetricKind.COUNTER, 5)}))
-    (found,) = [metric for metric in metrics.metrics() if metric.name == name]
+    (found,) = [metric for metric in metrics.views() if metric.name == "shop.7.c"]
     assert (found.operator, found.operator_id, found.subtask, found.value) == ("M", "id-1", 0, 5)
+    assert found.variables == {"shop": "7"}
     assert user_metrics(metrics) == {"job.M.0.shop.7.c": 5}
 
 

@@ -1,4 +1,4 @@
-"""How another process of this user steers a running job: a Unix socket beside the job's status file.
+"""How another process of this user sees and steers a running job: a Unix socket beside the job's status file.
 
 ::
 
@@ -6,11 +6,11 @@
                       /<job id>-<random>.sock       the socket; below /tmp if that path is too long for one
 
     ask ── connect, prove the secret (`runtime/connect`) ────► job
-        ── {"command": "savepoint", "directory": ...} ───────►
-        ◄─ {"ok": "/savepoints/savepoint-..."} or {"error": "...", "detail": ..., "hint": ...} ──
+        ── {"view": "job"} or {"command": "savepoint", … } ──►
+        ◄─ {"ok": …} or {"error": "...", "code": …, "detail": …, "hint": …} ──
 
-Messages are JSON: nothing is unpickled. A job is known from its start on; at its end it answers whoever still
-waits, and removes both files. Files of processes that were killed are removed by whoever looks for jobs.
+Messages are JSON (`codec.py`): nothing is unpickled. A job is known from its start on; at its end it answers whoever
+still waits, and removes both files. Files of processes that were killed are removed by whoever looks for jobs.
 Each driver has files of its own: one that goes on with a job may begin before the one before it has ended.
 """
 
@@ -22,12 +22,13 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from millstream.base.clock import SystemClock
 from millstream.base.errors import JobExecutionError, JobRequestError, MillstreamError
@@ -36,13 +37,25 @@ from millstream.runtime.connect.asker import connect
 from millstream.runtime.connect.channel import Channel
 from millstream.runtime.connect.listener import Listener
 from millstream.runtime.connect.sockets import fits
+from millstream.runtime.control.codec import (
+    VIEWS,
+    decode,
+    encode,
+    read_command,
+    view_name,
+    write_command,
+)
+from millstream.runtime.control.commands import Command
+from millstream.runtime.control.gateway import JobGateway
 from millstream.runtime.control.status_files import (
     is_alive,
     process_start,
     status_directory,
 )
 
-__all__ = ["ControlChannel", "ControlledJob", "JobHandle", "find_jobs"]
+__all__ = ["ControlChannel", "RemoteJob", "find_jobs"]
+
+V = TypeVar("V")
 
 _LOG = logging.getLogger("millstream")
 _CONNECT_S = 5.0
@@ -53,36 +66,16 @@ _LONGEST_REQUEST = 1_000_000
 _SHORT_DIRECTORY = Path("/tmp")
 
 
-@dataclass(frozen=True, slots=True)
-class ControlledJob:
-    """What a channel may do with its job; called on the channel's threads.
-
-    Attributes:
-        job_id: Of the job.
-        name: Of the job.
-        started_ms: When it was submitted, epoch milliseconds.
-        status: Tells its status and failures, as plain data.
-        savepoint: Asks for a savepoint: directory, then whether to stop and to drain.
-        cancel: Asks it to stop at once.
-        query: Answers a question about keyed state, see `queryable.answer_request`; None if it cannot.
-    """
-
-    job_id: str
-    name: str
-    started_ms: int
-    status: Callable[[], dict[str, Any]]
-    savepoint: Callable[[str | None, bool, bool], Future[str]]
-    cancel: Callable[[], None]
-    query: Callable[[dict[str, Any]], Any] | None = None
-
-
 class ControlChannel:
     """The job's end; `start` and `close` are called once, on any thread.
+
+    Args:
+        job: What is shown and steered; asked on the channel's threads.
 
     A channel that cannot be opened is no reason to fail: it is logged, and the job cannot be steered from outside.
     """
 
-    def __init__(self, job: ControlledJob) -> None:
+    def __init__(self, job: JobGateway) -> None:
         self._job = job
         self._stem = f"{job.job_id}-{secrets.token_hex(4)}"
         self._secret = secrets.token_bytes(32)
@@ -152,52 +145,49 @@ class ControlChannel:
         self._conversations.add(done)
         try:
             request = json.loads(channel.recv_bytes(_LONGEST_REQUEST))
-            channel.send_bytes(json.dumps(self._answer(request)).encode())
+            channel.send_bytes(self._answer(request))
         except (OSError, EOFError, ValueError) as error:
             _LOG.debug("a request to the job came to nothing: %s", error)
         finally:
             self._conversations.discard(done)
             done.set()
 
-    def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _answer(self, request: dict[str, Any]) -> bytes:
         try:
-            return {"ok": self._do(request)}
+            return encode({"ok": self._do(request)})
         except MillstreamError as error:
-            return {"error": error.message, "code": error.code, "detail": error.detail, "hint": error.hint}
+            return encode(
+                {"error": error.message, "code": error.code, "detail": error.detail, "hint": error.hint}
+            )
         except Exception as error:  # noqa: BLE001 - whatever it is, the one who asked is told
-            return {"error": f"{type(error).__name__}: {error}", "detail": None, "hint": None}
+            return encode({"error": f"{type(error).__name__}: {error}", "detail": None, "hint": None})
 
     def _do(self, request: dict[str, Any]) -> Any:
-        command = request.get("command")
-        if command == "status":
-            return self._job.status()
-        if command == "cancel":
-            self._job.cancel()
+        if "view" in request:
+            kind = VIEWS.get(request["view"])
+            if kind is None:
+                raise JobRequestError(
+                    f'a job was asked for the view "{request["view"]}", which it does not know'
+                )
+            return self._job.view(kind)
+        command = read_command(request)
+        outcome = self._result(self._job.perform(command))
+        if command.ends_job:
             self._ended.wait()
-            return self._job.status()
-        if command == "query" and self._job.query is not None:
-            return self._job.query(request)
-        if command in ("savepoint", "stop"):
-            stop = command == "stop"
-            future = self._job.savepoint(request.get("directory"), stop, bool(request.get("drain")))
-            path = self._result(future)
-            if stop:
-                self._ended.wait()
-            return path
-        raise JobRequestError(f'a job was sent the command "{command}", which it does not know')
+        return outcome
 
-    def _result(self, future: Future[str]) -> str:
+    def _result(self, future: Future[Any]) -> Any:
         while True:
             ended = self._ended.is_set()
             try:
                 return future.result(_LOOK_S)
             except NotYet:
                 if ended:
-                    raise JobExecutionError("the job ended before the savepoint was made") from None
+                    raise JobExecutionError("the job ended before it had done what was asked") from None
 
 
-@dataclass(frozen=True, slots=True)
-class JobHandle:
+@dataclass(frozen=True)
+class RemoteJob(JobGateway):
     """Another process' job.
 
     Attributes:
@@ -214,31 +204,57 @@ class JobHandle:
     started_ms: int
     pid: int
     address: str
-    secret: bytes
+    secret: bytes = field(repr=False)
 
-    def ask(self, command: str, **arguments: Any) -> Any:
-        """Send a command and wait for what comes of it.
+    def view(self, kind: type[V]) -> V:
+        """Return a view of the job as it is now.
 
         Raises:
-            JobRequestError: If the job refuses, or has gone.
+            JobRequestError: If there is no such view, or the job has gone.
         """
+        return self._ask({"view": view_name(kind)}, kind)
+
+    def perform(self, command: Command) -> Future[Any]:
+        """Have the job do something; returns at once."""
+        future: Future[Any] = Future()
+        request = write_command(command)
+        outcome = type(command).outcome
+
+        def ask() -> None:
+            try:
+                future.set_result(self._ask(request, outcome))
+            except Exception as error:  # noqa: BLE001 - whoever waits gets it
+                future.set_exception(error)
+
+        threading.Thread(target=ask, name=f"ask-{self.job_id[:8]}", daemon=True).start()
+        return future
+
+    def _ask(self, request: dict[str, Any], kind: type[V]) -> V:
         try:
             with connect(self.address, self.secret, self.job_id, timeout_s=_CONNECT_S) as channel:
-                channel.send_bytes(json.dumps({"command": command, **arguments}).encode())
-                answer = json.loads(channel.recv_bytes())
+                channel.send_bytes(encode(request))
+                answer = decode(channel.recv_bytes(), _Answer)
         except (OSError, EOFError) as error:
             raise JobRequestError(
                 f'job {self.job_id} "{self.name}" does not answer: {type(error).__name__}: {error}',
                 hint="It may have ended meanwhile: `millstream list` shows the jobs that run.",
             ) from error
-        if "error" in answer:
-            raise JobRequestError(
-                answer["error"], reason=answer.get("code"), detail=answer["detail"], hint=answer["hint"]
-            )
-        return answer["ok"]
+        if answer.error is not None:
+            raise JobRequestError(answer.error, reason=answer.code, detail=answer.detail, hint=answer.hint)
+        return decode(bytes(answer.ok), kind)
 
 
-def find_jobs() -> list[JobHandle]:
+class _Answer(msgspec.Struct):
+    """What a job answers: `ok`, or why not."""
+
+    ok: msgspec.Raw = msgspec.Raw(b"null")
+    error: str | None = None
+    code: str | None = None
+    detail: str | None = None
+    hint: str | None = None
+
+
+def find_jobs() -> list[RemoteJob]:
     """Return the jobs of this user that run on this machine, by start; of several drivers of one job the last.
 
     Raises:
@@ -256,7 +272,7 @@ def find_jobs() -> list[JobHandle]:
         if is_alive(document["pid"], document["process_start"]):
             keys = ("job_id", "name", "started_ms", "pid", "address")
             found.append(
-                JobHandle(**{key: document[key] for key in keys}, secret=bytes.fromhex(document["secret"]))
+                RemoteJob(**{key: document[key] for key in keys}, secret=bytes.fromhex(document["secret"]))
             )
         else:
             _remove(path.stem)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import ast
 import pickle
 from collections import deque
-from collections.abc import Callable, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,15 +27,17 @@ from millstream.base.errors import (
 from millstream.common.windows import TimeWindow
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
+from millstream.runtime.control.commands import QueryState, StateAnswer
 from millstream.runtime.protocol.questions import AskSlot, SlotQuestion
 from millstream.runtime.slot.wire import SlotSilentError
 from millstream.state.key_groups import key_group, subtask_of
 
 __all__ = [
     "StateQuery",
+    "answer_of",
     "answer_queries",
-    "answer_request",
     "fail_queries",
+    "query_of",
 ]
 
 
@@ -89,27 +90,16 @@ def fail_queries(queries: deque[StateQuery], reason: str) -> None:
         _settle(queries.popleft(), None, JobExecutionError(f"state was asked for, but {reason}"))
 
 
-def answer_request(
-    ask: Callable[[str, str, Any, Any], Future[bytes]], request: Mapping[str, Any]
-) -> dict[str, str]:
-    """Answer a question that came as JSON from another process; waits for the job.
+def query_of(command: QueryState) -> StateQuery:
+    """Return the question of a command."""
+    namespace = None if command.window is None else TimeWindow(*command.window)
+    return StateQuery(command.uid, command.state, _parse_key(command.key), namespace)
 
-    Args:
-        ask: Asks the job: uid, state, key, namespace.
-        request: `uid`, `state`; `key` as Python writes it, or any other text for that text; `window`, start and end
-            in milliseconds, if it is asked for the state of a window.
 
-    Returns:
-        `value` as Python writes it, and its `type`.
-
-    Raises:
-        MillstreamError: If there is no answer.
-    """
-    window = request.get("window")
-    namespace = None if window is None else TimeWindow(*window)
-    future = ask(str(request["uid"]), str(request["state"]), _parse_key(str(request["key"])), namespace)
-    value = pickle.loads(future.result())
-    return {"value": repr(value), "type": type(value).__name__}
+def answer_of(pickled: bytes) -> StateAnswer:
+    """Return a value as others are told of it."""
+    value = pickle.loads(pickled)
+    return StateAnswer(repr(value), type(value).__name__)
 
 
 def _parse_key(text: str) -> Any:

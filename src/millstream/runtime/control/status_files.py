@@ -1,8 +1,8 @@
 """What running jobs tell other processes of this user: a small JSON file for each.
 
-The directory is `millstream-<uid>/jobs` below the temporary directory, for its user only. A job writes its file
-at most once a second, by renaming, so readers see whole files; it removes it at its end. Files of processes that
-are gone are left out and removed by whoever reads.
+The directory is `millstream-<uid>/jobs` below the temporary directory, for its user only. A job writes its file, a
+`WatermarksView`, about once a second, by renaming, so readers see whole files; it removes it at its end. Files of
+processes that are gone are left out and removed by whoever reads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from millstream.base.clock import Clock
 from millstream.files.private_files import find_private, private_directory, user_directory
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger("millstream")
-_INTERVAL_S = 1.0
 
 
 def status_directory() -> Path:
@@ -40,23 +38,17 @@ class StatusFile:
 
     Args:
         job_id: Names the file.
-        clock: Spaces the writes.
     """
 
-    def __init__(self, job_id: str, clock: Clock) -> None:
+    def __init__(self, job_id: str) -> None:
         self._path = status_directory() / f"{job_id}.json"
-        self._clock = clock
-        self._next_s = clock.monotonic() + _INTERVAL_S
         self._written = False
         self._failed = False
 
-    def due(self) -> bool:
-        """Return whether a second has passed since the last write; the first is due after a second."""
-        return not self._failed and self._clock.monotonic() >= self._next_s
-
     def write(self, document: dict[str, Any]) -> None:
         """Replace the file; adds the process, so that readers can tell whether the job still runs."""
-        self._next_s = self._clock.monotonic() + _INTERVAL_S
+        if self._failed:
+            return
         partial = self._path.with_suffix(".partial")
         try:
             private_directory("jobs")

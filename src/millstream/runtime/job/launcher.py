@@ -7,10 +7,9 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from millstream.base.clock import Clock, SystemClock
@@ -22,7 +21,7 @@ from millstream.base.errors import (
 from millstream.base.ids import new_id
 from millstream.base.interrupts import is_interruption
 from millstream.common.job_failure import JobFailureInfo
-from millstream.config import options, options_state
+from millstream.config import options, options_operating, options_state
 from millstream.config import options_checkpointing as keys
 from millstream.config.configuration import Configuration
 from millstream.config.targets import check_target
@@ -44,14 +43,22 @@ from millstream.operators.combining import CombineMode
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored
 from millstream.runtime.checkpoint.settings import CheckpointSettings
-from millstream.runtime.control.channel import ControlChannel, ControlledJob
+from millstream.runtime.control.archive import JobArchive
+from millstream.runtime.control.channel import ControlChannel
+from millstream.runtime.control.configuration import describe_configuration
 from millstream.runtime.control.console import JobOutput
-from millstream.runtime.control.queryable import StateQuery, answer_request, fail_queries
+from millstream.runtime.control.gateway import JobGateway
+from millstream.runtime.control.job_history import HistorySizes
+from millstream.runtime.control.queryable import StateQuery
 from millstream.runtime.control.status_files import StatusFile, read_running_jobs
+from millstream.runtime.control.views import CheckpointConfigView
 from millstream.runtime.job import ending
 from millstream.runtime.job.ended_job import JobEndedBefore, describe_end
-from millstream.runtime.job.job_master import JobControl, JobMaster, SavepointRequest
+from millstream.runtime.job.job_master import JobMaster
+from millstream.runtime.job.live_job import LiveJob
+from millstream.runtime.job.observer import JobObserver
 from millstream.runtime.job.settings import JobSettings
+from millstream.runtime.job.steering import JobControl
 from millstream.runtime.job.supervisor import JobSupervisor
 from millstream.runtime.program.dependencies import collect_dependencies
 from millstream.runtime.protocol.deployment import Deployment
@@ -67,7 +74,6 @@ __all__ = ["DefaultLauncher"]
 log = logging.getLogger(__name__)
 
 _ABANDON_S = 2.0
-_ENDS = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
 
 
 class DefaultLauncher(JobLauncher):
@@ -204,6 +210,21 @@ class _Job(RunningJob):
             ownership=traces.ownership,
             generation=self._deployment.generation,
         )
+        self._observer = JobObserver(
+            plan,
+            job_id=self.job_id,
+            name=submission.name,
+            batch=self._deployment.batch,
+            clock=clock,
+            checkpoints=_describe_checkpoints(checkpoint_settings, configuration),
+            sizes=HistorySizes(
+                checkpoints=configuration.get(options_operating.CHECKPOINT_HISTORY_SIZE),
+                failures=configuration.get(keys.EXCEPTION_HISTORY_SIZE),
+                epochs=configuration.get(options_operating.EPOCH_HISTORY_SIZE),
+            ),
+            configuration=lambda: describe_configuration(configuration),
+            status_file=StatusFile(self.job_id),
+        )
         self._supervisor = JobSupervisor(
             self._build_master,
             job_graph=plan.job_graph,
@@ -216,19 +237,17 @@ class _Job(RunningJob):
             claim_behind=_claim_behind(configuration),
             results=traces.results,
             failures=FailureHistory(configuration.get(keys.EXCEPTION_HISTORY_SIZE)),
+            tell=self._observer.tell,
         )
         self._supervisor.prepare()
-        self._channel = ControlChannel(
-            ControlledJob(
-                job_id=self.job_id,
-                name=submission.name,
-                started_ms=clock.now_ms(),
-                status=self._describe,
-                savepoint=lambda directory, stop, drain: self.savepoint(directory, stop=stop, drain=drain),
-                cancel=self.cancel,
-                query=partial(answer_request, self.query_state),
-            )
+        self._live = LiveJob(
+            self._observer,
+            self._control,
+            started_ms=clock.now_ms(),
+            makes_checkpoints=self._checkpoints.enabled and not self._deployment.batch,
         )
+        self._channel = ControlChannel(self._live)
+        self._archive: JobArchive | None = None
         self._thread = threading.Thread(target=self.run, name=f"job-{self.job_id[:8]}", daemon=True)
 
     def _build_master(self, attempt: int, restored: Restored | None) -> JobMaster:
@@ -248,7 +267,7 @@ class _Job(RunningJob):
             control=self._control,
             on_progress=self._on_progress,
             checkpoints=self._checkpoints,
-            status_file=StatusFile(self.job_id, self._clock),
+            observer=self._observer,
             restored=None if restored is None else restored.driver_states,
             job_name=self._submission.name,
         )
@@ -258,21 +277,10 @@ class _Job(RunningJob):
         if self._submission.on_progress is not None:
             self._submission.on_progress(progress)
 
-    def _describe(self) -> dict[str, Any]:
-        """Return what other processes are told, as plain data."""
-        failures = self.failures()
-        progress = None if self._supervisor.master is None else self._supervisor.master.progress
-        return {
-            "job_id": self.job_id,
-            "name": self._submission.name,
-            "status": self.status(),
-            "restarts": self._supervisor.restarts,
-            "failure": failures[-1].message if failures else None,
-            "failures": [each.to_dict() for each in failures],
-            "failure_count": self._supervisor.failures.total,
-            "epoch": 0 if progress is None else progress.epoch,
-            "records_in": 0 if progress is None else progress.records_in,
-        }
+    @property
+    def gateway(self) -> JobGateway:
+        """What the job is seen and steered by."""
+        return self._live
 
     @property
     def _master(self) -> JobMaster:
@@ -282,6 +290,7 @@ class _Job(RunningJob):
     def start(self) -> None:
         """Run on the job's own thread; other processes of this user may steer it."""
         ending.enter(self)
+        self._archive = JobArchive.of(self._submission.configuration, self._clock)
         self._channel.start()
         self._thread.start()
 
@@ -298,8 +307,9 @@ class _Job(RunningJob):
             try:
                 sweep()  # what slots of this job left that were killed
                 self._output.end()
-                self._fail_queries()
-                self._fail_savepoints()
+                self._live.close(self._failure)
+                if self._archive is not None:
+                    self._archive.write(self._live)
                 self._channel.close()
             finally:
                 self._ended.set()
@@ -320,13 +330,12 @@ class _Job(RunningJob):
                 raise self._failure
             raise _job_failed(self._submission.name, self._failure) from self._failure
         return JobResult(
-            self.job_id, self._master.runtime_ms, self._master.progress, self._master.accumulators.results()
+            self.job_id, self._master.runtime_ms, self._master.progress, self._observer.accumulators.results()
         )
 
     def cancel(self) -> None:
         """Ask the job to stop at once."""
-        self._control.cancel.set()
-        self._control.wake.set()
+        self._live.cancel()
 
     def suspend(self) -> None:
         """Ask the job to stop at once; with storage that outlives the driver a later one goes on with it."""
@@ -367,40 +376,11 @@ class _Job(RunningJob):
         self, directory: str | None = None, *, stop: bool = False, drain: bool = False
     ) -> Future[str]:
         """Ask for a savepoint."""
-        request = SavepointRequest(directory, stop=stop, drain=drain)
-        if self.status() in _ENDS:
-            request.done.set_exception(
-                JobExecutionError(f"a savepoint was asked for, but the job has ended: {self.status()}")
-            )
-            return request.done
-        self._control.savepoints.append(request)
-        self._control.wake.set()
-        if self.status() in _ENDS:
-            self._fail_savepoints()
-        return request.done
-
-    def _fail_savepoints(self) -> None:
-        """Tell those that asked too late for the job master to see it, and whose job failed as it stopped."""
-        stopping = self._control.stopping
-        if stopping is not None and not stopping.done.done():
-            stopping.done.set_exception(_stopped_halfway(stopping, self._failure))
-        while self._control.savepoints:
-            with suppress(IndexError, InvalidStateError):  # another thread was faster
-                self._control.savepoints.popleft().done.set_exception(
-                    JobExecutionError("the job ended before the savepoint was made")
-                )
+        return self._live.savepoint(directory, stop=stop, drain=drain)
 
     def query_state(self, uid: str, state: str, key: Any, namespace: Any = None) -> Future[bytes]:
         """Ask for what a key has in a keyed state."""
-        query = StateQuery(uid, state, key, namespace)
-        self._control.queries.append(query)
-        self._control.wake.set()
-        if self.status() in _ENDS:
-            self._fail_queries()
-        return query.done
-
-    def _fail_queries(self) -> None:
-        fail_queries(self._control.queries, f"the job has ended: {self.status()}")
+        return self._live.query_state(StateQuery(uid, state, key, namespace))
 
     def collected(self, collect_id: str) -> Iterator[Any]:
         """Iterate over collected records."""
@@ -417,7 +397,7 @@ class _Job(RunningJob):
 
     def accumulators(self) -> dict[str, Any]:
         """Return the accumulators as of the last epoch."""
-        return self._master.accumulators.results()
+        return self._observer.accumulators.results()
 
 
 def _sweep(configuration: Configuration) -> None:
@@ -443,11 +423,18 @@ def _claim_behind(configuration: Configuration) -> int | None:
     return retained if claims else None
 
 
-def _stopped_halfway(request: SavepointRequest, failure: BaseException | None) -> JobExecutionError:
-    return JobExecutionError(
-        f'the job was to stop with savepoint "{request.path}", and failed before all that it holds was committed',
-        detail=f"The savepoint is complete. {type(failure).__name__}: {failure}",
-        hint="Start a job from the savepoint: it commits what is left first.",
+def _describe_checkpoints(settings: CheckpointSettings, configuration: Configuration) -> CheckpointConfigView:
+    return CheckpointConfigView(
+        interval_ms=settings.interval_ms,
+        timeout_ms=settings.timeout_ms,
+        min_pause_ms=settings.min_pause_ms,
+        tolerable_failures=settings.tolerable_failures,
+        retained=settings.retained,
+        directory=_where(settings.directory),
+        savepoint_directory=_where(settings.savepoint_directory),
+        keep_on_cancel=settings.keep_on_cancel,
+        keep_on_failure=settings.keep_on_failure,
+        state_backend=configuration.get(options_state.STATE_BACKEND),
     )
 
 

@@ -1,4 +1,9 @@
-"""The metrics of a running job, as the subtasks reported them last; for reporters and the REST API.
+"""The metrics of a job's operators, as the subtasks reported them last, over all attempts of the job.
+
+A subtask counts from the begin of its attempt. What the attempts before have counted is kept beside that::
+
+    shown = what ended attempts counted + what this one has reported      counters, meters, sums of distributions
+            what this one has reported                                    gauges
 
 Identifiers have Flink's form, `<job>.<operator>.<subtask>.<group>.….<name>`; of operators with the same name all
 but the first have `#2`, `#3`, … behind it.
@@ -7,42 +12,50 @@ but the first have `#2`, `#3`, … behind it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from millstream.base.clock import Clock
 from millstream.base.time import MIN_TIMESTAMP
-from millstream.graph.stream_graph import StreamNode
 from millstream.metrics.groups import MetricKind, MetricName, MetricValue, RateWindow
 from millstream.operators.base import OperatorReport
+from millstream.runtime.control.views import MetricView, OperatorView, PlanView, VertexPlan
+from millstream.runtime.task.load import (
+    BACK_PRESSURED_TIME,
+    BUSY_TIME,
+    BYTES_IN,
+    BYTES_OUT,
+    HELD_RECORDS,
+    IDLE_TIME,
+)
 from millstream.runtime.task.measures import CURRENT_INPUT_WATERMARK, RECORDS_IN, RECORDS_OUT
 
-__all__ = ["JobMetrics", "ReportedMetric"]
+__all__ = ["JobMetrics", "SubtaskFigures"]
 
 _FLINK_NAMES = {"late_records_dropped": "numLateRecordsDropped"}
+_OF_TASKS = frozenset({BUSY_TIME, BACK_PRESSURED_TIME, IDLE_TIME, HELD_RECORDS, BYTES_IN, BYTES_OUT})
+"""What a subtask tells of itself as a whole comes with the report of its first operator."""
+_WITH_RATES = (RECORDS_IN, RECORDS_OUT, BYTES_IN, BYTES_OUT)
+_CURRENT_OUTPUT_WATERMARK = MetricName(("currentOutputWatermark",))
+"""Of operators that make watermarks: others pass on what comes in."""
+_RATE_SPAN_S = 60
+_MOST_INTEGER = 2**63
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedMetric:
-    """One metric of one subtask.
+@dataclass(slots=True)
+class SubtaskFigures:
+    """What a subtask has done, as `SubtaskView` tells it."""
 
-    Attributes:
-        operator: The operator's name, unique within the job.
-        operator_id: Its stable id.
-        subtask: The subtask's index.
-        name: The metric's name within the operator.
-        kind: Of what.
-        value: A count or value; a meter's `{"count", "rate"}`, a distribution's `{"sum", "count", "min", "max",
-            "mean"}`, a histogram's `{"count", "min", …, "p999"}`.
-    """
-
-    operator: str
-    operator_id: str
-    subtask: int
-    name: MetricName
-    kind: MetricKind
-    value: Any
+    records_in: int = 0
+    records_out: int = 0
+    bytes_in: int | None = None
+    bytes_out: int | None = None
+    busy: int | None = None
+    idle: int | None = None
+    back_pressured: int | None = None
+    held: int = 0
+    watermark_ms: int | None = None
 
 
 class _Key(NamedTuple):
@@ -56,64 +69,74 @@ class JobMetrics:
 
     Args:
         job_name: First part of identifiers.
-        nodes: The job's operators.
+        plan: The job's operators.
         clock: Time, for rates.
     """
 
-    def __init__(self, job_name: str, nodes: Iterable[StreamNode], clock: Clock) -> None:
+    def __init__(self, job_name: str, plan: PlanView, clock: Clock) -> None:
         self._job_name = job_name
+        self._plan = plan
         self._clock = clock
         self._lock = threading.Lock()
-        self._operators: dict[int, tuple[str, str]] = {}
+        self._places = {
+            operator.node_id: (vertex, operator) for vertex in plan.vertices for operator in vertex.operators
+        }
         self._values: dict[_Key, MetricValue] = {}
+        self._before: dict[_Key, MetricValue] = {}
         self._rates: dict[_Key, RateWindow] = {}
-        seen: dict[str, int] = {}
-        for node in nodes:
-            seen[node.name] = count = seen.get(node.name, 0) + 1
-            name = node.name if count == 1 else f"{node.name}#{count}"
-            self._operators[node.id] = (name, node.operator_id)
-            for subtask in range(node.parallelism):
-                self._start(node.id, subtask)
+        self._start()
 
-    def _start(self, node_id: int, subtask: int) -> None:
-        for name in (RECORDS_IN, RECORDS_OUT):
-            self._values[_Key(node_id, subtask, name)] = MetricValue(MetricKind.COUNTER, 0)
-        watermark = MetricValue(MetricKind.GAUGE, MIN_TIMESTAMP)
-        self._values[_Key(node_id, subtask, CURRENT_INPUT_WATERMARK)] = watermark
+    def _start(self) -> None:
+        """Have what every operator tells be there from the beginning."""
+        for node_id, (vertex, _) in self._places.items():
+            for subtask in range(vertex.parallelism):
+                for name in (RECORDS_IN, RECORDS_OUT):
+                    self._values[_Key(node_id, subtask, name)] = MetricValue(MetricKind.COUNTER, 0)
+                watermark = MetricValue(MetricKind.GAUGE, MIN_TIMESTAMP)
+                self._values[_Key(node_id, subtask, CURRENT_INPUT_WATERMARK)] = watermark
+
+    def begin_attempt(self) -> None:
+        """Learn that the subtasks begin to count anew; gauges of functions that have ended are gone."""
+        with self._lock:
+            for key, value in self._values.items():
+                if value.kind is not MetricKind.GAUGE:
+                    self._before[key] = _sum(self._before.get(key), value)
+            self._values = {key: _nothing(value) for key, value in self._before.items()}
+            self._start()
 
     def record(self, node_id: int, subtask: int, report: OperatorReport) -> None:
         """Take in what an operator reported at the end of an epoch."""
-        if not report.metrics and not report.counters:
+        made_ms = report.made_watermark_ms
+        if not report.metrics and not report.counters and made_ms is None:
             return
         with self._lock:
+            if made_ms is not None:
+                key = _Key(node_id, subtask, _CURRENT_OUTPUT_WATERMARK)
+                self._values[key] = MetricValue(MetricKind.GAUGE, made_ms)
             for name, value in report.metrics.items():
                 key = _Key(node_id, subtask, name)
                 self._values[key] = value
                 if value.kind is MetricKind.METER:
-                    count, span_s = value.value
-                    window = self._rates.setdefault(key, RateWindow(span_s))
-                    window.record(self._clock.now_ms(), count)
+                    self._sample(key, value.value[1], self._clock.now_ms())
             for counter, count in report.counters.items():
                 key = _Key(node_id, subtask, MetricName((_FLINK_NAMES.get(counter, counter),)))
                 before = self._values.get(key)
                 total = count + (0 if before is None else before.value)
                 self._values[key] = MetricValue(MetricKind.COUNTER, total)
 
-    def metrics(self) -> list[ReportedMetric]:
+    def tick(self) -> None:
+        """Note how much there is by now, for rates; called about once a second."""
+        now_ms = self._clock.now_ms()
+        with self._lock:
+            for key in self._values:
+                if key.name in _WITH_RATES:
+                    self._sample(key, _RATE_SPAN_S, now_ms)
+
+    def views(self) -> list[MetricView]:
         """Return every metric, by operator, subtask and name."""
         now_ms = self._clock.now_ms()
         with self._lock:
-            found = sorted(self._values.items(), key=lambda item: item[0])
-            return [
-                ReportedMetric(
-                    *self._operators[key.node_id],
-                    key.subtask,
-                    key.name,
-                    value.kind,
-                    self._shown(key, value, now_ms),
-                )
-                for key, value in found
-            ]
+            return [view for key in sorted(self._values) for view in self._views_of(key, now_ms)]
 
     def snapshot(self) -> dict[str, Any]:
         """Return plain values by identifier.
@@ -122,21 +145,76 @@ class JobMetrics:
         `….latency_p99`.
         """
         shown: dict[str, Any] = {}
-        for metric in self.metrics():
-            identifier = ".".join((self._job_name, metric.operator, str(metric.subtask), *metric.name.path))
-            if metric.kind is MetricKind.METER:
-                shown[identifier] = metric.value["rate"]
-                shown[f"{identifier}_count"] = metric.value["count"]
-            elif isinstance(metric.value, dict):
-                shown.update((f"{identifier}_{figure}", number) for figure, number in metric.value.items())
+        with self._lock:
+            found = {key: self._shown(key, self._clock.now_ms()) for key in sorted(self._values)}
+        for key, value in found.items():
+            operator = self._places[key.node_id][1].name
+            identifier = ".".join((self._job_name, operator, str(key.subtask), *key.name.path))
+            if self._values[key].kind is MetricKind.METER:
+                shown[identifier] = value["rate"]
+                shown[f"{identifier}_count"] = value["count"]
+            elif isinstance(value, dict):
+                shown.update((f"{identifier}_{figure}", number) for figure, number in value.items())
             else:
-                shown[identifier] = metric.value
+                shown[identifier] = value
         return shown
 
-    def _shown(self, key: _Key, reported: MetricValue, now_ms: int) -> Any:
-        kind, value = reported
+    def by_subtask(self) -> dict[tuple[str, int], SubtaskFigures]:
+        """Return what each subtask has done, by vertex id and subtask."""
+        sending = {edge.source_node for edge in self._plan.edges}
+        with self._lock:
+            return {
+                (vertex.vertex_id, subtask): self._figures(vertex, subtask, sending)
+                for vertex in self._plan.vertices
+                for subtask in range(vertex.parallelism)
+            }
+
+    def _figures(self, vertex: VertexPlan, subtask: int, sending: set[int]) -> SubtaskFigures:
+        head = vertex.operators[0]
+
+        def told(name: MetricName) -> Any:
+            key = _Key(head.node_id, subtask, name)
+            return self._shown(key, 0) if key in self._values else None
+
+        senders = [each.node_id for each in vertex.operators if each.node_id in sending]
+        watermark_ms = told(CURRENT_INPUT_WATERMARK)
+        return SubtaskFigures(
+            records_in=0 if head.is_source else told(RECORDS_IN),
+            records_out=sum(self._shown(_Key(node_id, subtask, RECORDS_OUT), 0) for node_id in senders),
+            bytes_in=told(BYTES_IN),
+            bytes_out=told(BYTES_OUT),
+            busy=told(BUSY_TIME),
+            idle=told(IDLE_TIME),
+            back_pressured=told(BACK_PRESSURED_TIME),
+            held=told(HELD_RECORDS) or 0,
+            watermark_ms=None if watermark_ms == MIN_TIMESTAMP else watermark_ms,
+        )
+
+    def _views_of(self, key: _Key, now_ms: int) -> Iterator[MetricView]:
+        vertex, operator = self._places[key.node_id]
+        name, kind = ".".join(key.name.path), self._values[key].kind.value
+        is_task = key.name in _OF_TASKS
+        variables = dict(key.name.variables)
+        shown = _plain(self._shown(key, now_ms))
+        yield _view(vertex, None if is_task else operator, key.subtask, name, kind, shown, variables)
+        if key.name in _WITH_RATES:
+            self._sample(key, _RATE_SPAN_S, now_ms)
+            rate = {"count": shown, "rate": self._rates[key].rate(now_ms)}
+            per_second = f"{name}PerSecond"
+            yield _view(vertex, None if is_task else operator, key.subtask, per_second, "meter", rate, {})
+
+    def _sample(self, key: _Key, span_s: int, now_ms: int) -> None:
+        window = self._rates.get(key)
+        if window is None:
+            window = self._rates[key] = RateWindow(span_s)
+        value = _sum(self._before.get(key), self._values[key]).value
+        window.record(now_ms, value[0] if isinstance(value, tuple) else value)
+
+    def _shown(self, key: _Key, now_ms: int) -> Any:
+        kind, value = _sum(self._before.get(key), self._values[key])
         if kind is MetricKind.METER:
-            return {"count": value[0], "rate": self._rates[key].rate(now_ms)}
+            window = self._rates.get(key)
+            return {"count": value[0], "rate": 0.0 if window is None else window.rate(now_ms)}
         if kind is MetricKind.DISTRIBUTION:
             total, count, least, greatest = value
             mean = total / count if count else None
@@ -145,3 +223,69 @@ class JobMetrics:
             count, figures = value
             return {"count": count, **figures}
         return value
+
+
+def _view(
+    vertex: VertexPlan,
+    operator: OperatorView | None,
+    subtask: int,
+    name: str,
+    kind: str,
+    value: Any,
+    variables: dict[str, str],
+) -> MetricView:
+    return MetricView(
+        scope="task" if operator is None else "operator",
+        name=name,
+        kind=kind,
+        value=value,
+        vertex_id=vertex.vertex_id,
+        vertex_name=vertex.name,
+        operator_id=None if operator is None else operator.operator_id,
+        operator=None if operator is None else operator.name,
+        subtask=subtask,
+        variables=variables,
+    )
+
+
+def _sum(before: MetricValue | None, now: MetricValue) -> MetricValue:
+    """Return what ended attempts and this one have counted together; a gauge is this one's alone."""
+    if before is None or before.kind is not now.kind:
+        return now
+    was, value = before.value, now.value
+    match now.kind:
+        case MetricKind.COUNTER:
+            return MetricValue(now.kind, was + value)
+        case MetricKind.METER:
+            return MetricValue(now.kind, (was[0] + value[0], value[1]))
+        case MetricKind.DISTRIBUTION:
+            extremes = (_extreme(min, was[2], value[2]), _extreme(max, was[3], value[3]))
+            return MetricValue(now.kind, (was[0] + value[0], was[1] + value[1], *extremes))
+        case MetricKind.HISTOGRAM:
+            return MetricValue(now.kind, (was[0] + value[0], value[1] or was[1]))
+    return now
+
+
+def _extreme(choose: Any, was: Any, now: Any) -> Any:
+    found = [each for each in (was, now) if each is not None]
+    return choose(found) if found else None
+
+
+def _nothing(value: MetricValue) -> MetricValue:
+    """Return what a metric of that kind is at the begin of an attempt."""
+    nothing: dict[MetricKind, Any] = {
+        MetricKind.COUNTER: 0,
+        MetricKind.METER: (0, value.value[1] if value.kind is MetricKind.METER else 1),
+        MetricKind.DISTRIBUTION: (0, 0, None, None),
+        MetricKind.HISTOGRAM: (0, {}),
+    }
+    return MetricValue(value.kind, nothing[value.kind])
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON has: integers beyond 64 bits as floats."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if type(value) is int and not -_MOST_INTEGER <= value < _MOST_INTEGER:
+        return float(value) if abs(value) < 10**300 else str(value)
+    return value

@@ -39,7 +39,16 @@ from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Restored, Saved, discard, find_saved, fit_to_job
-from millstream.runtime.job.job_master import JobControl, JobMaster
+from millstream.runtime.control.events import (
+    AttemptBegan,
+    AttemptFailed,
+    CheckpointRestored,
+    JobEvent,
+    StatusChanged,
+)
+from millstream.runtime.control.views import RestoredView
+from millstream.runtime.job.job_master import JobMaster
+from millstream.runtime.job.steering import JobControl
 from millstream.runtime.recovery.failures import (
     FailureHistory,
     JobFailure,
@@ -92,6 +101,7 @@ class JobSupervisor:
         results: Where to leave how the job ended; None if nobody asks.
         failures: Where to keep its failures.
         find_saved: Finds the checkpoint or savepoint at a path.
+        tell: Told of what happens.
 
     Attributes:
         history: Every Flink job status so far, with when it began, epoch milliseconds.
@@ -114,7 +124,9 @@ class JobSupervisor:
         results: JobResultStore | None = None,
         failures: FailureHistory | None = None,
         find_saved: Callable[[str], Saved] = find_saved,
+        tell: Callable[[JobEvent], None] = lambda event: None,
     ) -> None:
+        self._tell = tell
         self._find_saved = find_saved
         self._results = results
         self._build_master = build_master
@@ -128,10 +140,12 @@ class JobSupervisor:
         self._claim_behind = claim_behind
         self._claimed: Saved | None = None
         self._begin_from: Restored | None = None
+        self._begin_saved: Saved | None = None
         self._last_error: BaseException | None = None
         self.history: list[tuple[str, int]] = [("CREATED", clock.now_ms())]
         self.failures = FailureHistory() if failures is None else failures
         self.master: JobMaster | None = None
+        tell(StatusChanged(*self.history[0]))
 
     @property
     def status(self) -> str:
@@ -169,6 +183,7 @@ class JobSupervisor:
             self._checkpoints.adopt(saved)
             if self._claim_behind is not None and self._checkpoints.latest is None:
                 self._claimed = saved
+            self._begin_saved = saved
             log.info("job begins from %s", saved.path)
         self._begin_from = restored
         self.master = self._build_master(0, restored)
@@ -304,6 +319,7 @@ class JobSupervisor:
         before = self.history[-1][0]
         assert status in _MOVES.get(before, ()), f"a job went from {before} to {status}: {self.history}"
         self.history.append((status, self._clock.now_ms()))
+        self._tell(StatusChanged(*self.history[-1]))
 
     def _end(self, *, succeeded: bool) -> None:
         if succeeded:
@@ -323,11 +339,22 @@ class JobSupervisor:
             self._move("CREATED")
             self.master = self._build_master(attempt, self._last_checkpoint())
         assert self.master is not None, "prepare() comes before run()"
+        self._tell_began(attempt)
         self._move("RUNNING")
         try:
             self.master.run()
         finally:
             self.master.release()
+
+    def _tell_began(self, attempt: int) -> None:
+        now_ms = self._clock.now_ms()
+        self._tell(AttemptBegan(attempt, now_ms))
+        saved = self._checkpoints.latest if attempt > 0 else None
+        saved = saved or self._begin_saved
+        if saved is not None:
+            manifest = saved.manifest
+            restored = RestoredView(manifest.checkpoint_id, manifest.is_savepoint, saved.path, now_ms)
+            self._tell(CheckpointRestored(restored))
 
     def _recover(self, error: BaseException, attempt: int) -> None:
         """Wait as the strategy says; raises `error` if there is to be no further attempt."""
@@ -342,7 +369,9 @@ class JobSupervisor:
         now_ms = self._clock.now_ms()
         hopeless = isinstance(error, _HOPELESS)
         delay_ms = None if hopeless else self._strategy.delay_after_failure(now_ms)
-        self.failures.add(JobFailure(attempt, now_ms, error, delay_ms))
+        failure = JobFailure(attempt, now_ms, error, delay_ms)
+        self.failures.add(failure)
+        self._tell(AttemptFailed(describe_failure(failure)))
         if delay_ms is None:
             raise error
         self._move("RESTARTING")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from millstream.base.errors import NotSupportedError
 from millstream.config.configuration import Configuration
 from millstream.runtime.protocol.blocks import Block
 from millstream.runtime.protocol.deployment import Deployment, dump_deployment, load_deployment
-from millstream.runtime.protocol.executor import Executor, OnLogs
+from millstream.runtime.protocol.executor import Executor, OnLogs, SlotPlace
 from millstream.runtime.protocol.questions import SlotQuestion
 from millstream.runtime.protocol.report import EpochHeader, SlotReport
 from millstream.runtime.slot.cancel import GRACE_S, INTERRUPT_AGAIN_S, CancelWatch
@@ -61,6 +62,10 @@ class LocalExecutor(Executor):
             self._slots.append(SlotTasks(load_deployment(payload, cached_files), slot, self._is_cancelled))
         for tasks in self._slots:
             tasks.open()
+
+    def places(self) -> Sequence[SlotPlace]:
+        """Return this very process for each slot."""
+        return [SlotPlace(tasks.slot, socket.gethostname(), os.getpid()) for tasks in self._slots]
 
     def run_epoch(self, headers: Mapping[int, EpochHeader]) -> Sequence[SlotReport]:
         """Run level after level, in each slot after slot."""

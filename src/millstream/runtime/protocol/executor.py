@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
@@ -17,7 +18,24 @@ from millstream.runtime.protocol.deployment import Deployment
 from millstream.runtime.protocol.questions import SlotQuestion
 from millstream.runtime.protocol.report import EpochHeader, LogLine, SlotReport
 
-__all__ = ["BuildExecutor", "Executor", "OnLogs", "find_executor"]
+__all__ = ["BuildExecutor", "Executor", "OnLogs", "SlotPlace", "find_executor"]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotPlace:
+    """Where a slot lives.
+
+    Attributes:
+        slot: Its index.
+        host: Name or address of the host.
+        pid: Its process, by the number that it has there.
+        executor: Spark's id of the executor beside it; None where there is none, and in local mode.
+    """
+
+    slot: int
+    host: str
+    pid: int
+    executor: str | None = None
 
 
 class Executor(ABC):
@@ -41,6 +59,10 @@ class Executor(ABC):
             MillstreamError: What a user's `open` raised.
             SlotLostError: If a slot does not start.
         """
+
+    def places(self) -> Sequence[SlotPlace]:
+        """Return where each slot lives, by slot; empty before `deploy`, or where that is not known."""
+        return ()
 
     @abstractmethod
     def run_epoch(self, headers: Mapping[int, EpochHeader]) -> Sequence[SlotReport]:

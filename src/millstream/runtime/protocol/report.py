@@ -118,6 +118,7 @@ class SlotReport:
         backlogs: What it has not come to, by region; empty for nothing.
         writing_ms: How long it took to write state for a checkpoint, milliseconds.
         sent_bytes: How much it sent to other slots on the level on which that was most.
+        levels_ms: How long it worked on each level, milliseconds.
         imported: Whether modules were imported meanwhile: how long it took says nothing of the next epochs.
     """
 
@@ -133,4 +134,5 @@ class SlotReport:
     backlogs: tuple[Backlog, ...] = ()
     writing_ms: float = 0.0
     sent_bytes: int = 0
+    levels_ms: tuple[float, ...] = ()
     imported: bool = False

@@ -77,6 +77,7 @@ class SlotTasks:
         ]
         self._region_of = {vertex.id: deployment.plan.region_of(vertex.id) for vertex in job_graph.vertices}
         self._busy_s = [0.0] * len(self._regions)
+        self._levels_ms: list[float] = []
         self._reports: list[tuple[int, OperatorReport]] = []
 
     def _find_loops(self) -> list[tuple[IterationTail, IterationHead]]:
@@ -140,17 +141,22 @@ class SlotTasks:
             self._time.final = header.end_of_input
             self._reports = []
             self._busy_s = [0.0] * len(self._regions)
+            self._levels_ms = []
         self._deliver(blocks)
         leaving: list[Block] = []
+        level_s = 0.0
         for subtask in self._levels[level]:
             reach("level", subtask.vertex.name)
             began, region = self._clock.monotonic(), self._region_of[subtask.vertex.id]
             subtask.run(header, self._inbox.pop(subtask.vertex.id, []), header.limits_of(region))
             sent, reports = subtask.end_epoch(header)
-            self._busy_s[region] += self._clock.monotonic() - began
+            took_s = self._clock.monotonic() - began
+            self._busy_s[region] += took_s
+            level_s += took_s
             self._reports += reports
             leaving += [block for block in sent if block.target != self.slot]
             self._deliver([block for block in sent if block.target == self.slot])
+        self._levels_ms.append(level_s * 1000)
         return leaving
 
     def report(self, header: EpochHeader) -> SlotReport:
@@ -174,6 +180,7 @@ class SlotTasks:
             written=written,
             backlogs=tuple(map(_backlog, self._regions, self._busy_s)),
             writing_ms=writing_ms,
+            levels_ms=tuple(self._levels_ms),
         )
 
     def query(self, question: SlotQuestion) -> bytes:

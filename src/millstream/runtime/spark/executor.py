@@ -33,7 +33,7 @@ from millstream.base.errors import ConfigurationError, MillstreamError, SlotLost
 from millstream.config import options, options_checkpointing
 from millstream.config.configuration import Configuration
 from millstream.runtime.protocol.deployment import Deployment, dump_deployment
-from millstream.runtime.protocol.executor import Executor
+from millstream.runtime.protocol.executor import Executor, SlotPlace
 from millstream.runtime.protocol.questions import SlotQuestion
 from millstream.runtime.protocol.report import EpochHeader, LogLine, SlotReport
 from millstream.runtime.slot.cancel import CancelWatch
@@ -134,6 +134,13 @@ class SparkExecutor(Executor):
         self._prepare_stays(deployment)
         self._begin_watch()
         self._group.ask_all(Request("open"))
+
+    def places(self) -> Sequence[SlotPlace]:
+        """Return where each slot lives."""
+        return [
+            SlotPlace(each.slot, each.host, each.pid, each.executor)
+            for _, each in sorted(self._group.addresses.items())
+        ]
 
     def run_epoch(self, headers: Mapping[int, EpochHeader]) -> Sequence[SlotReport]:
         """Run one Spark job: a task that carries the epoch's blocks, or a stage for each level."""

@@ -1,23 +1,34 @@
-"""How busy a subtask is: Flink's three times that add up to a second, and what waits at its input.
+"""How busy a subtask is: Flink's three times that add up to a second, what waits at its input, how much it exchanges.
 
 Time in which a source reads nothing because others have not kept up is back pressure; time in which a subtask has
 nothing to do is idle. They are told of the first operator of a chain, once a second and when records begin or cease to
-wait.
+wait. Bytes are counted of what travels encoded between slots: within a slot records are handed on as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from millstream.metrics.groups import MetricKind, MetricName, MetricValue
 from millstream.operators.base import OperatorReport
+from millstream.runtime.protocol.blocks import Block
 
-__all__ = ["BACK_PRESSURED_TIME", "BUSY_TIME", "HELD_RECORDS", "IDLE_TIME", "SubtaskLoad"]
+__all__ = [
+    "BACK_PRESSURED_TIME",
+    "BUSY_TIME",
+    "BYTES_IN",
+    "BYTES_OUT",
+    "HELD_RECORDS",
+    "IDLE_TIME",
+    "SubtaskLoad",
+]
 
 BUSY_TIME = MetricName(("busyTimeMsPerSecond",))
 BACK_PRESSURED_TIME = MetricName(("backPressuredTimeMsPerSecond",))
 IDLE_TIME = MetricName(("idleTimeMsPerSecond",))
 HELD_RECORDS = MetricName(("heldRecords",))
+BYTES_IN = MetricName(("numBytesIn",))
+BYTES_OUT = MetricName(("numBytesOut",))
 
 _TELL_S = 1.0
 
@@ -34,6 +45,19 @@ class SubtaskLoad:
         self._told = self._seen = monotonic()
         self._busy_s = self._pressed_s = 0.0
         self._held: int | None = None
+        self._bytes_in = self._bytes_out = self._told_in = self._told_out = 0
+
+    def received(self, blocks: Sequence[Block]) -> None:
+        """Count what came from other slots."""
+        for block in blocks:
+            if type(block.payload) is bytes:
+                self._bytes_in += len(block.payload)
+
+    def sent(self, blocks: Sequence[Block]) -> None:
+        """Count what goes to other slots."""
+        for block in blocks:
+            if type(block.payload) is bytes:
+                self._bytes_out += len(block.payload)
 
     def ran(self, began: float, *, pressed: bool) -> None:
         """Take note that the subtask has run from `began` until now.
@@ -48,12 +72,20 @@ class SubtaskLoad:
         self._busy_s += now - began
         self._seen = now
 
-    def tell(self, report: OperatorReport, *, held: int) -> None:
-        """Add what is to be told to the report of the chain's first operator."""
+    def tell(self, report: OperatorReport, *, held: int, final: bool = False) -> None:
+        """Add what is to be told to the report of the chain's first operator.
+
+        Args:
+            report: The report.
+            held: Records that wait.
+            final: Whether the epoch may be the last: what has been exchanged is told at once.
+        """
         if bool(held) != bool(self._held):
             self._held = held
             report.metrics[HELD_RECORDS] = MetricValue(MetricKind.GAUGE, held)
         passed_s = self._monotonic() - self._told
+        if final or passed_s >= _TELL_S:
+            self._tell_bytes(report)
         if passed_s < _TELL_S:
             return
         busy = min(round(1_000 * self._busy_s / passed_s), 1_000)
@@ -69,3 +101,11 @@ class SubtaskLoad:
             report.metrics[HELD_RECORDS] = MetricValue(MetricKind.GAUGE, held)
         self._told = self._monotonic()
         self._busy_s = self._pressed_s = 0.0
+
+    def _tell_bytes(self, report: OperatorReport) -> None:
+        if self._bytes_in != self._told_in:
+            self._told_in = self._bytes_in
+            report.metrics[BYTES_IN] = MetricValue(MetricKind.COUNTER, self._bytes_in)
+        if self._bytes_out != self._told_out:
+            self._told_out = self._bytes_out
+            report.metrics[BYTES_OUT] = MetricValue(MetricKind.COUNTER, self._bytes_out)

@@ -346,6 +346,7 @@ class Subtask:
 
     def _receive(self, blocks: list[Block]) -> None:
         """Take what was sent; unpickling it may run user code."""
+        self._load.received(blocks)
         if self._merger is not None:
             for block in blocks:
                 self._merger.put(ChannelId(block.edge_id, block.sender), block.elements())
@@ -396,13 +397,14 @@ class Subtask:
                 guarded(operator.end_epoch, node.name)(report, checkpoint=checkpoint)
                 guarded(self._measures[node.id].fill, node.name)(report, checkpoint=checkpoint)
                 reports.append((node.id, report))
-            self._load.tell(reports[0][1], held=self.held)
             self._input_ended = self._input_ended or ends
             if checkpoint:
                 for node, operator in self.operators:
                     guarded(partial(_begin_checkpoint, node, operator, header), node.name)()
             for route, exchange in zip(self._routes, self._exchanges, strict=True):
                 blocks += route.naming(exchange.flush)
+        self._load.sent(blocks)
+        self._load.tell(reports[0][1], held=self.held, final=header.checkpoint)
         return blocks, reports
 
     def next_processing_time(self) -> int | None:

@@ -2,80 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.watermark_strategy import BoundedOutOfOrderness, WatermarkStrategy
+from millstream.runtime.control.views import WatermarkFact
 
-__all__ = ["WatermarkFact", "advise", "format_duration", "format_timestamp", "looks_like_seconds"]
+__all__ = ["advise", "format_duration", "format_timestamp", "looks_like_seconds"]
 
 _LAGGING_MS = 60_000
 _FUTURE_MS = 86_400_000
 _QUIET_MS = 5_000
 _SECONDS_MS = range(100_000_000, 10_000_000_000)
 """Seconds since 1970 of the years 1973 to 2286; as milliseconds they lie in the first months of 1970."""
-
-
-@dataclass(frozen=True, slots=True)
-class WatermarkFact:
-    """Event time of one split, or of one subtask that has none.
-
-    Attributes:
-        node_id: The operator that makes the watermark.
-        operator: Its name.
-        subtask: Its subtask, from 0.
-        split: The split; None for a subtask without any, or an operator that is not a source.
-        watermark_ms: Its watermark; None before the first.
-        event_time_ms: Its largest timestamp; None if no record had one.
-        last_record_ms: Processing time of its last record; None before the first.
-        advanced_ms: Processing time at which its watermark advanced last; None if it never did.
-        idle: Whether nobody waits for it.
-        stamped: Whether its last records had timestamps; None before the first.
-        held_by_alignment: Whether it is not read because it is ahead of others.
-        holds_back: Whether the job's watermark is this one's.
-        since_ms: Processing time since when its watermark stands still.
-        behind_ms: How far its watermark is behind the one that is farthest ahead; None if it or all have none.
-        reason: Why, in one line; None if nothing is wrong.
-        hint: What to configure; None if nothing is wrong.
-    """
-
-    node_id: int
-    operator: str
-    subtask: int
-    split: str | None
-    watermark_ms: int | None = None
-    event_time_ms: int | None = None
-    last_record_ms: int | None = None
-    advanced_ms: int | None = None
-    idle: bool = False
-    stamped: bool | None = None
-    held_by_alignment: bool = False
-    holds_back: bool = False
-    since_ms: int | None = None
-    behind_ms: int | None = None
-    reason: str | None = None
-    hint: str | None = None
-
-    @property
-    def at_ms(self) -> int:
-        """The watermark, -2**63 before the first."""
-        return MIN_TIMESTAMP if self.watermark_ms is None else self.watermark_ms
-
-    @property
-    def place(self) -> str:
-        """The split and where it is read, for a message.
-
-        >>> WatermarkFact(1, "Source: orders", 2, "orders-7").place
-        'split "orders-7" (subtask 2 of "Source: orders")'
-        """
-        where = f'subtask {self.subtask} of "{self.operator}"'
-        return where if self.split is None else f'split "{self.split}" ({where})'
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fact as plain data."""
-        return asdict(self)
 
 
 def advise(

@@ -22,7 +22,8 @@ from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.operators.base import OperatorReport
 from millstream.operators.split_time import SplitTime
-from millstream.runtime.watermarks.advice import WatermarkFact, advise
+from millstream.runtime.control.views import WatermarkFact
+from millstream.runtime.watermarks.advice import advise
 
 __all__ = ["Origin", "OriginSubtask", "WatermarkMonitor"]
 

@@ -1,17 +1,15 @@
-"""Makes the watermark explain itself: a warning when it stands still, a status file for other processes."""
+"""Makes the watermark explain itself: a warning when it stands still, a view for whoever looks."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from millstream.base.clock import Clock
 from millstream.base.time import MIN_TIMESTAMP
-from millstream.runtime.control.status_files import StatusFile
+from millstream.runtime.control.views import WatermarkFact, WatermarksView
 from millstream.runtime.protocol.report import SlotReport
 from millstream.runtime.watermarks.advice import (
-    WatermarkFact,
     format_duration,
     format_timestamp,
     looks_like_seconds,
@@ -21,6 +19,7 @@ from millstream.runtime.watermarks.progress import WatermarkMonitor
 __all__ = ["WatermarkWatch", "describe_stall"]
 
 _LOG = logging.getLogger("millstream")
+_INTERVAL_S = 1.0
 
 
 class WatermarkWatch:
@@ -32,7 +31,7 @@ class WatermarkWatch:
         job_name: Of the job.
         batch: Whether it runs in batch mode, where no watermark is expected before the end.
         clock: Time.
-        status_file: What other processes read.
+        publish: Given what is known about once a second, and not in the first.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class WatermarkWatch:
         job_name: str,
         batch: bool,
         clock: Clock,
-        status_file: StatusFile,
+        publish: Callable[[WatermarksView], None],
     ) -> None:
         self.monitor = monitor
         self._job_id = job_id
@@ -53,7 +52,8 @@ class WatermarkWatch:
         self._started_ms = clock.now_ms()
         self._epoch = 0
         self._looked_at_unit = False
-        self._file = status_file
+        self._publish = publish
+        self._next_s = clock.monotonic() + _INTERVAL_S
 
     def record(self, reports: Sequence[SlotReport], now_ms: int) -> None:
         """Take an epoch's reports; warns once for each stall."""
@@ -86,27 +86,24 @@ class WatermarkWatch:
             )
 
     def publish(self) -> None:
-        """Write the status file if it is time; called in every turn of the job master."""
-        if self._file.due():
-            self._file.write(self.document())
+        """Tell what is known if it is time; called in every turn of the job master."""
+        if self._clock.monotonic() >= self._next_s:
+            self._next_s = self._clock.monotonic() + _INTERVAL_S
+            self._publish(self.view())
 
-    def close(self) -> None:
-        """Remove the status file; called once, at the end of the job."""
-        self._file.remove()
-
-    def document(self) -> dict[str, Any]:
-        """Return what other processes are told: plain data."""
+    def view(self) -> WatermarksView:
+        """Return what is known."""
         now_ms = self._clock.now_ms()
-        return {
-            "job_id": self._job_id,
-            "name": self._job_name,
-            "started_ms": self._started_ms,
-            "written_ms": now_ms,
-            "batch": self._batch,
-            "epoch": self._epoch,
-            "watermark_ms": self.monitor.watermark_ms,
-            "facts": [fact.to_json() for fact in self.monitor.explain(now_ms)],
-        }
+        return WatermarksView(
+            job_id=self._job_id,
+            name=self._job_name,
+            started_ms=self._started_ms,
+            written_ms=now_ms,
+            batch=self._batch,
+            epoch=self._epoch,
+            watermark_ms=self.monitor.watermark_ms,
+            facts=tuple(self.monitor.explain(now_ms)),
+        )
 
 
 def describe_stall(fact: WatermarkFact, now_ms: int) -> str:

@@ -13,10 +13,38 @@ from pathlib import Path
 import pytest
 
 from millstream.base.errors import JobExecutionError
+from millstream.base.time import MIN_TIMESTAMP
 from millstream.files.private_files import NotPrivateError
 from millstream.runtime.control import channel as control_channel
-from millstream.runtime.control.channel import ControlChannel, ControlledJob, find_jobs
+from millstream.runtime.control.channel import ControlChannel, find_jobs
+from millstream.runtime.control.commands import Cancel, TriggerSavepoint
+from millstream.runtime.control.gateway import JobGateway
 from millstream.runtime.control.status_files import status_directory
+from millstream.runtime.control.views import WatermarksView
+
+
+class Job(JobGateway):
+    """A job whose view tells how often it was told to do something, and which never does it."""
+
+    def __init__(self, job_id=None, started_ms=0):
+        self.job_id, self.name, self.started_ms = job_id or uuid.uuid4().hex, "orders", started_ms
+        self.told = []
+
+    def view(self, kind):
+        assert kind is WatermarksView
+        return WatermarksView(
+            self.job_id,
+            self.name,
+            self.started_ms,
+            0,
+            batch=False,
+            epoch=len(self.told),
+            watermark_ms=MIN_TIMESTAMP,
+        )
+
+    def perform(self, command):
+        self.told.append(command)
+        return Future()
 
 
 @pytest.fixture
@@ -32,24 +60,15 @@ def test_job_answers_however_long_the_path_of_the_temporary_directory_is(short, 
     temporary = short / name
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    channel = ControlChannel(
-        ControlledJob(
-            job_id=uuid.uuid4().hex,
-            name="orders",
-            started_ms=0,
-            status=lambda: {"status": "RUNNING"},
-            savepoint=lambda directory, stop, drain: Future(),
-            cancel=lambda: None,
-        )
-    )
+    channel = ControlChannel(Job())
     channel.start()
     try:
         (job,) = find_jobs()
         assert Path(job.address).is_relative_to(temporary) is not is_long
         assert Path(job.address).parent.stat().st_mode & 0o077 == 0
-        assert job.ask("status") == {"status": "RUNNING"}
+        assert job.view(WatermarksView).epoch == 0
         with pytest.raises(JobExecutionError, match="does not answer"):
-            replace(job, secret=b"a guess").ask("cancel")
+            replace(job, secret=b"a guess").perform(Cancel()).result()
     finally:
         channel.close()
     assert find_jobs() == []
@@ -59,17 +78,7 @@ def test_job_answers_however_long_the_path_of_the_temporary_directory_is(short, 
 @pytest.fixture
 def job(public):
     """A job that runs, and its channel."""
-    cancelled = []
-    channel = ControlChannel(
-        ControlledJob(
-            job_id=uuid.uuid4().hex,
-            name="orders",
-            started_ms=0,
-            status=lambda: {"cancelled": len(cancelled)},
-            savepoint=lambda directory, stop, drain: Future(),
-            cancel=lambda: cancelled.append(1),
-        )
-    )
+    channel = ControlChannel(Job())
     channel.start()
     (job,) = find_jobs()
     yield job
@@ -80,7 +89,7 @@ def test_connections_that_say_nothing_keep_nobody_from_steering_a_job(job):
     with ExitStack() as stack:
         for _ in range(100):
             stack.enter_context(socket.socket(socket.AF_UNIX)).connect(job.address)
-        assert job.ask("status") == {"cancelled": 0}
+        assert job.view(WatermarksView).epoch == 0
 
 
 def test_another_user_neither_finds_nor_reaches_a_job(job, nobody, public):
@@ -88,8 +97,8 @@ def test_another_user_neither_finds_nor_reaches_a_job(job, nobody, public):
     with pytest.raises(PermissionError):
         nobody.do(lambda: list(directory.iterdir()))
     with pytest.raises(JobExecutionError, match="PermissionError"):
-        nobody.do(lambda: job.ask("cancel"))
-    assert job.ask("status") == {"cancelled": 0}
+        nobody.do(lambda: job.view(WatermarksView))
+    assert job.view(WatermarksView).epoch == 0
 
 
 def test_jobs_of_another_users_making_are_not_believed(public, nobody):
@@ -101,16 +110,7 @@ def test_jobs_of_another_users_making_are_not_believed(public, nobody):
 
 def driver(job_id, *, started_ms):
     """Begin the channel of one driver of a job."""
-    channel = ControlChannel(
-        ControlledJob(
-            job_id=job_id,
-            name="orders",
-            started_ms=started_ms,
-            status=lambda: {"since": started_ms},
-            savepoint=lambda directory, stop, drain: Future(),
-            cancel=lambda: None,
-        )
-    )
+    channel = ControlChannel(Job(job_id, started_ms))
     channel.start()
     return channel
 
@@ -120,11 +120,23 @@ def test_a_driver_is_steered_that_goes_on_with_a_job_before_the_one_before_it_ha
     former, latter = driver(job_id, started_ms=1), driver(job_id, started_ms=2)
     try:
         (job,) = find_jobs()
-        assert job.ask("status") == {"since": 2}
+        assert job.view(WatermarksView).started_ms == 2
         former.close()
         (job,) = find_jobs()
-        assert job.ask("status") == {"since": 2}
+        assert job.view(WatermarksView).started_ms == 2
     finally:
         latter.close()
     assert find_jobs() == []
     assert [path.name for path in status_directory().iterdir()] == []
+
+
+def test_who_waits_is_answered_when_the_job_ends(public):
+    channel = ControlChannel(Job())
+    channel.start()
+    (job,) = find_jobs()
+    answer = job.perform(TriggerSavepoint("/s"))
+    while not job.view(WatermarksView).epoch:  # until it has been told
+        pass
+    channel.close()
+    with pytest.raises(JobExecutionError, match="ended before it had done"):
+        answer.result(timeout=10)

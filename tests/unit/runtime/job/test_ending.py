@@ -97,9 +97,9 @@ class Program:
         return self.process.returncode
 
     def left(self):
-        """Return the files that are left behind, but for the locks of directories that stay."""
+        """Return the files that are left behind, but for the locks of directories that stay, and what was seen."""
         files = (path for path in self.directory.rglob("*") if not path.is_dir())
-        return [path for path in files if path.name != "lock"]
+        return [path for path in files if path.name != "lock" and path.parent.name != "archive"]
 
 
 RUN = [sys.executable, "-m", "millstream.cli.main", "run", "--target", "local"]

@@ -32,9 +32,10 @@ from millstream.operators.source import SourceSpec
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.control.console import JobOutput
-from millstream.runtime.job.job_master import JobControl, JobMaster, SavepointRequest
-from millstream.runtime.job.results import CollectedResults
+from millstream.runtime.job.job_master import JobMaster
+from millstream.runtime.job.observer import JobObserver
 from millstream.runtime.job.settings import JobSettings
+from millstream.runtime.job.steering import JobControl, SavepointRequest
 from millstream.runtime.protocol.deployment import Deployment
 from millstream.runtime.protocol.executor import Executor
 from millstream.runtime.protocol.orders import CheckpointDeclined, WrittenState
@@ -229,6 +230,16 @@ class Driver:
             open_store=self.stores,
         )
         deployment = Deployment("job", 0, plan, now_ms=self.clock.now_ms(), batch=batch)
+        self.observer = JobObserver(
+            plan,
+            job_id="job",
+            name="Job",
+            batch=batch,
+            clock=self.clock,
+            status_file=SimpleNamespace(
+                write=lambda document: None, remove=lambda: self.log.append("status removed")
+            ),
+        )
         self.master = JobMaster(
             deployment,
             JobSettings.of(Configuration.from_dict({"millstream.epoch.fixed-records": 5, **(options or {})})),
@@ -238,7 +249,7 @@ class Driver:
             control=self.control,
             on_progress=self.progress.append,
             checkpoints=self.checkpoints,
-            status_file=SimpleNamespace(due=lambda: False, remove=lambda: self.log.append("status removed")),
+            observer=self.observer,
             restored=restored,
         )
 
@@ -727,7 +738,6 @@ class Waiting(JobOutput):
 def driver_with_reader(**named):
     driver = Driver(options={"millstream.collect.max-bytes": 15}, **named)  # a number counts as five
     output = Waiting(driver.log)
-    driver.master._output = output
     driver.master._results._output = output
     driver.source.total = 30
     return driver, output
@@ -792,7 +802,6 @@ def test_a_pause_between_checkpoints_holds_for_those_that_results_wait_for():
 
 def test_batch_mode_gives_its_results_at_the_end_however_many_they_are():
     driver, output = driver_with_reader(interval_ms=0, batch=True)
-    driver.master._results = CollectedResults(output, None)
     driver.run()
     output.end()
     assert len(list(output.reader)) == 12

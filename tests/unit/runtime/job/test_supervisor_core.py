@@ -21,7 +21,7 @@ from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.checkpoint.restore import Saved
 from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.checkpoint.state_file import StateFileWriter
-from millstream.runtime.job.job_master import JobControl
+from millstream.runtime.job.steering import JobControl
 from millstream.runtime.job.supervisor import JobSupervisor
 from millstream.runtime.protocol.orders import WrittenState
 from millstream.runtime.recovery.restart import FixedDelay

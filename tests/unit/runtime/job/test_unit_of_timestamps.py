@@ -8,7 +8,8 @@ import pytest
 
 from millstream.common import WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner
-from millstream.runtime.watermarks.advice import WatermarkFact, advise
+from millstream.runtime.control.views import WatermarkFact
+from millstream.runtime.watermarks.advice import advise
 
 IN_2023_S = 1_700_000_000
 

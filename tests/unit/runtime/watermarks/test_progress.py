@@ -17,10 +17,11 @@ from millstream.operators.base import OperatorReport
 from millstream.operators.source import SourceSpec
 from millstream.operators.split_time import SplitTime
 from millstream.operators.watermarks import WatermarksSpec
-from millstream.runtime.control.status_files import StatusFile
+from millstream.runtime.control.codec import to_plain
+from millstream.runtime.control.views import WatermarkFact
 from millstream.runtime.job.sources import SourceCoordinator
 from millstream.runtime.protocol.report import SlotReport
-from millstream.runtime.watermarks.advice import WatermarkFact, advise
+from millstream.runtime.watermarks.advice import advise
 from millstream.runtime.watermarks.alignment import SplitAligner
 from millstream.runtime.watermarks.progress import WatermarkMonitor
 from millstream.runtime.watermarks.watch import WatermarkWatch
@@ -282,9 +283,8 @@ def test_stall_time_of_zero_never_warns():
 def watch(*, batch=False):
     graph, _ = sources(BOUNDED, BOUNDED)
     clock = ManualClock(0)
-    status_file = StatusFile("j", clock)
     return WatermarkWatch(
-        WatermarkMonitor(graph), job_id="j", job_name="n", batch=batch, clock=clock, status_file=status_file
+        WatermarkMonitor(graph), job_id="j", job_name="n", batch=batch, clock=clock, publish=lambda view: None
     )
 
 
@@ -319,7 +319,7 @@ def test_batch_mode_warns_of_nothing(caplog):
 def test_document_round_trips_to_facts():
     watching = watch()
     feed(watching)
-    document = watching.document()
+    document = to_plain(watching.view())
     assert (document["job_id"], document["name"], document["epoch"]) == ("j", "n", 14)
     facts = [WatermarkFact(**fact) for fact in document["facts"]]
     assert [(fact.split, fact.holds_back) for fact in facts] == [("b", True), ("a", False)]

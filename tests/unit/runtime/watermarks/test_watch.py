@@ -9,11 +9,14 @@ import pytest
 
 from millstream.base.clock import ManualClock
 from millstream.files.private_files import NotPrivateError
+from millstream.graph.job_graph import JobGraph
 from millstream.runtime.control.status_files import (
     StatusFile,
     read_running_jobs,
     status_directory,
 )
+from millstream.runtime.watermarks.progress import WatermarkMonitor
+from millstream.runtime.watermarks.watch import WatermarkWatch
 
 DOCUMENT = {"job_id": "j1", "name": "job", "started_ms": 5}
 
@@ -24,28 +27,30 @@ def own_directory(monkeypatch, tmp_path):
 
 
 def written(job_id="j1", **more):
-    clock = ManualClock(0)
-    file = StatusFile(job_id, clock)
-    clock.advance(1_000)
-    assert file.due()
+    file = StatusFile(job_id)
     file.write({**DOCUMENT, "job_id": job_id, **more})
-    return file, clock
+    return file
 
 
-def test_file_is_written_at_most_once_a_second_and_not_in_the_first():
+def test_what_is_known_is_told_once_a_second_and_not_in_the_first():
     clock = ManualClock(0)
-    file = StatusFile("j1", clock)
-    due = []
+    told = []
+    watch = WatermarkWatch(
+        WatermarkMonitor(JobGraph((), ())),
+        job_id="j1",
+        job_name="job",
+        batch=False,
+        clock=clock,
+        publish=told.append,
+    )
     for _ in range(40):
-        due.append(file.due())
-        if due[-1]:
-            file.write(DOCUMENT)
+        watch.publish()
         clock.advance(100)
-    assert [index for index, each in enumerate(due) if each] == [10, 20, 30]
+    assert [each.written_ms for each in told] == [1_000, 2_000, 3_000]
 
 
 def test_what_is_written_is_read_and_gone_after_the_end():
-    file, _ = written()
+    file = written()
     (read,) = read_running_jobs()
     assert {**read, **DOCUMENT, "pid": os.getpid()} == read
     file.remove()
@@ -72,10 +77,9 @@ def test_directory_that_others_may_write_is_not_trusted(caplog):
     status_directory().chmod(0o777)
     with pytest.raises(NotPrivateError, match="not for this user only"):
         read_running_jobs()
-    file, clock = written()
-    assert "status of the job is not written" in caplog.text
-    clock.advance(60_000)
-    assert not file.due()
+    file = written()
+    file.write(DOCUMENT)
+    assert caplog.text.count("status of the job is not written") == 1
 
 
 def test_directory_that_is_a_link_is_not_trusted(tmp_path):
@@ -126,5 +130,5 @@ def test_file_that_is_not_json_is_left_out(caplog):
 
 def test_job_that_was_never_written_removes_nothing_that_is_not_its_own():
     written("j1")
-    StatusFile("j1", ManualClock(0)).remove()
+    StatusFile("j1").remove()
     assert len(read_running_jobs()) == 1

@@ -1,0 +1,56 @@
+"""Options of how jobs are seen: what is kept of them, and for how long."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from millstream.config.option_types import ConfigOption, OptionType
+
+__all__ = [
+    "ARCHIVE_DIRECTORY",
+    "ARCHIVE_EXPIRATION",
+    "ARCHIVE_MAX_CAPACITY",
+    "CHECKPOINT_HISTORY_SIZE",
+    "EPOCH_HISTORY_SIZE",
+    "OPERATING_OPTIONS",
+]
+
+CHECKPOINT_HISTORY_SIZE: Final = ConfigOption(
+    "web.checkpoints.history",
+    OptionType.INTEGER,
+    10,
+    "How many ended checkpoints of a job are shown.",
+)
+EPOCH_HISTORY_SIZE: Final = ConfigOption(
+    "millstream.epoch.history",
+    OptionType.INTEGER,
+    300,
+    "How many of the last epochs of a job are shown.",
+)
+ARCHIVE_DIRECTORY: Final = ConfigOption(
+    "jobmanager.archive.fs.dir",
+    OptionType.STRING,
+    None,
+    "Local directory where jobs that have ended leave what was seen of them; by default one of the user's own below "
+    "the temporary directory.",
+)
+ARCHIVE_EXPIRATION: Final = ConfigOption(
+    "jobstore.expiration-time",
+    OptionType.INTEGER,
+    3_600,
+    "How many seconds what was seen of a job is kept behind its end; 0 keeps nothing.",
+)
+ARCHIVE_MAX_CAPACITY: Final = ConfigOption(
+    "jobstore.max-capacity",
+    OptionType.INTEGER,
+    100,
+    "Of how many ended jobs it is kept; the oldest go first.",
+)
+
+OPERATING_OPTIONS: Final = (
+    CHECKPOINT_HISTORY_SIZE,
+    EPOCH_HISTORY_SIZE,
+    ARCHIVE_DIRECTORY,
+    ARCHIVE_EXPIRATION,
+    ARCHIVE_MAX_CAPACITY,
+)
