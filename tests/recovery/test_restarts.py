@@ -90,9 +90,10 @@ def test_a_client_is_told_of_the_last_failures_with_their_causes():
     assert all("_current.tick()" in each.stacktrace for each in failures)
     assert all((each.operator, each.subtask) == ("tapped", 0) for each in failures)
     assert failures[0].timestamp_ms < failures[1].timestamp_ms
-    described = launcher.jobs[0]._describe()
-    assert (described["restarts"], described["failure_count"]) == (3, 3)
-    assert described["failures"] == [each.to_dict() for each in failures]
+    gateway = launcher.jobs[0].gateway
+    exceptions = gateway.view(ExceptionsView)
+    assert (gateway.view(JobView).restarts, exceptions.total) == (3, 3)
+    assert [each.failure for each in reversed(exceptions.failures)] == failures
 
 
 def test_fixed_number_of_restarts_is_kept_to():
