@@ -20,18 +20,14 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import tempfile
-import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, BinaryIO
+from dataclasses import dataclass
+from typing import Any
 
 from millstream.base.crash_points import reach
 from millstream.base.errors import (
-    ConfigurationError,
     LostOutputError,
     MillstreamError,
     NotSerializableError,
@@ -39,16 +35,11 @@ from millstream.base.errors import (
 )
 from millstream.base.interrupts import is_interruption
 from millstream.base.pickling import dump_lasting
-from millstream.files.durable import make_directories, sync_directory, write_file
-from millstream.files.file_systems import current
-from millstream.files.private_files import create_own, open_own, private_directory, user_directory
+from millstream.connectors.staged_blocks import BlockWriter, WaitingFile, make_writable, read_blocks
 from millstream.spi.batch import Rows
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
-__all__ = ["CheckpointCommitter", "WriteAheadSink", "default_directory", "make_writable"]
-
-_HEAD_BYTES = 12
-_PRIVATE = "write-ahead"
+__all__ = ["CheckpointCommitter", "WriteAheadSink"]
 
 
 class CheckpointCommitter(ABC):
@@ -144,7 +135,7 @@ class WriteAheadSink(Sink):
 
     def build_writer(self, context: WriterContext) -> SinkWriter:
         """Make the writer of one subtask."""
-        return _WriteAheadWriter(self._directory or default_directory(context), context)
+        return _WriteAheadWriter(self._directory, context)
 
     def build_committer(self) -> Committer:
         """Make the committer."""
@@ -152,7 +143,7 @@ class WriteAheadSink(Sink):
 
 
 @dataclass(frozen=True, slots=True)
-class _WaitingFile:
+class _WaitingFile(WaitingFile):
     """Records that wait.
 
     Attributes:
@@ -170,97 +161,26 @@ class _WaitingFile:
     checkpoint_id: int = 0
 
     @property
-    def note_path(self) -> str:
-        """Where it is noted which checkpoint of the subtask was sent last."""
-        name = f"{self.job_id}-{self.operator_id}-{self.subtask_index}.sent"
-        return os.path.join(os.path.dirname(self.path), name)
+    def order(self) -> tuple[int, ...]:
+        return (self.checkpoint_id,)
 
-    def is_noted(self) -> bool:
-        """Return whether it is noted that the records were sent."""
-        try:
-            with open_own(self.note_path, current().trust) as note:
-                return int(note.read()) >= self.checkpoint_id
-        except FileNotFoundError:
-            return False
-
-    def note(self) -> None:
-        """Note that the records were sent, and only then remove them."""
-        write_file(self.note_path, str(self.checkpoint_id).encode())
-        Path(self.path).unlink(missing_ok=True)
+    @property
+    def note_name(self) -> str:
+        return f"{self.job_id}-{self.operator_id}-{self.subtask_index}.sent"
 
 
-class _WriteAheadWriter(SinkWriter):
-    """Appends batches to one file for each checkpoint."""
+class _WriteAheadWriter(BlockWriter):
+    """Has batches wait as they are."""
 
-    def __init__(self, directory: str, context: WriterContext) -> None:
-        self._directory = directory
-        self._context = context
-        self._path = ""
-        self._file: BinaryIO | None = None
-        self._ended = False
-        self._aborted = False
-
-    def open(self) -> None:
-        """Make the directory; remove what killed attempts left: what a checkpoint holds has been sent before."""
-        make_writable(self._directory)
-        self._remove_leftovers(or_own=False)
-
-    def _remove_leftovers(self, *, or_own: bool) -> None:
-        """Remove the files of former attempts; one subtask does it for all."""
-        if self._context.subtask_index != 0:
-            return
-        for name in os.listdir(self._directory):
-            if name.endswith(".waiting") and self._context.is_of_former(name, or_own=or_own):
-                Path(self._directory, name).unlink(missing_ok=True)
+    suffix = ".waiting"
 
     def write(self, batch: Rows, *, watermark_ms: int, now_ms: int) -> None:
-        values = batch.values
-        if not values:
-            return
-        data = _pickle(values)
-        try:
-            if self._file is None:
-                self._path = os.path.join(self._directory, f"{self._context.new_name()}.waiting")
-                self._file = create_own(self._path)
-            self._file.write(len(data).to_bytes(8, "big") + zlib.crc32(data).to_bytes(4, "big") + data)
-        except OSError as error:
-            raise self._failed(error) from error
+        if batch.values:
+            self._append(_pickle(batch.values))
 
-    def prepare_commit(self, *, now_ms: int, checkpoint: bool, end_of_input: bool) -> list[Any]:
-        self._ended = end_of_input
-        if self._file is None or not (checkpoint or end_of_input):
-            return []
-        try:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-            sync_directory(self._directory)
-        except OSError as error:
-            raise self._failed(error) from error
-        self._file = None
+    def _committable(self, path: str) -> _WaitingFile:
         context = self._context
-        return [_WaitingFile(self._path, context.job_id, context.operator_id, context.subtask_index)]
-
-    def number_committables(self, committables: list[Any], checkpoint_id: int) -> list[Any]:
-        return [replace(each, checkpoint_id=checkpoint_id) for each in committables]
-
-    def abort(self) -> None:
-        self._aborted = True
-        self._discard()
-
-    def close(self) -> None:
-        self._discard()
-        if self._ended and not self._aborted:  # everything was sent: what waits is of zombies
-            self._remove_leftovers(or_own=True)
-
-    def _discard(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-            Path(self._path).unlink(missing_ok=True)
-
-    def _failed(self, error: OSError) -> SinkError:
-        return SinkError(f"records could not be written ahead to {self._directory!r}", detail=str(error))
+        return _WaitingFile(path, context.job_id, context.operator_id, context.subtask_index)
 
 
 class _WriteAheadCommitter(Committer):
@@ -276,7 +196,7 @@ class _WriteAheadCommitter(Committer):
 
     def recover(self, committables: Sequence[Any]) -> None:
         """Send what an earlier attempt has not; a file that was sent may be back where power has failed."""
-        self._send_all(each for each in committables if not (os.path.exists(each.path) and each.is_noted()))
+        self._send_all(each for each in committables if not (each.exists() and each.is_noted()))
 
     def _send_all(self, committables: Iterable[Any]) -> None:
         for waiting in sorted(committables, key=lambda each: (each.checkpoint_id, each.subtask_index)):
@@ -287,7 +207,7 @@ class _WriteAheadCommitter(Committer):
 
     def abort(self, committables: Sequence[Any]) -> None:
         for waiting in committables:
-            Path(waiting.path).unlink(missing_ok=True)
+            waiting.remove()
 
     def close(self) -> None:
         with ExitStack() as stack:
@@ -328,7 +248,7 @@ class _Outlet:
         subtask, checkpoint_id = waiting.subtask_index, waiting.checkpoint_id
         reach("sink.publish", waiting.path)
         is_marked = self._marks is not None and self._marks.is_checkpoint_committed(subtask, checkpoint_id)
-        if not os.path.exists(waiting.path):
+        if not waiting.exists():
             if not is_marked and not waiting.is_noted():
                 raise LostOutputError(
                     f"records of checkpoint {checkpoint_id}, subtask {subtask}, were never sent by "
@@ -337,7 +257,7 @@ class _Outlet:
                 )
             return
         if not is_marked:
-            values = [value for batch in _read(waiting.path) for value in batch]
+            values = [value for block in read_blocks(waiting.path) for value in pickle.loads(block)]
             try:
                 sent = self._sink.send_values(values, checkpoint_id, subtask)
             except MillstreamError:
@@ -351,12 +271,7 @@ class _Outlet:
             reach("sink.publish", f"{waiting.path}, sent")
             if self._marks is not None:
                 self._marks.commit_checkpoint(subtask, checkpoint_id)
-        try:
-            waiting.note()
-        except OSError as error:
-            raise SinkError(
-                f"it could not be noted that {waiting.path!r} was sent", detail=str(error)
-            ) from error
+        waiting.note()
 
     def _unsent(self, waiting: _WaitingFile, why: str) -> SinkError:
         return SinkError(
@@ -365,52 +280,6 @@ class _Outlet:
             detail=why,
             hint="They are sent again when the job is restarted from its checkpoint.",
         )
-
-
-def default_directory(context: WriterContext) -> str:
-    """Return where records wait if a sink was given no directory: beside the checkpoints that refer to them.
-
-    Raises:
-        ConfigurationError: If checkpoints are where files cannot grow.
-    """
-    checkpoints = context.checkpoint_directory
-    if checkpoints is None:
-        return str(user_directory(_PRIVATE))
-    if "://" in checkpoints:
-        raise ConfigurationError(
-            f"a sink whose records wait has no directory for them, and checkpoints are kept in {checkpoints}",
-            detail="Its records wait in files of a directory that every slot and the driver see.",
-            hint="Give the sink one (WriteAheadSink(directory=...), KafkaSink.builder().set_staging_directory(...)), "
-            "as durable as the checkpoints are to be.",
-        )
-    return os.path.join(checkpoints, "written-ahead")
-
-
-def make_writable(directory: str) -> None:
-    """Make the directory in which records wait, and see that files can be written in it.
-
-    Raises:
-        SinkError: If not.
-    """
-    try:
-        if directory == str(user_directory(_PRIVATE)):
-            private_directory(_PRIVATE)
-        make_directories(directory)
-        with tempfile.TemporaryFile(dir=directory):
-            pass
-    except OSError as error:
-        raise SinkError(
-            f"directory {directory!r} of a write-ahead sink cannot be written", detail=str(error)
-        ) from error
-
-
-def _read(path: str) -> Iterator[list[Any]]:
-    with open_own(path, current().trust) as file:
-        while head := file.read(_HEAD_BYTES):
-            data = file.read(int.from_bytes(head[:8], "big"))
-            if len(head) < _HEAD_BYTES or zlib.crc32(data) != int.from_bytes(head[8:], "big"):
-                raise SinkError(f"write-ahead file {path!r} is damaged")
-            yield pickle.loads(data)
 
 
 def _pickle(values: list[Any]) -> bytes:

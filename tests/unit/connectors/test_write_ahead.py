@@ -131,6 +131,22 @@ def test_nothing_is_sent_before_its_checkpoint_is_complete(restarting, faults, t
     assert (file.name, json.loads(file.read_text())) == ("3-17", [1, 2, 3])
 
 
+def test_a_job_that_went_back_to_an_earlier_savepoint_is_sent_too(faults, target, tmp_path):
+    sink = Idempotent(target, faults, directory=str(tmp_path / "w"))
+    sink.check()
+
+    def staged(value, checkpoint_id):
+        writer = sink.build_writer(WriterContext("job", "sink", 0, 1, 0))
+        writer.write(Rows([value]), watermark_ms=0, now_ms=0)
+        waiting = writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=False)
+        return writer.number_committables(waiting, checkpoint_id)
+
+    sink.build_committer().commit(staged("before", 10))
+    sink.build_committer().commit(staged("after", 6))  # from savepoint 5 on
+    sink.build_committer().recover(staged("behind", 7))
+    assert (target / "0-7").read_text() == '["behind"]'
+
+
 def test_values_that_were_not_sent_fail_the_job(restarting, faults, target, tmp_path):
     class Refusing(Idempotent):
         def send_values(self, values, checkpoint_id, subtask_index):

@@ -27,6 +27,7 @@ HeaderProvider = Callable[[Any], Headers | None]
 
 _DROPPED = RowKind.UPDATE_BEFORE
 _TOMBSTONES = (RowKind.DELETE,)
+_MESSAGE_TYPES = frozenset({bytes, type(None)})
 
 
 @dataclass(slots=True)
@@ -61,6 +62,18 @@ class Messages:
     def topic(self, index: int) -> str:
         """Return a message's topic."""
         return self.topics if isinstance(self.topics, str) else self.topics[index]
+
+    def part(self, start: int, stop: int) -> Messages:
+        """Return some of them."""
+        there = slice(start, stop)
+        return Messages(
+            self.topics if isinstance(self.topics, str) else self.topics[there],
+            self.values[there],
+            self.keys and self.keys[there],
+            self.headers and self.headers[there],
+            self.timestamps and self.timestamps[there],
+            self.partitions and self.partitions[there],
+        )
 
 
 class KafkaTopicSelector(ABC):
@@ -139,13 +152,23 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         if self._key_schema is not None:
             messages.keys = _bytes_of(self._key_schema, values, "key")
         if self._header_provider is not None:
-            messages.headers = _each(self._header_provider, values, "header provider")
+            messages.headers = _each(self._headers_of, values, "header provider")
         if timestamps is not None and self._writes_timestamps:
             # Java's sink leaves out what is before 1970 as well: the broker's time, or none, is used.
             messages.timestamps = [each if each >= 0 else 0 for each in timestamps]
         if self.partitioner is not None:
             messages.partitions = self._partitions(values, messages, partitions_of)
         return messages
+
+    def _headers_of(self, value: Any) -> Headers | None:
+        """Return a record's headers, in bytes as they are in a message."""
+        assert self._header_provider is not None
+        headers = self._header_provider(value)
+        if not headers:
+            return None
+        if not all(type(name) is str and (type(each) is bytes or each is None) for name, each in headers):
+            return [_header(*each) for each in headers]
+        return headers
 
     def _value_bytes(self, values: Sequence[Any]) -> list[bytes | None]:
         if not self._upsert:
@@ -174,7 +197,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
             except BaseException as error:
                 attach_element(error, value)
                 raise
-            chosen.append(partition)
+            chosen.append(int(partition))
         return chosen
 
 
@@ -309,10 +332,22 @@ def _bytes_of(schema: SerializationSchema, values: Sequence[Any], what: str) -> 
         raise SinkError(
             f"the {what} schema {type(schema).__name__} made {len(found)} messages of {len(values)} records"
         )
-    for index, each in enumerate(found):
-        if each is not None and type(each) is not bytes:
-            found[index] = _as_bytes(each, schema, values[index])
+    if not _MESSAGE_TYPES.issuperset(map(type, found)):
+        for index, each in enumerate(found):
+            if each is not None and type(each) is not bytes:
+                found[index] = _as_bytes(each, schema, values[index])
     return found
+
+
+def _header(name: Any, value: Any) -> tuple[str, bytes | None]:
+    if isinstance(name, str):
+        if isinstance(value, str):
+            return name, value.encode()
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return name, bytes(value)
+        if value is None:
+            return name, None
+    raise TypeMismatchError(f"the header provider gave {shorten((name, value))}, no pair of text and bytes")
 
 
 def _as_bytes(given: Any, schema: SerializationSchema, value: Any) -> bytes:

@@ -18,7 +18,7 @@ from millstream.connectors.kafka.properties import KafkaProperties, translate
 from millstream.connectors.kafka.serialization import KafkaRecordSerializationSchema
 from millstream.connectors.kafka.staging import StagingWriter
 from millstream.connectors.kafka.transactions import TransactionCommitter, abort_leftovers
-from millstream.connectors.write_ahead import make_writable
+from millstream.connectors.staged_blocks import make_writable
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 
 __all__ = ["KafkaSink", "KafkaSinkBuilder"]

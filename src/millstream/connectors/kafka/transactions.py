@@ -36,7 +36,7 @@ from millstream.connectors.kafka.errors import error_of
 from millstream.connectors.kafka.marks import EndMarks, Outcome, not_ended
 from millstream.connectors.kafka.producing import Outlet
 from millstream.connectors.kafka.properties import KafkaProperties
-from millstream.connectors.kafka.staging import WaitingMessages, read_messages
+from millstream.connectors.kafka.staging import WaitingMessages, read_messages, read_topics
 from millstream.spi.sink import Committer
 
 __all__ = ["LANES", "TransactionCommitter", "abort_leftovers", "end_transaction", "transactional_id"]
@@ -254,7 +254,10 @@ class _Lane:
             if not self._is_noted(waiting):
                 self._commit(waiting)
                 reach("sink.publish", f"{waiting.path}, sent")
-                waiting.note()
+                if waiting.is_noted():  # a driver that took over was quicker, and may have noted later ones
+                    waiting.remove()
+                else:
+                    waiting.note()
 
     def _is_noted(self, waiting: WaitingMessages) -> bool:
         if waiting.is_noted():
@@ -305,7 +308,7 @@ class _Lane:
         """
         # Asked first: when a producer has begun the brokers do not know any more.
         outcome = self._marks.outcome(waiting.topic)
-        topics = _topics_in(waiting)
+        topics = read_topics(waiting.path)
         stands = marker.stands()
         # Looked at first: who comes too late must not fence who has taken over.
         if self._knows(waiting, stands, outcome) or marker.is_set(settled=False):
@@ -383,11 +386,6 @@ class _Lane:
             self._outlet.drop()
             self._outlet = None
         self._marks.close()
-
-
-def _topics_in(waiting: WaitingMessages) -> list[str]:
-    """Return the topics of messages that wait."""
-    return list(dict.fromkeys(topic for each in read_messages(waiting.path) for topic in each.topic_names()))
 
 
 class _Marker:
