@@ -16,6 +16,7 @@ from servers.mongodb import MongoStandIn
 from servers.nats import NatsServer
 from servers.opensearch import OpenSearchServer
 from servers.postgres import PostgresDatabase, PostgresServer
+from servers.process import lent, running
 from servers.pulsar import PulsarServer
 from servers.rabbitmq import RabbitServer
 from servers.redis import RedisDatabase, RedisServer
@@ -47,12 +48,7 @@ def new_topic(kafka: KafkaServer) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    server = PostgresServer()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.close()
+    yield from running(PostgresServer())
 
 
 @pytest.fixture
@@ -64,12 +60,7 @@ def postgres(postgres_server: PostgresServer) -> Iterator[PostgresDatabase]:
 
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
+    yield from running(RedisServer(tmp_path_factory.mktemp("redis")))
 
 
 @pytest.fixture
@@ -84,12 +75,7 @@ def redis_database(redis_server: RedisServer) -> Iterator[RedisDatabase]:
 
 @pytest.fixture(scope="session")
 def mariadb_server() -> Iterator[MariaDbServer]:
-    server = MariaDbServer()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.close()
+    yield from running(MariaDbServer())
 
 
 @pytest.fixture
@@ -101,144 +87,83 @@ def mariadb(mariadb_server: MariaDbServer) -> Iterator[MariaDbDatabase]:
 
 @pytest.fixture(scope="session")
 def schema_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryServer]:
-    server = RegistryServer(tmp_path_factory.mktemp("registry"))
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
+    yield from running(RegistryServer(tmp_path_factory.mktemp("registry")))
 
 
 @pytest.fixture(scope="session")
 def rabbit_server() -> Iterator[RabbitServer]:
-    server = RabbitServer()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.close()
+    yield from running(RabbitServer())
 
 
 @pytest.fixture
 def rabbit(rabbit_server: RabbitServer) -> Iterator[RabbitServer]:
     """A broker, for queues with names of their own. Tests that stop it may leave starting it to this."""
-    try:
-        yield rabbit_server
-    finally:
-        rabbit_server.ensure()
+    yield from lent(rabbit_server)
 
 
 @pytest.fixture(scope="session")
 def nats_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    server = NatsServer(tmp_path_factory.mktemp("nats"))
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
+    yield from running(NatsServer(tmp_path_factory.mktemp("nats")))
 
 
 @pytest.fixture
 def nats(nats_server: NatsServer) -> Iterator[NatsServer]:
     """A server, for streams with names of their own. Tests that stop or pause it may leave the rest to this."""
-    try:
-        yield nats_server
-    finally:
-        nats_server.ensure()
+    yield from lent(nats_server)
 
 
 @pytest.fixture(scope="session", params=[OpenSearchServer, ElasticsearchServer])
 def search_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SearchServer]:
-    server: SearchServer = request.param(tmp_path_factory.mktemp("search"))
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
+    yield from running(request.param(tmp_path_factory.mktemp("search")))
 
 
 @pytest.fixture
 def search(search_server: SearchServer) -> Iterator[SearchServer]:
     """OpenSearch, then Elasticsearch. Tests that stop or pause it may leave the rest to this."""
-    try:
-        yield search_server
-    finally:
-        search_server.ensure()
+    yield from lent(search_server)
 
 
 @pytest.fixture(scope="session")
 def cassandra_server() -> Iterator[CassandraServer]:
-    server = CassandraServer()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.close()
+    yield from running(CassandraServer())
 
 
 @pytest.fixture
 def cassandra(cassandra_server: CassandraServer) -> Iterator[CassandraServer]:
     """A node, for keyspaces with names of their own. Tests that stop or pause it may leave the rest to this."""
-    try:
-        yield cassandra_server
-    finally:
-        cassandra_server.ensure()
+    yield from lent(cassandra_server)
 
 
 @pytest.fixture(scope="session")
 def mongodb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MongoStandIn]:
-    server = MongoStandIn(tmp_path_factory.mktemp("mongodb"))
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
+    yield from running(MongoStandIn(tmp_path_factory.mktemp("mongodb")))
 
 
 @pytest.fixture
 def mongodb(mongodb_server: MongoStandIn) -> Iterator[MongoStandIn]:
     """A stand-in, for collections with names of their own. Tests that stop or pause it may leave the rest to this."""
-    try:
-        yield mongodb_server
-    finally:
-        mongodb_server.ensure()
+    yield from lent(mongodb_server)
 
 
 @pytest.fixture(scope="session")
 def pulsar_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulsarServer]:
-    server = PulsarServer(tmp_path_factory.mktemp("pulsar"))
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
+    yield from running(PulsarServer(tmp_path_factory.mktemp("pulsar")))
 
 
 @pytest.fixture
 def pulsar(pulsar_server: PulsarServer) -> Iterator[PulsarServer]:
     """A server, for topics with names of their own. Tests that stop or pause it may leave the rest to this."""
-    try:
-        yield pulsar_server
-    finally:
-        pulsar_server.ensure()
+    yield from lent(pulsar_server)
 
 
 @pytest.fixture(scope="session")
 def kinesis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KinesisServer]:
-    server = KinesisServer(tmp_path_factory.mktemp("kinesis"))
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
+    yield from running(KinesisServer(tmp_path_factory.mktemp("kinesis")))
 
 
 @pytest.fixture
 def kinesis(kinesis_server: KinesisServer) -> Iterator[KinesisServer]:
     """A server, for streams with names of their own. Tests that stop or pause it may leave the rest to this."""
-    try:
-        yield kinesis_server
-    finally:
-        kinesis_server.ensure()
+    yield from lent(kinesis_server)

@@ -123,13 +123,6 @@ cdc_raw_directory: {base}/cdc
             self._cluster = None
         super().stop()
 
-    def ensure(self) -> None:
-        """Have it run, and answer."""
-        if self._process is None:
-            self.start()
-        else:
-            self.go_on()
-
     def close(self) -> None:
         """End it, with its data."""
         self.stop()

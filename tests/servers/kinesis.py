@@ -48,13 +48,6 @@ class KinesisServer(Server):
     def is_ready(self) -> bool:
         return answers(self.client().list_streams)
 
-    def ensure(self) -> None:
-        """Have it run, and answer."""
-        if self._process is None:
-            self.start()
-        else:
-            self.go_on()
-
     def new_stream(self, shards: int = 1) -> KinesisStream:
         stream = KinesisStream(self, f"stream-{uuid.uuid4().hex[:12]}")
         stream.make(shards)

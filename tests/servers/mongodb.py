@@ -59,10 +59,3 @@ class MongoStandIn(Server):
             self._client.close()
             self._client = None
         super().stop()
-
-    def ensure(self) -> None:
-        """Have it run, and answer."""
-        if self._process is None:
-            self.start()
-        else:
-            self.go_on()

@@ -82,13 +82,6 @@ keyfile {self.directory}/key.pem
             self._process.wait()
             self._process = None
 
-    def ensure(self) -> None:
-        """Have it run, and answer."""
-        if self._process is None:
-            self.start()
-        else:
-            self.go_on()
-
     def connect(self, port: int | None = None) -> MqttClient:
         return MqttClient(port or self.port)
 

@@ -81,13 +81,6 @@ class NatsServer(Server):
             return answers(lambda: self.ask("INFO"))
         return answers(lambda: self.run(lambda connection: connection.flush()))
 
-    def ensure(self) -> None:
-        """Have it run, and answer."""
-        if self._process is None:
-            self.start()
-        else:
-            self.go_on()
-
     def new_stream(self, **config: Any) -> NatsStream:
         stream = NatsStream(self, f"S{uuid.uuid4().hex[:12]}")
         stream.make(**config)

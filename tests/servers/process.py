@@ -10,8 +10,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
+
+AnyServer = TypeVar("AnyServer", bound="Server")
 
 CACHE = Path(__file__).parents[2] / "build" / "test-servers"
 
@@ -87,6 +90,17 @@ class Server:
             self._process.wait()
             self._process = None
 
+    def ensure(self) -> None:
+        """Have it run, and answer."""
+        if self._process is None:
+            self.start()
+        else:
+            self.go_on()
+
+    def close(self) -> None:
+        """End it for good."""
+        self.stop()
+
     def pause(self) -> None:
         """Have it take connections, but answer nothing."""
         assert self._process is not None
@@ -95,6 +109,23 @@ class Server:
     def go_on(self) -> None:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
+
+
+def running(server: AnyServer) -> Iterator[AnyServer]:
+    """Start a server for a fixture, and end it."""
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
+def lent(server: AnyServer) -> Iterator[AnyServer]:
+    """Lend a server to a test, which may stop or pause it and leave the rest to this."""
+    try:
+        yield server
+    finally:
+        server.ensure()
 
 
 def _end_with_this_process() -> None:

@@ -140,13 +140,6 @@ class PulsarServer(Server):
 
         return answers(ask)
 
-    def ensure(self) -> None:
-        """Have it run, and answer."""
-        if self._process is None:
-            self.start()
-        else:
-            self.go_on()
-
     def admin(self, method: str, path: str, body: object = None) -> Any:
         """Return what the REST API answers."""
         request = urllib.request.Request(

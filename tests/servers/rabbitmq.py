@@ -83,13 +83,6 @@ class RabbitServer(Server):
         assert self._process is not None
         os.killpg(self._process.pid, signal.SIGCONT)
 
-    def ensure(self) -> None:
-        """Have it run, and answer."""
-        if self._process is None:
-            self.start()
-        else:
-            self.go_on()
-
     def close(self) -> None:
         """End it, with its data."""
         self.stop()

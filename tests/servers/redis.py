@@ -61,13 +61,6 @@ class RedisServer(Server):
 
         return answers(ask)
 
-    def ensure(self) -> None:
-        """Have it run, and answer."""
-        if self._process is None:
-            self.start()
-        else:
-            self.go_on()
-
 
 @dataclass(frozen=True)
 class RedisDatabase:

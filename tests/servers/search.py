@@ -41,13 +41,6 @@ class SearchServer(Server):
         assert answer.status < 300, answer.data.decode()
         return json.loads(answer.data)
 
-    def ensure(self) -> None:
-        """Have it run, and answer."""
-        if self._process is None:
-            self.start()
-        else:
-            self.go_on()
-
     def new_index(self, **body: Any) -> SearchIndex:
         index = SearchIndex(self, f"index-{uuid.uuid4().hex[:12]}")
         index.make(**body)

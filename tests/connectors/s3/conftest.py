@@ -10,17 +10,13 @@ import pytest
 
 from millstream.common import Configuration
 from millstream.files.file_systems import FileSystemSettings, using
+from servers.process import running
 from servers.storage import S3Server
 
 
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    server = S3Server(tmp_path_factory.mktemp("s3"))
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
+    yield from running(S3Server(tmp_path_factory.mktemp("s3")))
 
 
 class Prefix:
