@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from millstream.base.clock import Clock, SystemClock
 
-__all__ = ["Reconnects"]
+__all__ = ["ConnectionLost", "Reconnects"]
 
 _SHORT_S = 5.0
 _MOST = 10
 _PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 0.5
+
+
+class ConnectionLost(Exception):
+    """The server went away while it was read; what was emitted before counts."""
 
 
 class Reconnects:

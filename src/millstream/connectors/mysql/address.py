@@ -13,7 +13,7 @@ from millstream.base.optional import load_package
 from millstream.connectors.mysql_client import AWAY, SSL_MODES, ssl_arguments
 from millstream.connectors.patience import Patience
 
-__all__ = ["ConnectionLost", "MySqlAddress", "error_number", "is_away", "load_pymysql", "query", "said"]
+__all__ = ["MySqlAddress", "error_number", "is_away", "load_pymysql", "query", "said"]
 
 _log = logging.getLogger(__name__)
 
@@ -25,10 +25,6 @@ _SESSION = (
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 )
 """Moments are UTC's; a statement may wait for the next epoch; a transaction sees one moment."""
-
-
-class ConnectionLost(Exception):
-    """The server went away while it was read; what was emitted before counts."""
 
 
 def load_pymysql() -> Any:

@@ -21,7 +21,6 @@ from millstream.base.clock import SystemClock
 from millstream.base.errors import LostInputError, NotSupportedError, SourceError
 from millstream.base.optional import load_package
 from millstream.connectors.mysql.address import (
-    ConnectionLost,
     MySqlAddress,
     error_number,
     is_away,
@@ -30,6 +29,7 @@ from millstream.connectors.mysql.address import (
 )
 from millstream.connectors.mysql.ddl import TableName, lost_by
 from millstream.connectors.mysql.moments import BinlogPosition
+from millstream.connectors.reconnects import ConnectionLost
 from millstream.types.row import RowKind
 
 __all__ = ["ANEW", "BinlogStream", "Change", "ChangePosition", "Image", "load_replication"]

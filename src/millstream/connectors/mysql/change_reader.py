@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
 from millstream.base.errors import MalformedRecordError, SourceError
-from millstream.connectors.mysql.address import ConnectionLost, MySqlAddress
+from millstream.connectors.mysql.address import MySqlAddress
 from millstream.connectors.mysql.binlog import BinlogStream, Change, ChangePosition, Image
 from millstream.connectors.mysql.change_enumerator import ChangeRequest, ChangeSplit, TablesRead
 from millstream.connectors.mysql.change_values import RowReader
@@ -16,113 +15,55 @@ from millstream.connectors.mysql.parts import PartFilter
 from millstream.connectors.mysql.reader import MySqlReader
 from millstream.connectors.mysql.relation import Relation
 from millstream.connectors.mysql.rows import WHAT, schema_of
-from millstream.spi.batch import Batch, Columns, Rows
-from millstream.spi.source import EmitBatch, RangeEnd, SourceReader, SplitRange
+from millstream.connectors.table_changes import ChangedTable, TableChangeReader
+from millstream.spi.batch import Columns
+from millstream.spi.source import EmitBatch, RangeEnd, SplitRange
 from millstream.types.arrow_types import load_arrow
 from millstream.types.row import RowKind
 
 __all__ = ["ChangeReader"]
 
-_log = logging.getLogger(__name__)
 
-_BATCH_CHANGES = 8_192
-_WAIT_S = 0.02
-
-
-class ChangeReader(SourceReader):
-    """Reads the ranges of one subtask: of tables, as `MySqlReader` does, or the changes.
-
-    Records of one table are rows; those of several are pairs of the table's name and a row.
-    """
-
-    gives_away = True
+class ChangeReader(TableChangeReader):
+    """Reads the ranges of one subtask: of tables, as `MySqlReader` does, or the changes."""
 
     def __init__(self, address: MySqlAddress, request: ChangeRequest) -> None:
+        super().__init__(MySqlReader(address), is_one=len(request.tables) == 1)
         self._address = address
-        self._is_one = len(request.tables) == 1
-        self._tables = MySqlReader(address)
-        self._stream: BinlogStream | None = None
         self._filter: PartFilter | None = None
         self._parts: dict[TableName, _TablePart] = {}
-
-    def open(self) -> None:
-        """Find out in which form records are wanted."""
-        self._tables.wants_columns = self.wants_columns and self._is_one
 
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         """Read a range of a table, or changes: as many as wanted, or those that are there."""
         split = split_range.split
         if isinstance(split, ChangeSplit):
-            return self._read_changes(split, split_range, emit)
+            return self._read_changes(split_range, emit)
         if isinstance(split, TablesRead):
             self._tables.close()
             return RangeEnd(split_range.split_id, None, True, 0)
-        if self._is_one:
-            return self._tables.read(split_range, emit)
-        name = _shown(split.relation)
-        return self._tables.read(
-            split_range, lambda batch: emit(Rows([(name, row) for row in batch.to_rows().values]))
-        )
+        return self._read_table(_shown(split.relation), split_range, emit)
 
-    def _read_changes(self, split: ChangeSplit, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
-        position: ChangePosition = split_range.start
-        count, goes_on = 0, True
-        try:
-            stream = self._stream_at(split, position)
-            while goes_on and count < split_range.max_records:
-                # An update is two records.
-                most = max(1, min(_BATCH_CHANGES, split_range.max_records - count) // 2)
-                found = stream.take(most, _WAIT_S)
-                if found and split.parts:
-                    self._filter = self._filter or PartFilter(self._address, split.relations, split.parts)
-                    goes_on, kept = True, self._filter.apply(found)
-                else:
-                    goes_on, kept = bool(found), found
-                batch = self._batch(split, kept)
-                position = stream.position
-                if len(batch):
-                    count += len(batch)
-                    goes_on = emit(batch)
-        except ConnectionLost as error:
-            _log.warning("reading changes from MySQL at %s: %s", self._address, error)
-            self._close_stream()
-        return RangeEnd(split_range.split_id, position, False, count)
+    def _open_stream(self, split: ChangeSplit, position: ChangePosition) -> BinlogStream:
+        self._parts = {name: _TablePart(relation) for name, relation in split.relations.items()}
+        return BinlogStream(self._address, list(split.relations), position)
 
-    def _stream_at(self, split: ChangeSplit, position: ChangePosition) -> BinlogStream:
-        if self._stream is not None and self._stream.position != position:
-            self._close_stream()
-        if self._stream is None:
-            self._parts = {name: _TablePart(relation) for name, relation in split.relations.items()}
-            self._stream = BinlogStream(self._address, list(split.relations), position)
-        return self._stream
-
-    def _batch(self, split: ChangeSplit, changes: Sequence[Change]) -> Batch:
-        """Return the records that changes are, in their order."""
+    def _add(self, split: ChangeSplit, found: Sequence[Change]) -> int:
+        if found and split.parts:
+            self._filter = self._filter or PartFilter(self._address, split.relations, split.parts)
+            found = self._filter.apply(found)
         count = 0
-        for change in changes:
+        for change in found:
             count = self._parts[change.table].add(change, count)
-        parts = [part for part in self._parts.values() if part.places]
-        if self._is_one and parts:
-            batch = parts[0].take()
-            return batch if self.wants_columns else batch.to_rows()
-        records: list[Any] = [None] * count
-        for part in parts:
-            places = part.places
-            for place, row in zip(places, part.take().to_rows().values, strict=True):
-                records[place] = (part.name, row)
-        return Rows(records)
+        return count
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._tables.close()
-        self._close_stream()
+    def _changed_tables(self) -> Sequence[ChangedTable]:
+        return list(self._parts.values())
 
     def _close_stream(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
+        super()._close_stream()
         if self._filter is not None:
             self._filter.close()
-        self._stream = self._filter = None
+        self._filter = None
         self._parts.clear()
 
 

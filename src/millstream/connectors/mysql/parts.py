@@ -19,7 +19,6 @@ from typing import Any
 
 from millstream.connectors.key_ranges import Key
 from millstream.connectors.mysql.address import (
-    ConnectionLost,
     MySqlAddress,
     is_away,
     load_pymysql,
@@ -33,6 +32,7 @@ from millstream.connectors.mysql.enumerator import Part
 from millstream.connectors.mysql.moments import order_of
 from millstream.connectors.mysql.relation import KeyPart, Relation, quoted
 from millstream.connectors.mysql.splits import compared
+from millstream.connectors.reconnects import ConnectionLost
 from millstream.types.row import RowKind
 
 __all__ = ["PartFilter"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from millstream.base.errors import SourceError
-from millstream.connectors.mysql.address import ConnectionLost, error_number, is_away, load_pymysql, said
+from millstream.connectors.mysql.address import error_number, is_away, load_pymysql, said
+from millstream.connectors.reconnects import ConnectionLost
 
 __all__ = ["Reading", "failure"]
 

@@ -2,55 +2,34 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
-from typing import Any
 
 from millstream.base.errors import SourceError
 from millstream.connectors.postgres.address import PostgresAddress
 from millstream.connectors.postgres.change_enumerator import ChangeRequest, ChangeSplit
-from millstream.connectors.postgres.copying import ConnectionLost
 from millstream.connectors.postgres.pgoutput import Change, TableMessage, Values
 from millstream.connectors.postgres.reader import PostgresReader
 from millstream.connectors.postgres.relation import Relation, quoted
 from millstream.connectors.postgres.replication import ChangePosition, ChangeStream
 from millstream.connectors.postgres.rows import RowParser
-from millstream.spi.batch import Batch, Columns, Rows
-from millstream.spi.source import EmitBatch, RangeEnd, SourceReader, SplitRange
+from millstream.connectors.table_changes import ChangedTable, TableChangeReader
+from millstream.spi.batch import Columns
+from millstream.spi.source import EmitBatch, RangeEnd, SplitRange
 from millstream.types.arrow_types import load_arrow
 from millstream.types.row import RowKind
 
 __all__ = ["ChangeReader"]
 
-_log = logging.getLogger(__name__)
 
-_BATCH_CHANGES = 8_192
-_WAIT_S = 0.02
-
-
-class ChangeReader(SourceReader):
-    """Reads the ranges of one subtask: of tables, as `PostgresReader` does, or the changes.
-
-    Records of one table are rows; those of several are pairs of the table's name and a row.
-    """
-
-    gives_away = True
+class ChangeReader(TableChangeReader):
+    """Reads the ranges of one subtask: of tables, as `PostgresReader` does, or the changes."""
 
     def __init__(self, address: PostgresAddress, request: ChangeRequest) -> None:
+        super().__init__(PostgresReader(address), is_one=len(request.tables) == 1)
         self._address = address
         self._request = request
-        self._tables = PostgresReader(address)
-        self._stream: ChangeStream | None = None
         self._parts: dict[int, _TablePart] = {}
         self._read_to: ChangePosition | None = None
-
-    @property
-    def _is_one(self) -> bool:
-        return len(self._request.tables) == 1
-
-    def open(self) -> None:
-        """Find out in which form records are wanted."""
-        self._tables.wants_columns = self.wants_columns and self._is_one
 
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         """Tell the server that it need not keep what was read until now."""
@@ -60,79 +39,35 @@ class ChangeReader(SourceReader):
     def read(self, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
         """Read a range of a table, or changes: as many as wanted, or those that are there."""
         split = split_range.split
-        if isinstance(split, ChangeSplit):
-            return self._read_changes(split, split_range, emit)
-        if self._is_one:
-            return self._tables.read(split_range, emit)
-        name = _short(split.relation)
-        return self._tables.read(
-            split_range, lambda batch: emit(Rows([(name, row) for row in batch.to_rows().values]))
-        )
+        if not isinstance(split, ChangeSplit):
+            return self._read_table(_short(split.relation), split_range, emit)
+        end = self._read_changes(split_range, emit)
+        self._read_to = end.position
+        return end
 
-    def _read_changes(self, split: ChangeSplit, split_range: SplitRange, emit: EmitBatch) -> RangeEnd:
-        position: ChangePosition = split_range.start
-        count, goes_on = 0, True
-        try:
-            stream = self._stream_at(position)
-            while goes_on and count < split_range.max_records:
-                # An update is two records.
-                most = max(1, min(_BATCH_CHANGES, split_range.max_records - count) // 2)
-                found = stream.take(most, _WAIT_S)
-                batch = self._batch(split.relations, found)
-                position = stream.position
-                goes_on = bool(found)
-                if len(batch):
-                    count += len(batch)
-                    goes_on = emit(batch)
-        except ConnectionLost as error:
-            _log.warning("reading changes from PostgreSQL at %s: %s", self._address, error)
-            self._close_stream()
-        self._read_to = position
-        return RangeEnd(split_range.split_id, position, False, count)
+    def _open_stream(self, split: ChangeSplit, position: ChangePosition) -> ChangeStream:
+        self._tables.close()
+        return ChangeStream(self._address, self._request.slot, self._request.publication, position)
 
-    def _stream_at(self, position: ChangePosition) -> ChangeStream:
-        if self._stream is not None and self._stream.position != position:
-            self._close_stream()
-        if self._stream is None:
-            self._tables.close()
-            self._stream = ChangeStream(
-                self._address, self._request.slot, self._request.publication, position
-            )
-        return self._stream
-
-    def _batch(self, relations: Sequence[Relation], found: Sequence[Change | TableMessage]) -> Batch:
-        """Return the records that changes are, in their order."""
+    def _add(self, split: ChangeSplit, found: Sequence[Change | TableMessage]) -> int:
         count = 0
         for each in found:
             if isinstance(each, TableMessage):
-                self._learn(relations, each)
+                self._learn(split.relations, each)
             elif (part := self._parts.get(each.oid)) is not None:  # the publication may have more tables
                 count = part.add(each, count)
-        parts = [part for part in self._parts.values() if part.places]
-        if self._is_one and parts:
-            batch = parts[0].take()
-            return batch if self.wants_columns else batch.to_rows()
-        records: list[Any] = [None] * count
-        for part in parts:
-            places = part.places
-            for place, row in zip(places, part.take().to_rows().values, strict=True):
-                records[place] = (part.name, row)
-        return Rows(records)
+        return count
 
     def _learn(self, relations: Sequence[Relation], message: TableMessage) -> None:
         for relation in relations:
             if relation.oid == message.oid:
                 self._parts.setdefault(message.oid, _TablePart(relation)).learn(message)
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._tables.close()
-        self._close_stream()
+    def _changed_tables(self) -> Sequence[ChangedTable]:
+        return list(self._parts.values())
 
     def _close_stream(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-        self._stream = None
+        super()._close_stream()
         self._parts.clear()
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from millstream.base.clock import SystemClock
 from millstream.base.errors import SourceError
 from millstream.connectors.postgres.address import load_psycopg, said
+from millstream.connectors.reconnects import ConnectionLost
 
-__all__ = ["ConnectionLost", "Copying", "is_gone"]
+__all__ = ["Copying", "is_gone"]
 
 _clock = SystemClock()
 
@@ -18,10 +19,6 @@ _WAIT_S = 1.0
 """A statement that is silent for longer lets the epoch end: it may sort for minutes before the first row."""
 _GONE = ("57P01", "57P02", "57P03")
 """What a server says to a connection that it ends, since it stops or another of its processes died."""
-
-
-class ConnectionLost(Exception):
-    """The server went away while it was read; what was emitted before counts."""
 
 
 def is_gone(error: Any, connection: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from millstream.base.clock import SystemClock
 from millstream.base.errors import LostInputError, SourceError
 from millstream.connectors.postgres.address import PostgresAddress, load_psycopg, said
-from millstream.connectors.postgres.copying import ConnectionLost, is_gone
+from millstream.connectors.postgres.copying import is_gone
 from millstream.connectors.postgres.pgoutput import (
     Change,
     TableMessage,
@@ -24,6 +24,7 @@ from millstream.connectors.postgres.pgoutput import (
     truncated_tables,
 )
 from millstream.connectors.postgres.relation import literal, quoted
+from millstream.connectors.reconnects import ConnectionLost
 
 __all__ = ["ChangePosition", "ChangeStream", "as_lsn", "from_lsn"]
 
