@@ -10,6 +10,7 @@ from recovery_support import FAULTS, multiset, new_environment, running
 
 from millstream.base.errors import JobExecutionError
 from millstream.common.job_status import JobStatus
+from millstream.runtime.control.views import ExceptionsView, JobView
 
 NO_RESTART = {"restart__strategy_type": "none"}
 RATE = {
