@@ -1,0 +1,169 @@
+"""The ASGI application: reads a request, finds its route, has it answered on a thread, writes JSON.
+
+The event loop never waits for a job: handlers run on a few threads of the server's own. What a handler takes longer
+than ten seconds for is answered with 503.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+
+from millstream.base.errors import MillstreamError
+from millstream.rest.context import RestContext
+from millstream.rest.errors import Errors, RestError, describe_error
+from millstream.rest.routes import Call, Route, Router
+from millstream.rest.security import Guard
+
+__all__ = ["RestApplication"]
+
+log = logging.getLogger(__name__)
+
+_LONGEST_BODY = 1_000_000
+_LONGEST_PATH = 8_000
+_PATIENCE_S = 10.0
+_THREADS = 8
+_HEADERS = (
+    (b"content-type", b"application/json; charset=UTF-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+)
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class RestApplication:
+    """Answers requests; called on the server's event loop.
+
+    Args:
+        router: What there is.
+        guard: Who may ask.
+        context: What handlers ask.
+    """
+
+    def __init__(self, router: Router, guard: Guard, context: RestContext) -> None:
+        self._router = router
+        self._guard = guard
+        self._context = context
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="rest")
+        self._encoder = msgspec.json.Encoder()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        headers: tuple[tuple[str, str], ...] = ()
+        try:
+            status, document = await self._answer(scope, receive)
+            body = self._encoder.encode(document)
+        except RestError as error:
+            status, headers, body = (
+                error.status,
+                error.headers,
+                self._encoder.encode(Errors(errors=[error.message])),
+            )
+        except ClientGone:
+            return
+        except Exception:
+            log.exception("request failed: %s %s", scope["method"], scope["path"])
+            status = 500
+            body = self._encoder.encode(
+                Errors(errors=["the server failed to answer; its log has the reason (millstream.rest)"])
+            )
+        await _send(send, status, headers, body, head=scope["method"] == "HEAD")
+
+    def close(self) -> None:
+        """Let go of the threads; called once, when the server has ended."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _answer(self, scope: Message, receive: Receive) -> tuple[int, Any]:
+        raw_path = scope["raw_path"].partition(b"?")[0]
+        if len(raw_path) + len(scope["query_string"]) > _LONGEST_PATH:
+            raise RestError(414, f"the path is longer than {_LONGEST_PATH} bytes")
+        headers = _read_headers(scope["headers"])
+        body = await _read_body(receive, headers)
+        # Whoever is not let in learns nothing: not even which paths there are.
+        route, values, refused = self._find(scope["method"], raw_path)
+        self._guard.check(
+            scope["method"], headers, has_body=bool(body), is_open=route is not None and route.open
+        )
+        if refused is not None or route is None:
+            raise refused or RestError(404, "not found")
+        call = Call(
+            route.read_path(values),
+            route.read_query(scope["query_string"]),
+            route.read_body(body),
+            self._context,
+        )
+        running = asyncio.get_running_loop().run_in_executor(self._threads, route.handler, call)
+        try:
+            return route.status, await asyncio.wait_for(running, _PATIENCE_S)
+        except TimeoutError:
+            raise RestError(
+                503,
+                f"no answer within {_PATIENCE_S:.0f} s; the job may be stuck",
+                headers=[("retry-after", "5")],
+            ) from None
+        except MillstreamError as error:
+            raise describe_error(error) from error
+
+    def _find(self, method: str, raw_path: bytes) -> tuple[Route | None, dict[str, str], RestError | None]:
+        try:
+            return *self._router.find(method, raw_path), None
+        except RestError as error:
+            return None, {}, error
+
+
+class ClientGone(Exception):
+    """The client has gone before its request was whole."""
+
+
+def _read_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, value in raw:
+        key = name.decode("latin-1").lower()
+        if key in ("host", "authorization", "origin") and key in headers:
+            raise RestError(400, f"header {key} stands twice")
+        headers[key] = value.decode("latin-1")
+    return headers
+
+
+async def _read_body(receive: Receive, headers: dict[str, str]) -> bytes:
+    length = headers.get("content-length", "0")
+    if length.isascii() and length.isdigit() and int(length) > _LONGEST_BODY:
+        raise _too_long()
+    parts = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise ClientGone
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > _LONGEST_BODY:
+            raise _too_long()
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _too_long() -> RestError:
+    return RestError(413, f"a body has {_LONGEST_BODY} bytes at most", headers=[("connection", "close")])
+
+
+async def _send(
+    send: Send, status: int, headers: Iterable[tuple[str, str]], body: bytes, *, head: bool
+) -> None:
+    more = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [*_HEADERS, length, *more]})
+    await send({"type": "http.response.body", "body": b"" if head else body})

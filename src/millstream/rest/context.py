@@ -1,0 +1,36 @@
+"""What handlers ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.base.clock import Clock
+from millstream.rest.directory import JobDirectory
+from millstream.rest.operations import Operations
+
+__all__ = ["RestContext"]
+
+
+@dataclass(frozen=True, slots=True)
+class RestContext:
+    """Shared by all requests to a server.
+
+    Attributes:
+        jobs: The jobs that it shows.
+        operations: What clients have triggered.
+        clock: Time.
+        started_ms: When the server was started, epoch milliseconds.
+        address: Where it listens, `http://host:port`.
+        options: The options of the server's own process by key, without secrets.
+        openapi: The OpenAPI document.
+    """
+
+    jobs: JobDirectory
+    operations: Operations
+    clock: Clock
+    started_ms: int
+    address: str
+    options: Mapping[str, str]
+    openapi: Mapping[str, Any] = field(default_factory=dict)

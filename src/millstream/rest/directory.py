@@ -1,0 +1,161 @@
+"""The jobs that a server shows: those that run, and those that have ended and are kept.
+
+Views are snapshots. One that was made within the last 200 ms is given again: however many clients ask, a job is asked
+five times a second for each view at most.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from millstream.base.clock import Clock
+from millstream.base.errors import JobRequestError
+from millstream.rest.errors import RestError
+from millstream.runtime.control.archive import JobArchive
+from millstream.runtime.control.commands import Command
+from millstream.runtime.control.gateway import JobGateway
+from millstream.runtime.control.views import JobView
+
+__all__ = ["JobDirectory"]
+
+V = TypeVar("V")
+
+log = logging.getLogger(__name__)
+
+_FRESH_S = 0.2
+_SILENT_S = 2.0
+"""One that did not answer is not asked again for so long: each asking may take seconds, and a thread."""
+_ENDING_S = 2.0
+_LOOK_S = 0.05
+_MOST = 10_000
+
+
+@dataclass(slots=True)
+class _Entry:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    value: Any = None
+    error: RestError | None = None
+    until_s: float = 0.0
+
+
+class JobDirectory:
+    """Jobs by id, and their views; any thread may ask.
+
+    Args:
+        find_running: Finds the jobs that run.
+        archive: Those that have ended; None shows none.
+        clock: Time.
+    """
+
+    def __init__(
+        self, find_running: Callable[[], Sequence[JobGateway]], archive: JobArchive | None, clock: Clock
+    ) -> None:
+        self._find_running = find_running
+        self._archive = archive
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._entries: dict[Any, _Entry] = {}
+
+    def view(self, job_id: str, kind: type[V]) -> V:
+        """Return a view of a job.
+
+        Raises:
+            RestError: 404 if there is no such job, 503 if it does not answer.
+        """
+        view: V = self._cached((job_id, kind), lambda: self._read(job_id, kind))
+        return view
+
+    def jobs(self) -> list[JobView]:
+        """Return all jobs, the running ones by start, then the ended ones, the latest end first.
+
+        A running job that does not answer is left out.
+        """
+        views = []
+        for job in self._running():
+            try:
+                views.append(self.view(job.job_id, JobView))
+            except RestError as error:
+                log.warning("job is left out of the list: %s", error.message)
+        known = {view.job_id for view in views}
+        ended = (job.view(JobView) for job in self._ended())
+        return [*views, *(view for view in ended if view.job_id not in known)]
+
+    def perform(self, job_id: str, command: Command) -> Future[Any]:
+        """Send a command to a job.
+
+        Raises:
+            RestError: 404 if there is no such job, 409 if it has ended.
+        """
+        running = next((job for job in self._running() if job.job_id == job_id), None)
+        if running is None:
+            job = self.view(job_id, JobView)
+            raise RestError(409, f'job {job_id} "{job.name}" has ended: {job.status}')
+        self._forget(job_id)
+        return running.perform(command)
+
+    def _read(self, job_id: str, kind: type[V]) -> V:
+        running = next((job for job in self._running() if job.job_id == job_id), None)
+        if running is not None:
+            try:
+                return running.view(kind)
+            except JobRequestError as error:
+                return self._read_ended(job_id, kind, error)
+        return self._read_ended(job_id, kind, None)
+
+    def _read_ended(self, job_id: str, kind: type[V], error: JobRequestError | None) -> V:
+        """Return the view of a job that does not run, or that has just ended: then what is kept of it may follow."""
+        deadline_s = self._clock.monotonic() + (0.0 if error is None else _ENDING_S)
+        while True:
+            for job in self._ended(fresh=error is not None):
+                if job.job_id == job_id:
+                    return job.view(kind)
+            if self._clock.monotonic() >= deadline_s:
+                break
+            self._clock.wait(_LOOK_S)
+        if error is not None and any(job.job_id == job_id for job in self._find_running()):
+            raise RestError(
+                503, f"job {job_id} does not answer: {error.message}", headers=[("retry-after", "2")]
+            )
+        raise RestError(
+            404, f"there is no job {job_id}. /jobs lists the jobs that run, and the last that ended"
+        )
+
+    def _running(self) -> Sequence[JobGateway]:
+        found: Sequence[JobGateway] = self._cached("running", self._find_running)
+        return found
+
+    def _ended(self, *, fresh: bool = False) -> Sequence[JobGateway]:
+        if self._archive is None:
+            return ()
+        if fresh:
+            return self._archive.jobs()
+        found: Sequence[JobGateway] = self._cached("ended", self._archive.jobs)
+        return found
+
+    def _cached(self, key: Any, make: Callable[[], Any]) -> Any:
+        with self._lock:
+            if len(self._entries) > _MOST:
+                self._entries.clear()
+            entry = self._entries.setdefault(key, _Entry())
+        with entry.lock:
+            if self._clock.monotonic() >= entry.until_s:
+                entry.value, entry.error, fresh_s = None, None, _FRESH_S
+                try:
+                    entry.value = make()
+                except RestError as error:
+                    entry.error = error
+                    fresh_s = _SILENT_S if error.status == 503 else _FRESH_S
+                entry.until_s = self._clock.monotonic() + fresh_s
+            if entry.error is not None:
+                raise entry.error
+            return entry.value
+
+    def _forget(self, job_id: str) -> None:
+        with self._lock:
+            for key in [key for key in self._entries if isinstance(key, tuple) and key[0] == job_id]:
+                del self._entries[key]

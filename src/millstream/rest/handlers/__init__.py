@@ -1,0 +1,1 @@
+"""What answers a request: asks the control plane for views, and hands them to the documents."""

@@ -1,0 +1,339 @@
+"""Every path there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from millstream.rest.documents import (
+    checkpoints,
+    cluster,
+    job,
+    jobs,
+    metrics,
+    operations,
+    plan,
+    taskmanagers,
+    vertices,
+)
+from millstream.rest.documents.base import Document
+from millstream.rest.documents.own import Health
+from millstream.rest.handlers import cluster as on_cluster
+from millstream.rest.handlers import jobs as on_jobs
+from millstream.rest.handlers import metrics as on_metrics
+from millstream.rest.handlers import operations as on_operations
+from millstream.rest.handlers import own as on_own
+from millstream.rest.handlers import vertices as on_vertices
+from millstream.rest.parameters import (
+    Parameter,
+    choice,
+    choices,
+    hex_id,
+    integer,
+    names,
+    subtask_ranges,
+    text,
+)
+from millstream.rest.routes import Call, Route
+from millstream.runtime.control.commands import StateAnswer
+from millstream.runtime.control.views import (
+    CheckpointView,
+    ConfigView,
+    EpochsView,
+    JobView,
+    MetricsView,
+    WatermarksView,
+)
+
+__all__ = ["ROUTES"]
+
+_MOST_INDEX = 2**31 - 1
+
+_IN_PATHS = {
+    each.name: each
+    for each in (
+        hex_id("jobid", "Id of the job."),
+        hex_id("vertexid", "Id of the vertex."),
+        hex_id("triggerid", "What the operation's request-id was."),
+        integer("subtaskindex", "Index of the subtask, from 0.", maximum=_MOST_INDEX),
+        integer("attempt", "Number of the attempt, from 0.", maximum=_MOST_INDEX),
+        integer("checkpointid", "Number of the checkpoint."),
+        text("taskmanagerid", "Id of the task manager, as /taskmanagers lists it."),
+    )
+}
+_GET = names("get", "Names of the metrics whose values are wanted; without it the names of all are listed.")
+_AGG = choices("agg", "Which figures are wanted; without it all of them.", metrics.AGGREGATIONS)
+_VERTEX = "/jobs/:jobid/vertices/:vertexid"
+_SUBTASK = f"{_VERTEX}/subtasks/:subtaskindex"
+_CHECKPOINT = "/jobs/:jobid/checkpoints/details/:checkpointid"
+_OWN = "/millstream/jobs/:jobid"
+
+
+def _route(
+    method: str,
+    path: str,
+    handler: Callable[[Call], Any],
+    summary: str,
+    answer: Any,
+    *,
+    query: tuple[Parameter, ...] = (),
+    body: type[Document] | None = None,
+    status: int = 200,
+    is_open: bool = False,
+) -> Route:
+    segments = path.strip("/").split("/")
+    found = tuple(_IN_PATHS[segment[1:]] for segment in segments if segment.startswith(":"))
+    tag = segments[0] if segments[0] in ("jobs", "taskmanagers", "millstream") else "cluster"
+    return Route(method, path, handler, summary, answer, found, query, body, status, tag, is_open)
+
+
+def _get(path: str, handler: Callable[[Call], Any], summary: str, answer: Any, *query: Parameter) -> Route:
+    return _route("GET", path, handler, summary, answer, query=query)
+
+
+ROUTES = (
+    _get("/openapi.json", on_cluster.openapi, "This document.", dict[str, Any]),
+    _get("/overview", on_cluster.overview, "How many jobs and slots there are.", cluster.Overview),
+    _get("/config", on_cluster.dashboard_config, "What a web interface needs.", cluster.DashboardConfig),
+    _get(
+        "/jobmanager/config",
+        on_cluster.process_config,
+        "Options of the process that serves.",
+        list[cluster.ConfigEntry],
+    ),
+    _get(
+        "/jobmanager/environment",
+        on_cluster.process_environment,
+        "What the process that serves runs in.",
+        cluster.Environment,
+    ),
+    _get(
+        "/jobmanager/metrics",
+        on_cluster.process_metrics,
+        "Metrics of all jobs and slots together.",
+        list[metrics.Metric],
+        _GET,
+    ),
+    _get("/jars", on_cluster.jars, "Always none: jobs are Python programs.", cluster.Jars),
+    _get(
+        "/taskmanagers",
+        on_cluster.managers,
+        "Spark's executors, or drivers, with the slots beside them.",
+        taskmanagers.TaskManagers,
+    ),
+    _get(
+        "/taskmanagers/metrics",
+        on_cluster.managers_metrics,
+        "Metrics over task managers: there are none.",
+        list[metrics.AggregatedMetric],
+        _GET,
+        _AGG,
+    ),
+    _get(
+        "/taskmanagers/:taskmanagerid",
+        on_cluster.manager,
+        "One task manager with its slots.",
+        taskmanagers.TaskManagerDetails,
+    ),
+    _get(
+        "/taskmanagers/:taskmanagerid/metrics",
+        on_cluster.manager_metrics,
+        "Metrics of a task manager: there are none.",
+        list[metrics.Metric],
+        _GET,
+    ),
+    _get("/jobs", on_jobs.job_ids, "Ids and statuses of all jobs.", jobs.JobIds),
+    _get("/jobs/overview", on_jobs.jobs_overview, "A line for each job.", jobs.JobsOverview),
+    _get(
+        "/jobs/metrics",
+        on_metrics.jobs,
+        "Metrics over all jobs.",
+        list[metrics.AggregatedMetric],
+        _GET,
+        _AGG,
+        names("jobs", "Ids of the jobs that count; without it all of them."),
+    ),
+    _get("/jobs/:jobid", on_jobs.details, "A job with its vertices and its graph.", job.JobDetails),
+    _route(
+        "PATCH",
+        "/jobs/:jobid",
+        on_operations.cancel,
+        "Cancel a job.",
+        operations.Empty,
+        query=(choice("mode", "What to do.", ("cancel",), default="cancel"),),
+        status=202,
+    ),
+    _get("/jobs/:jobid/status", on_jobs.status, "A job's status.", job.JobStatus),
+    _get("/jobs/:jobid/plan", on_jobs.job_plan, "A job's graph.", plan.PlanDocument),
+    _get("/jobs/:jobid/config", on_jobs.config, "What a job was told.", job.JobConfig),
+    _get(
+        "/jobs/:jobid/exceptions",
+        on_jobs.exceptions,
+        "A job's last failures, the latest first.",
+        job.Exceptions,
+        integer("maxExceptions", "How many at most.", minimum=1, maximum=10_000, default=20),
+    ),
+    _get(
+        "/jobs/:jobid/accumulators",
+        on_jobs.accumulators,
+        "What a job's functions have accumulated.",
+        job.Accumulators,
+    ),
+    _get(
+        "/jobs/:jobid/execution-result",
+        on_jobs.execution_result,
+        "How a job has ended, if it has.",
+        job.ExecutionResult,
+    ),
+    _get("/jobs/:jobid/metrics", on_metrics.job, "A job's metrics.", list[metrics.Metric], _GET),
+    _get(
+        "/jobs/:jobid/checkpoints",
+        on_jobs.checkpoint_statistics,
+        "A job's checkpoints: counts, figures, the last ones.",
+        checkpoints.CheckpointStatistics,
+    ),
+    _get(
+        "/jobs/:jobid/checkpoints/config",
+        on_jobs.checkpoint_config,
+        "What a job's options say of checkpoints.",
+        checkpoints.CheckpointConfig,
+    ),
+    _get(_CHECKPOINT, on_jobs.checkpoint_details, "One checkpoint.", checkpoints.CheckpointDetails),
+    _get(
+        f"{_CHECKPOINT}/subtasks/:vertexid",
+        on_jobs.checkpoint_subtasks,
+        "A vertex' part of a checkpoint.",
+        checkpoints.SubtaskCheckpoints,
+    ),
+    _route(
+        "POST",
+        "/jobs/:jobid/checkpoints",
+        on_operations.checkpoint,
+        "Make a checkpoint now.",
+        operations.Triggered,
+        body=operations.CheckpointTrigger,
+        status=202,
+    ),
+    _get(
+        "/jobs/:jobid/checkpoints/:triggerid",
+        on_operations.checkpoint_result,
+        "What has come of that.",
+        operations.CheckpointOperation,
+    ),
+    _route(
+        "POST",
+        "/jobs/:jobid/savepoints",
+        on_operations.savepoint,
+        "Make a savepoint.",
+        operations.Triggered,
+        body=operations.SavepointTrigger,
+        status=202,
+    ),
+    _get(
+        "/jobs/:jobid/savepoints/:triggerid",
+        on_operations.savepoint_result,
+        "What has come of a savepoint or stop.",
+        operations.SavepointOperation,
+    ),
+    _route(
+        "POST",
+        "/jobs/:jobid/stop",
+        on_operations.stop,
+        "Make a savepoint and end the job behind it.",
+        operations.Triggered,
+        body=operations.StopTrigger,
+        status=202,
+    ),
+    _get(_VERTEX, on_vertices.details, "A vertex with its subtasks.", vertices.VertexDetails),
+    _get(
+        f"{_VERTEX}/backpressure",
+        on_vertices.back_pressure,
+        "How much a vertex waits for others.",
+        vertices.BackPressure,
+    ),
+    _get(f"{_VERTEX}/metrics", on_metrics.vertex, "Metrics of a vertex.", list[metrics.Metric], _GET),
+    _get(
+        f"{_VERTEX}/subtasks/metrics",
+        on_metrics.subtasks,
+        "Metrics over a vertex' subtasks.",
+        list[metrics.AggregatedMetric],
+        _GET,
+        _AGG,
+        subtask_ranges("subtasks", "Indexes of those that count, such as 0,2-5; without it all of them."),
+    ),
+    _get(_SUBTASK, on_vertices.subtask, "A subtask.", vertices.Subtask),
+    _get(
+        f"{_SUBTASK}/attempts/:attempt",
+        on_vertices.subtask,
+        "A subtask, if that is its last attempt.",
+        vertices.Subtask,
+    ),
+    _get(f"{_SUBTASK}/metrics", on_metrics.subtask, "Metrics of a subtask.", list[metrics.Metric], _GET),
+    _get(
+        f"{_VERTEX}/subtasktimes",
+        on_vertices.times,
+        "When a vertex' subtasks began and ended.",
+        vertices.SubtaskTimes,
+    ),
+    _get(
+        f"{_VERTEX}/taskmanagers",
+        on_vertices.managers,
+        "A vertex' subtasks by task manager.",
+        vertices.VertexManagers,
+    ),
+    _get(
+        f"{_VERTEX}/watermarks",
+        on_metrics.watermarks,
+        "Watermarks of a vertex' subtasks.",
+        list[metrics.Metric],
+    ),
+    _route(
+        "GET",
+        "/millstream/health",
+        on_own.health,
+        "That the server answers; without a token.",
+        Health,
+        is_open=True,
+    ),
+    _route(
+        "GET",
+        "/millstream/ready",
+        on_own.ready,
+        "That jobs can be asked for; without a token.",
+        Health,
+        is_open=True,
+    ),
+    _get(_OWN, on_own.job, "All that is seen of a job, its vertices and slots.", JobView),
+    _get(
+        f"{_OWN}/epochs",
+        on_own.epochs,
+        "A job's last epochs: how long each level took, and what bounded them.",
+        EpochsView,
+        integer("last", "How many at most.", minimum=1, maximum=100_000, default=300),
+    ),
+    _get(
+        f"{_OWN}/watermarks",
+        on_own.watermarks,
+        "Event time of each split, and why it stands still.",
+        WatermarksView,
+    ),
+    _get(f"{_OWN}/config", on_own.config, "A job's options, and where each comes from.", ConfigView),
+    _get(f"{_OWN}/metrics", on_own.metrics, "All metrics of a job with their scopes.", MetricsView),
+    _get(
+        f"{_OWN}/checkpoints/:checkpointid",
+        on_own.checkpoint,
+        "A checkpoint with what each slot wrote.",
+        CheckpointView,
+    ),
+    _get(
+        f"{_OWN}/state",
+        on_own.state,
+        "What a key has in a keyed state of a running job.",
+        StateAnswer,
+        text("operator", "The operator's uid, or its id; its name if it has neither."),
+        text("state", "The state's name."),
+        text("key", "The key as Python writes it; any other text stands for itself."),
+        integer("windowStart", "Start of the window, epoch milliseconds.", minimum=-(2**63)),
+        integer("windowEnd", "End of the window, epoch milliseconds.", minimum=-(2**63)),
+    ),
+)
