@@ -12,8 +12,8 @@ A file holds the answers of one group of paths:
 one answer a line; cases (jobs) whose answers have one shape share a line.
 
 A shape has an object's fields by name, a list as a list with the merged shape of its elements, and else the names of
-the JSON types seen, with "|" between them. Keys that are ids or names of users' things are ":id", ":name". A field
-that not all merged objects have ends in "?". Examples are cut short.
+the JSON types seen, with "|" between them; the text "NaN" stands for a number. Keys that are ids or names of users'
+things are ":id", ":name". A field that not all merged objects have ends in "?". Examples are cut short.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _type_name(value: Any) -> str:
         return "boolean"
     if isinstance(value, int):
         return "integer"
-    return "number" if isinstance(value, float) else "string"
+    return "number" if isinstance(value, float) or value == "NaN" else "string"
 
 
 def merge_shapes(first: Any, second: Any) -> Any:
@@ -96,7 +96,11 @@ def _cut(value: Any) -> Any:
         return {key: _cut(each) for key, each in list(value.items())[:40]}
     if isinstance(value, list):
         return [_cut(each) for each in value[:1]]
-    return value[:80] if isinstance(value, str) else value
+    if isinstance(value, str):
+        return (
+            "…" if "/" in value[1:] and not value.startswith("http") else value[:80]
+        )  # paths of this machine
+    return value
 
 
 # --- the cluster ----------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ COMMANDS = {
     "list": ("millstream.cli.jobs:list_command", "List the jobs that run."),
     "cancel": ("millstream.cli.jobs:cancel_command", "Cancel a running job."),
     "stop": ("millstream.cli.jobs:stop_command", "End a running job behind a savepoint."),
+    "dashboard": ("millstream.cli.dashboard", "Serve the REST API for the jobs that run."),
     "savepoint": ("millstream.cli.savepoint", "Savepoints: trigger, show, dispose."),
     "state": ("millstream.cli.state", "See into checkpoints and savepoints: ls, show, diff."),
     "query": ("millstream.cli.query", "Ask a running job for what a key has in its state."),

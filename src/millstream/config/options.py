@@ -16,6 +16,7 @@ from millstream.config.options_elsewhere import why_without_effect
 from millstream.config.options_file_systems import FILE_SYSTEM_OPTIONS
 from millstream.config.options_operating import OPERATING_OPTIONS
 from millstream.config.options_python import JAR_OPTIONS, PYTHON_OPTIONS
+from millstream.config.options_rest import REST_OPTIONS
 from millstream.config.options_state import STATE_OPTIONS
 
 __all__ = [
@@ -239,6 +240,7 @@ ALL_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     *OPERATING_OPTIONS,
     *PYTHON_OPTIONS,
     *JAR_OPTIONS,
+    *REST_OPTIONS,
 )
 
 _BY_KEY = {option.key: option for option in ALL_OPTIONS}

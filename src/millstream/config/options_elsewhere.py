@@ -27,7 +27,7 @@ _REASONS: Final = {
     "heartbeat.": _NO_CLUSTER,
     "historyserver.": _NO_CLUSTER,
     "queryable-state.": "millstream query asks a running job for any state",
-    "rest.": _NO_CLUSTER,
+    "rest.": "the server has no such setting; docs/rest.md lists those that it has",
     "web.": _NO_CLUSTER,
     "classloader.": _NO_JVM,
     "env.": _NO_JVM,

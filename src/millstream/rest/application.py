@@ -7,6 +7,7 @@ than ten seconds for is answered with 503.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
@@ -65,7 +66,7 @@ class RestApplication:
         headers: tuple[tuple[str, str], ...] = ()
         try:
             status, document = await self._answer(scope, receive)
-            body = self._encoder.encode(document)
+            body = self._encode(document)
         except RestError as error:
             status, headers, body = (
                 error.status,
@@ -81,6 +82,12 @@ class RestApplication:
                 Errors(errors=["the server failed to answer; its log has the reason (millstream.rest)"])
             )
         await _send(send, status, headers, body, head=scope["method"] == "HEAD")
+
+    def _encode(self, document: Any) -> bytes:
+        try:
+            return self._encoder.encode(document)
+        except UnicodeEncodeError:  # half of a surrogate pair in a user's text: JSON has it as \\ud800
+            return json.dumps(msgspec.to_builtins(document)).encode()
 
     def close(self) -> None:
         """Let go of the threads; called once, when the server has ended."""
