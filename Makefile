@@ -62,4 +62,5 @@ bench: $(STAMP)  ## measure what README and docs quote, beside what is committed
 
 docs: $(STAMP)  ## write the reference pages that are generated from the code
 	@$(BIN)/millstream config --markdown > docs/options.md
-	@echo "docs/options.md"
+	@$(BIN)/python -m millstream.rest.reference docs/rest.md
+	@echo "docs/options.md docs/rest.md"
