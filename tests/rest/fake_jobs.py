@@ -224,9 +224,15 @@ class AnsweringJob(FakeJob):
 class Client:
     """Asks an application without a network."""
 
-    def __init__(self, *jobs: JobGateway, guard: Guard | None = None, archive: Any = None) -> None:
+    def __init__(
+        self,
+        *jobs: JobGateway,
+        guard: Guard | None = None,
+        archive: Any = None,
+        directory: JobDirectory | None = None,
+    ) -> None:
         clock = SystemClock()
-        self.directory = JobDirectory(lambda: list(jobs), archive, clock)
+        self.directory = directory or JobDirectory(lambda: list(jobs), archive, clock)
         context = RestContext(
             jobs=self.directory,
             operations=Operations(clock),

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import threading
 import time
+from pathlib import Path
 
 import pytest
-from rest.fake_jobs import SINK, Client, FakeJob
 
 from millstream.base.clock import SystemClock
 from millstream.base.errors import CheckpointStorageError, JobRequestError
 from millstream.rest.errors import RestError
 from millstream.rest.operations import Operations
+from millstream.rest.reference import with_paths
 from millstream.rest.security import Guard
 from millstream.rest.table import ROUTES
 from millstream.runtime.control.commands import (
@@ -23,6 +24,7 @@ from millstream.runtime.control.commands import (
     TriggerCheckpoint,
     TriggerSavepoint,
 )
+from rest.fake_jobs import SINK, Client, FakeJob
 
 JOB, OTHER = "1" * 32, "2" * 32
 AT = f"/jobs/{JOB}"
@@ -292,3 +294,8 @@ def test_the_openapi_document_has_every_path_and_every_schema():
         operation["operationId"] for methods in document["paths"].values() for operation in methods.values()
     ]
     assert len(set(ids)) == len(ids)
+
+
+def test_the_table_of_paths_in_the_documentation_is_up_to_date():
+    page = (Path(__file__).parents[2] / "docs" / "rest.md").read_text()
+    assert with_paths(page) == page, "run: make docs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from rest.fake_jobs import SINK, SOURCE, Client, FakeJob
 from rest.shape_check import differences, recorded_paths, recorded_shape
 

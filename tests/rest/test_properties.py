@@ -7,9 +7,8 @@ from urllib.parse import quote, urlencode
 import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rest.fake_jobs import SINK, SOURCE, AnsweringJob, Client, FakeJob
 
-from millstream.rest.table import ROUTES
+from rest.fake_jobs import SINK, SOURCE, AnsweringJob, Client, FakeJob
 
 RUNNING, FAILED = "1" * 32, "2" * 32
 CLIENT = Client(AnsweringJob(RUNNING), FakeJob(FAILED, "FAILED", name="<script>\x00\ud800"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from millstream.base.clock import SystemClock
 from millstream.config.configuration import Configuration
@@ -16,65 +16,87 @@ from millstream.runtime.control.configuration import describe_configuration
 from millstream.runtime.control.gateway import JobGateway
 from millstream.runtime.control.views import JobView
 
-__all__ = ["serve_job"]
+__all__ = ["ProcessServer", "close_server", "open_server", "process_address"]
 
 log = logging.getLogger("millstream")
 
 
-class _ProcessServer:
-    """The server and its jobs; any thread may add one."""
+class ProcessServer:
+    """The server and the jobs of this process; any thread may add one.
 
-    def __init__(self) -> None:
+    Args:
+        configuration: Of the first job: where to listen, who may ask, how many ended jobs are kept.
+
+    Raises:
+        ConfigurationError: If no port is free, or the options do not fit.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        clock = SystemClock()
         self._lock = threading.Lock()
         self._jobs: dict[str, JobGateway] = {}
-        self._server: RestServer | None = None
+        self._most_ended: int = configuration.get(ARCHIVE_MAX_CAPACITY)
+        view = describe_configuration(configuration)
+        self._server = RestServer(
+            RestSettings.of(configuration),
+            JobDirectory(self._list, None, clock),
+            clock,
+            {option.key: option.value for option in view.options if option.value is not None},
+        )
+        self._server.start()
+        log.info("REST API at %s", self._server.address)
 
-    def add(self, configuration: Configuration, job: JobGateway) -> str:
-        """Show a job; the options of the first job say where the server listens. Returns its address."""
+    @property
+    def address(self) -> str:
+        """Where it listens: `http://host:port`."""
+        return self._server.address
+
+    def show(self, job: JobGateway) -> None:
+        """Show a job, from now on; of those that have ended the first are forgotten when there are many."""
         with self._lock:
-            if self._server is None:
-                clock = SystemClock()
-                view = describe_configuration(configuration)
-                server = RestServer(
-                    RestSettings.of(configuration),
-                    JobDirectory(self._list, None, clock),
-                    clock,
-                    {option.key: option.value for option in view.options if option.value is not None},
-                )
-                server.start()
-                self._server = server
-                log.info("REST API at %s", server.address)
             self._jobs[job.job_id] = job
-            self._drop_ended(configuration.get(ARCHIVE_MAX_CAPACITY))
-            return self._server.address
+            ended = [each for each in self._jobs.values() if each.view(JobView).ended_ms is not None]
+            for each in ended[: max(len(ended) - self._most_ended, 0)]:
+                del self._jobs[each.job_id]
 
-    def _drop_ended(self, most: int) -> None:
-        """Forget the jobs that ended first, beyond so many."""
-        ended = [job for job in self._jobs.values() if job.view(JobView).ended_ms is not None]
-        for job in ended[: max(len(ended) - most, 0)]:
-            del self._jobs[job.job_id]
+    def close(self) -> None:
+        """Answer no more."""
+        self._server.close()
 
     def _list(self) -> Sequence[JobGateway]:
         with self._lock:
             return list(self._jobs.values())
 
 
-_PROCESS = _ProcessServer()
+_OPENING = threading.Lock()
+_OPENED: list[ProcessServer] = []
 
 
-def serve_job(configuration: Configuration, job: JobGateway) -> str:
-    """Show a job of this process on its REST server, which is started with the first one.
+def open_server(configuration: Configuration) -> Callable[[JobGateway], None]:
+    """Return what shows jobs on the server of this process; starts it the first time.
 
-    Called through the entry point `millstream.servers`, before the job runs.
+    Called through the entry point `millstream.servers`, before a job is made.
 
     Args:
-        configuration: Of the job; of the first one, where to listen and who may ask.
-        job: The job.
-
-    Returns:
-        The server's address.
+        configuration: Of the job.
 
     Raises:
         ConfigurationError: If no port is free, or the options do not fit.
     """
-    return _PROCESS.add(configuration, job)
+    with _OPENING:
+        if not _OPENED:
+            _OPENED.append(ProcessServer(configuration))
+        return _OPENED[0].show
+
+
+def process_address() -> str | None:
+    """Return where the server of this process listens; None if there is none."""
+    with _OPENING:
+        return _OPENED[0].address if _OPENED else None
+
+
+def close_server() -> None:
+    """End the server of this process, if there is one; the next job that asks for one starts another."""
+    with _OPENING:
+        while _OPENED:
+            _OPENED.pop().close()

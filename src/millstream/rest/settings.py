@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from millstream.base.errors import ConfigurationError
 from millstream.config import options_rest as keys
 from millstream.config.configuration import Configuration
-from millstream.files.private_files import open_own
+from millstream.files.private_files import NotPrivateError, open_own
 
 __all__ = ["RestSettings", "parse_ports"]
 
@@ -100,11 +101,13 @@ def _read_token(configuration: Configuration) -> str | None:
     path = configuration.get(keys.REST_TOKEN_FILE)
     if path is not None:
         try:
-            with open_own(path) as file:
+            with open_own(os.path.realpath(path)) as file:
                 token = file.read().decode().strip()
-        except OSError as error:
+        except NotPrivateError:
+            raise
+        except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(
-                f'{keys.REST_TOKEN_FILE.key} names "{path}", which cannot be read: {error.strerror or error}'
+                f'{keys.REST_TOKEN_FILE.key} names "{path}", which cannot be read: {error}'
             ) from error
     if token is not None and (not token or not token.isascii()):
         raise ConfigurationError(

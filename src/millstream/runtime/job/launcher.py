@@ -57,6 +57,7 @@ from millstream.runtime.job.ended_job import JobEndedBefore, describe_end
 from millstream.runtime.job.job_master import JobMaster
 from millstream.runtime.job.live_job import LiveJob
 from millstream.runtime.job.observer import JobObserver
+from millstream.runtime.job.serving import find_server
 from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.job.steering import JobControl
 from millstream.runtime.job.supervisor import JobSupervisor
@@ -102,6 +103,7 @@ class DefaultLauncher(JobLauncher):
         configuration = submission.configuration
         check_target(configuration.get(options.TARGET))
         plan = _build_plan(submission)
+        show = find_server(configuration)
         threading.Thread(target=_sweep, args=(configuration,), name="sweep", daemon=True).start()
         file_systems = FileSystemSettings.of(configuration, os.environ)
         with using(file_systems):
@@ -118,6 +120,8 @@ class DefaultLauncher(JobLauncher):
                 submission, plan, traces, self._clock, self._build_executor, self._build_output, file_systems
             )
             traces.begin_anew()
+        if show is not None:
+            show(job.gateway)
         if configuration.get(options.DEBUG):
             job.run()
         else:

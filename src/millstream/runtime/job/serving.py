@@ -5,6 +5,7 @@ The server is in a room above: it is found by entry point, as executors are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import entry_points
 
 from millstream.base.errors import ConfigurationError
@@ -12,14 +13,11 @@ from millstream.config.configuration import Configuration
 from millstream.config.options_rest import REST_BIND_PORT, REST_ENABLED, REST_PORT
 from millstream.runtime.control.gateway import JobGateway
 
-__all__ = ["serve_job"]
+__all__ = ["find_server"]
 
 
-def serve_job(configuration: Configuration, job: JobGateway) -> str | None:
-    """Have a job served, if it is asked for; called before the job runs.
-
-    Returns:
-        The address of the REST API; None if there is none.
+def find_server(configuration: Configuration) -> Callable[[JobGateway], None] | None:
+    """Return what shows a job on the server of this process, which listens by then; None if nobody asks for that.
 
     Raises:
         ConfigurationError: If the server cannot listen, or its options do not fit.
@@ -27,8 +25,8 @@ def serve_job(configuration: Configuration, job: JobGateway) -> str | None:
     if not _is_wanted(configuration):
         return None
     for entry in entry_points(group="millstream.servers", name="rest"):
-        address: str = entry.load()(configuration, job)
-        return address
+        show: Callable[[JobGateway], None] = entry.load()(configuration)
+        return show
     raise ConfigurationError(
         "the REST API was asked for, and no server was found",
         hint="Install millstream as a package: pip install millstream.",
