@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from millstream.rest.documents.base import UNKNOWN, CamelDocument, Document
 from millstream.runtime.control.views import JobView, SlotView
@@ -107,7 +108,7 @@ def manager_id(job: JobView, slot: SlotView) -> str:
 
 def group_slots(jobs: Sequence[JobView]) -> list[Manager]:
     """Return the task managers of all jobs that run; two jobs never share one, as each slot is one job's."""
-    managers = []
+    managers: list[Manager] = []
     for job in jobs:
         if job.status in _ENDS:
             continue
@@ -131,10 +132,10 @@ def task_manager(manager: Manager) -> TaskManagerDetails:
         )
         for slot in manager.slots
     ]
-    return TaskManagerDetails(**_fields(manager), allocated_slots=slots)  # type: ignore[arg-type]
+    return TaskManagerDetails(**_fields(manager), allocated_slots=slots)
 
 
-def _fields(manager: Manager) -> dict[str, object]:
+def _fields(manager: Manager) -> dict[str, Any]:
     return {
         "id": manager.id,
         "path": "",

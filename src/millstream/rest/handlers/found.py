@@ -40,13 +40,13 @@ def subtask_of(call: Call, vertex: VertexView) -> SubtaskView:
     Raises:
         RestError: 404 if the vertex has none of that index, or not of that attempt.
     """
-    index = call.path["subtaskindex"]
+    index: int = call.path["subtaskindex"]
     if index >= len(vertex.subtasks):
         raise RestError(
             404,
             f"vertex {vertex.vertex_id} has no subtask {index}; it has {len(vertex.subtasks)}, counted from 0",
         )
-    subtask = vertex.subtasks[index]
+    subtask: SubtaskView = vertex.subtasks[index]
     attempt = call.path.get("attempt", subtask.attempt)
     if attempt != subtask.attempt:
         raise RestError(
