@@ -296,6 +296,10 @@ def test_the_openapi_document_has_every_path_and_every_schema():
     assert len(set(ids)) == len(ids)
 
 
+def test_text_that_is_no_unicode_is_shown_all_the_same():
+    assert Client(FakeJob(JOB, name="a\ud800b")).get("/jobs/overview")["jobs"][0]["name"] == "a?b"
+
+
 def test_the_table_of_paths_in_the_documentation_is_up_to_date():
     page = (Path(__file__).parents[2] / "docs" / "rest.md").read_text()
     assert with_paths(page) == page, "run: make docs"

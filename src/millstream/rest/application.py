@@ -86,8 +86,8 @@ class RestApplication:
     def _encode(self, document: Any) -> bytes:
         try:
             return self._encoder.encode(document)
-        except UnicodeEncodeError:  # half of a surrogate pair in a user's text: JSON has it as \\ud800
-            return json.dumps(msgspec.to_builtins(document)).encode()
+        except UnicodeEncodeError:  # half of a surrogate pair in a user's text: there is no UTF-8 for it
+            return json.dumps(msgspec.to_builtins(document), ensure_ascii=False).encode(errors="replace")
 
     def close(self) -> None:
         """Let go of the threads; called once, when the server has ended."""
