@@ -193,8 +193,9 @@ def test_a_job_tells_what_it_does(jobs):
     }.items()
     assert client.get(f"/millstream/jobs/{job}/epochs?last=2")["epochs"][0]["records"] >= 0
     assert client.get(f"/millstream/jobs/{job}/watermarks")["facts"]
-    state = client.get(f"/millstream/jobs/{job}/state?operator=count&state=count&key=1")
-    assert state["type"] == "int" and int(state["value"]) > 0
+    asked = f"/millstream/jobs/{job}/state?operator=count&state=count&key=1"
+    wait_until(lambda: client.get(asked)["type"] == "int", "the first record of a key")
+    assert int(client.get(asked)["value"]) > 0
     status, message = client.errors("GET", f"/millstream/jobs/{job}/state?operator=nosuch&state=count&key=1")
     assert (status, 'no operator with uid "nosuch"' in message) == (404, True)
 
