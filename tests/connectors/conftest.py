@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from servers.cassandra import CassandraServer
+from servers.dynamodb import DynamoDbServer
 from servers.elasticsearch import ElasticsearchServer
 from servers.kafka import KafkaServer
 from servers.kinesis import KinesisServer
@@ -167,3 +168,14 @@ def kinesis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kinesis
 def kinesis(kinesis_server: KinesisServer) -> Iterator[KinesisServer]:
     """A server, for streams with names of their own. Tests that stop or pause it may leave the rest to this."""
     yield from lent(kinesis_server)
+
+
+@pytest.fixture(scope="session")
+def dynamodb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamoDbServer]:
+    yield from running(DynamoDbServer(tmp_path_factory.mktemp("dynamodb")))
+
+
+@pytest.fixture
+def dynamodb(dynamodb_server: DynamoDbServer) -> Iterator[DynamoDbServer]:
+    """A server, for tables with names of their own. Tests that stop or pause it may leave the rest to this."""
+    yield from lent(dynamodb_server)

@@ -58,6 +58,7 @@ from millstream.runtime.control.views import CheckpointsView, JobView
 from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.spi.source import Boundedness, Source
 from servers.cassandra import CassandraServer
+from servers.dynamodb import DynamoDbServer, DynamoDbTable
 from servers.kafka import KafkaServer
 from servers.kinesis import KinesisServer, KinesisStream
 from servers.mariadb import MariaDbServer
@@ -129,6 +130,7 @@ def test_every_block_of_python_has_an_example_here():
 
 LONG_PAGES = {
     "connectors/cassandra.md",
+    "connectors/dynamodb.md",
     "connectors/elasticsearch.md",
     "connectors/mongodb.md",
     "connectors/pulsar.md",
@@ -856,6 +858,49 @@ def kinesis_totals(case):
     finally:
         server.stop()
     assert seen[0] == "milk 1" and seen[-1] == "tea 7" and len(seen) == 3
+
+
+# docs/connectors/dynamodb.md
+
+
+@example("connectors/dynamodb.md", 0)
+def dynamodb_totals(case):
+    server = DynamoDbServer(case.path)
+    server.start()
+    try:
+        orders, totals = DynamoDbTable(server, "orders"), DynamoDbTable(server, "totals")
+        orders.make(view="NEW_AND_OLD_IMAGES")
+        totals.make()
+        orders.put([{"id": "1", "shop": "north", "cents": 250}, {"id": "2", "shop": "south", "cents": 120}])
+        server.roll_over()
+        orders.put([{"id": "3", "shop": "north", "cents": 999}, {"id": "2", "shop": "south", "cents": 80}])
+        orders.delete([{"id": "1"}])
+        arn = "arn:aws:dynamodb:eu-west-1:1:table/orders/stream/2026-01-31T12:00:00.000"
+        aws = {**server.properties, "flink.dynamodbstreams.getrecords.empty.mindelay": "0 ms"}
+        yield {}, {'{"aws.region": "eu-west-1"}': repr(aws), arn: orders.stream_arn}
+        seen = totals.items()
+    finally:
+        server.stop()
+    assert seen == [{"id": "north", "cents": 999}, {"id": "south", "cents": 80}]
+
+
+@example("connectors/dynamodb.md", 1)
+def dynamodb_customers_looked_up(case):
+    server = DynamoDbServer(case.path)
+    server.start()
+    try:
+        customers = DynamoDbTable(server, "customers")
+        customers.make()
+        customers.put([{"id": "c1", "name": "Ada", "age": 36}, {"id": "c2", "name": "Alan"}])
+        yield {}, {'{"aws.region": "eu-west-1"}': repr(server.properties)}
+    finally:
+        server.stop()
+    printed = case.capsys.readouterr().out.splitlines()
+    assert sorted(re.sub("^[0-9]> ", "", line) for line in printed) == [
+        "(Ada,250)",
+        "(Alan,120)",
+        "(nobody,80)",
+    ]
 
 
 # docs/connectors/nats.md

@@ -5,13 +5,16 @@
     add … add │ batch is full ─► send ─┬─► all were taken
                                        ├─► some were not: those are sent again, after a pause
                                        └─► an error: raised by the next `add` or `flush`
+
+Entries with keys replace each other: one that waits goes when another one with its key comes, and a batch with a key
+that is under way begins when that one has ended. So the last entry of a key is the last that the service takes.
 """
 
 from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -91,6 +94,12 @@ class Refused(Generic[Entry]):
     reason: str
 
 
+class _Own:
+    """A key of an entry that replaces none."""
+
+    __slots__ = ()
+
+
 class BatchSender(Generic[Entry]):
     """Gathers entries and sends them; one thread calls it.
 
@@ -119,22 +128,30 @@ class BatchSender(Generic[Entry]):
         self._give_up = give_up
         self._fails = fail_on_error
         self._clock = clock or SystemClock()
-        self._waiting: list[Entry] = []
+        self._waiting: dict[Hashable, tuple[Entry, int]] = {}
         self._bytes = 0
-        self._under_way: deque[tuple[Future[None], int]] = deque()
+        self._under_way: deque[tuple[Future[None], frozenset[Hashable]]] = deque()
         self._closed = False
         self._threads = ThreadPoolExecutor(limits.max_in_flight_requests, thread_name_prefix="batches")
 
-    def add(self, entry: Entry, size: int) -> None:
+    def add(self, entry: Entry, size: int, key: Hashable | None = None) -> None:
         """Take an entry of so many bytes; may wait until others are taken.
+
+        Args:
+            entry: The entry.
+            size: Its bytes.
+            key: By which it replaces others; None if it replaces none.
 
         Raises:
             MillstreamError: If an earlier one was refused for good.
         """
         limits = self._limits
+        key = _Own() if key is None else key
+        if key in self._waiting:
+            self._bytes -= self._waiting.pop(key)[1]
         if self._waiting and self._bytes + size > limits.max_batch_size_in_bytes:
             self._begin()
-        self._waiting.append(entry)
+        self._waiting[key] = entry, size
         self._bytes += size
         if len(self._waiting) >= limits.max_batch_size:
             self._begin()
@@ -157,13 +174,23 @@ class BatchSender(Generic[Entry]):
     def _begin(self) -> None:
         if not self._waiting:
             return
-        batch, self._waiting, self._bytes = self._waiting, [], 0
+        waiting, self._waiting, self._bytes = self._waiting, {}, 0
+        keys = frozenset(waiting)
+        self._end_those_with(keys)
         while self._under_way and (
             len(self._under_way) >= self._limits.max_in_flight_requests
-            or sum(size for _, size in self._under_way) + len(batch) > self._limits.max_buffered_requests
+            or sum(len(others) for _, others in self._under_way) + len(keys)
+            > self._limits.max_buffered_requests
         ):
             self._end_first()
-        self._under_way.append((self._threads.submit(self._send_all, batch), len(batch)))
+        batch = [entry for entry, _ in waiting.values()]
+        self._under_way.append((self._threads.submit(self._send_all, batch), keys))
+
+    def _end_those_with(self, keys: frozenset[Hashable]) -> None:
+        """Wait for batches that have one of these keys."""
+        before = [turn for turn, (_, others) in enumerate(self._under_way, 1) if not others.isdisjoint(keys)]
+        for _ in range(before[-1] if before else 0):
+            self._end_first()
 
     def _end_first(self) -> None:
         self._under_way.popleft()[0].result()

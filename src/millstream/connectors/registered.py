@@ -10,6 +10,7 @@ from millstream.spi.connector import Connector
 __all__ = [
     "CASSANDRA",
     "DELTA",
+    "DYNAMODB",
     "ELASTICSEARCH",
     "FILES",
     "HTTP",
@@ -48,6 +49,15 @@ DELTA = Connector(
     packages=("deltalake", "pyarrow"),
     install="millstream[delta]",
     page="docs/connectors/delta.md",
+)
+DYNAMODB = Connector(
+    sources=(f"{_BASE}.dynamodb.DynamoDbStreamsSource",),
+    sinks=(f"{_BASE}.dynamodb.DynamoDbSink",),
+    lookups=(f"{_BASE}.dynamodb.DynamoDbLookup",),
+    guarantee="source exactly once; sink at least once, once by key",
+    packages=("boto3",),
+    install="millstream[dynamodb]",
+    page="docs/connectors/dynamodb.md",
 )
 ELASTICSEARCH = Connector(
     sources=(f"{_BASE}.elasticsearch.ElasticsearchSource",),

@@ -108,3 +108,34 @@ def test_limits_of_a_service():
     for wrong in (limits(size=0), limits(size=4), limits(buffered=2), limits(batch_bytes=101)):
         with pytest.raises(ConfigurationError):
             wrong.check(batch_size=3, batch_bytes=100, record_bytes=50)
+
+
+def test_last_entry_of_a_key_is_the_one_that_is_sent():
+    sent: list[list[str]] = []
+    batches = sender(sent.append, limits=limits(in_flight=1))
+    for entry in ("a1", "b1", "a2", "c1", "c2"):
+        batches.add(entry, 30, entry[0])
+    batches.flush()
+    batches.close()
+
+    assert sent == [["b1", "a2", "c1"], ["c2"]]
+
+
+def test_batch_waits_for_those_with_its_keys():
+    """The first batch is held until the second one, of another key, is under way; the third has the first one's key."""
+    second, taken = threading.Event(), []
+
+    def send(batch):
+        if batch == ["a1"]:
+            assert second.wait(10)
+        if batch == ["b1"]:
+            second.set()
+        taken.append(batch[0])
+
+    batches = sender(send, limits=limits(size=1, in_flight=3))
+    for entry in ("a1", "b1", "a2"):
+        batches.add(entry, 1, entry[0])
+    batches.flush()
+    batches.close()
+
+    assert taken.index("a1") < taken.index("a2")

@@ -9,11 +9,11 @@ from typing import Any, Self
 from millstream.base.errors import ConfigurationError, NotSupportedError, TypeMismatchError
 from millstream.base.time import Duration
 from millstream.common.watermark_strategy import HasWatermarkStrategy, WatermarkStrategy
-from millstream.connectors.kinesis.enumerator import KinesisSnapshot
-from millstream.connectors.kinesis.options import number
 from millstream.connectors.kinesis.records import KinesisDeserializationSchema
 from millstream.connectors.kinesis.shards import KinesisShard, KinesisShardAssigner, assigner_of
 from millstream.connectors.kinesis.source import KinesisStreamsSource
+from millstream.connectors.shards.enumerator import StreamsSnapshot
+from millstream.connectors.shards.options import number
 from millstream.spi.serialization import DeserializationSchema
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
 from millstream.types.basic import TypeInformation
@@ -145,7 +145,7 @@ class FlinkKinesisConsumer(Source, HasWatermarkStrategy):
         """Return the type that of the records, as far as the schema tells it."""
         return self._builder.build().get_produced_type()
 
-    def build_enumerator(self, parallelism: int, restored: KinesisSnapshot | None) -> SplitEnumerator:
+    def build_enumerator(self, parallelism: int, restored: StreamsSnapshot | None) -> SplitEnumerator:
         """List the shards.
 
         Raises:

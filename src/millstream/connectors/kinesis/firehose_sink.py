@@ -9,9 +9,10 @@ from typing import Any
 from millstream.base.errors import ConfigurationError, SinkError
 from millstream.connectors.aws_client import AwsClient
 from millstream.connectors.aws_properties import AwsProperties
+from millstream.connectors.aws_sinks import SendingWriter, check_target
 from millstream.connectors.batches import BatchLimits, BatchSender, Refused
 from millstream.connectors.kinesis.reader import WHAT
-from millstream.connectors.kinesis.sending import SendingWriter, SinkBuilder, check_target, too_large
+from millstream.connectors.kinesis.sending import SinkBuilder, too_large
 from millstream.connectors.patience import Patience
 from millstream.spi.serialization import SerializationSchema
 from millstream.spi.sink import Sink, SinkWriter, WriterContext
@@ -120,12 +121,12 @@ class _Writer(SendingWriter[bytes]):
             fail_on_error=sink._fail_on_error,
         )
 
-    def entry(self, value: Any) -> tuple[bytes, int]:
+    def entry(self, value: Any) -> tuple[bytes, int, None]:
         data = self._sink._schema.serialize(value)
         most = self._sink._limits.max_record_size_in_bytes
         if len(data) > most:
             raise too_large("Firehose", len(data), most)
-        return data, len(data)
+        return data, len(data), None
 
     def _send(self, batch: Sequence[bytes]) -> Refused[bytes] | None:
         answer = self._client.call(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from millstream.base.errors import ConfigurationError, NotSupportedError
+from millstream.connectors.shards.options import ReadOptions, number
 
-__all__ = ["ReadOptions", "check_names", "number"]
+__all__ = ["check_names", "read_options"]
 
 log = logging.getLogger(__name__)
 
@@ -29,60 +29,39 @@ _KNOWN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """How shards are read.
+def read_options(properties: Mapping[str, str]) -> ReadOptions:
+    """Return what the properties say.
 
-    Attributes:
-        most_records: Records of one answer, at most.
-        interval_ms: Between two reads of a shard; Kinesis allows five in a second, by all who read it.
-        first_wait_ms: After a read that was one too many.
-        longest_wait_ms: After many of them.
-        growth: How much longer each time.
-        adaptive: Whether answers are kept as small as two megabytes in a second.
-        discovery_ms: How often shards are listed; None for never.
+    Raises:
+        ConfigurationError: If one has a value that does not fit.
+        NotSupportedError: If shards are to be read by enhanced fan-out.
     """
-
-    most_records: int = _MOST_RECORDS
-    interval_ms: int = 200
-    first_wait_ms: int = 300
-    longest_wait_ms: int = 1_000
-    growth: float = 1.5
-    adaptive: bool = False
-    discovery_ms: int | None = 10_000
-
-    @staticmethod
-    def of(properties: Mapping[str, str]) -> ReadOptions:
-        """Return what the properties say.
-
-        Raises:
-            ConfigurationError: If one has a value that does not fit.
-            NotSupportedError: If shards are to be read by enhanced fan-out.
-        """
-        publisher = properties.get("flink.stream.recordpublisher", "POLLING").upper()
-        if publisher != "POLLING":
-            raise NotSupportedError(
-                f'the property "flink.stream.recordpublisher" is {publisher!r}: enhanced fan-out is not there',
-                hint="Leave it out: shards are polled.",
-            )
-        adaptive = properties.get(
-            "flink.shard.adaptivereads", properties.get("flink.shard.use.adaptive.reads", "")
+    publisher = properties.get("flink.stream.recordpublisher", "POLLING").upper()
+    if publisher != "POLLING":
+        raise NotSupportedError(
+            f'the property "flink.stream.recordpublisher" is {publisher!r}: enhanced fan-out is not there',
+            hint="Leave it out: shards are polled.",
         )
-        most = number(properties, f"{_GET}.maxrecordcount", _MOST_RECORDS, least=1)
-        if most > _MOST_RECORDS:
-            raise ConfigurationError(
-                f'the property "{_GET}.maxrecordcount" is {most}', detail=f"It is at most {_MOST_RECORDS}."
-            )
-        discovery_ms = number(properties, "flink.shard.discovery.intervalmillis", 10_000, least=-1)
-        return ReadOptions(
-            most_records=most,
-            interval_ms=number(properties, f"{_GET}.intervalmillis", 200),
-            first_wait_ms=number(properties, f"{_GET}.backoff.base", 300, least=1),
-            longest_wait_ms=number(properties, f"{_GET}.backoff.max", 1_000, least=1),
-            growth=_decimal(properties, f"{_GET}.backoff.expconst", 1.5),
-            adaptive=adaptive.lower() == "true",
-            discovery_ms=None if discovery_ms < 0 else discovery_ms,
+    adaptive = properties.get(
+        "flink.shard.adaptivereads", properties.get("flink.shard.use.adaptive.reads", "")
+    )
+    most = number(properties, f"{_GET}.maxrecordcount", _MOST_RECORDS, least=1)
+    if most > _MOST_RECORDS:
+        raise ConfigurationError(
+            f'the property "{_GET}.maxrecordcount" is {most}', detail=f"It is at most {_MOST_RECORDS}."
         )
+    discovery_ms = number(properties, "flink.shard.discovery.intervalmillis", 10_000, least=-1)
+    interval_ms = number(properties, f"{_GET}.intervalmillis", 200)
+    return ReadOptions(
+        most_records=most,
+        interval_ms=interval_ms,
+        empty_interval_ms=interval_ms,
+        first_wait_ms=number(properties, f"{_GET}.backoff.base", 300, least=1),
+        longest_wait_ms=number(properties, f"{_GET}.backoff.max", 1_000, least=1),
+        growth=_decimal(properties, f"{_GET}.backoff.expconst", 1.5),
+        adaptive=adaptive.lower() == "true",
+        discovery_ms=None if discovery_ms < 0 else discovery_ms,
+    )
 
 
 def check_names(properties: Mapping[str, str]) -> None:
@@ -90,22 +69,6 @@ def check_names(properties: Mapping[str, str]) -> None:
     for name in properties:
         if not name.startswith(_KNOWN):
             log.warning('the property "%s" of a Kinesis source has no effect', name)
-
-
-def number(properties: Mapping[str, str], name: str, default: int, *, least: int = 0) -> int:
-    """Return a property that is a number.
-
-    Raises:
-        ConfigurationError: If it is none, or too small.
-    """
-    text = properties.get(name, str(default))
-    try:
-        value = int(text)
-    except ValueError:
-        raise ConfigurationError(f'the property "{name}" is {text!r}, not a number') from None
-    if value < least:
-        raise ConfigurationError(f'the property "{name}" is {value}', detail=f"It is at least {least}.")
-    return value
 
 
 def _decimal(properties: Mapping[str, str], name: str, default: float) -> float:

@@ -1,13 +1,4 @@
-"""Shards: parts of a stream, each in order. A stream is resharded by closing shards and opening others.
-
-::
-
-    shard 0  ────────┐ closed                     0 is the parent of 2 and 3: their records come after its own
-                     ├── shard 2 ─────┐ closed
-                     └── shard 3 ──┐  ├── shard 4     … merged: 4 has two parents
-    shard 1  ──────────────────────┼──┘ closed
-                                   └─ …
-"""
+"""Shards of Kinesis, and which subtask reads them."""
 
 from __future__ import annotations
 
@@ -17,12 +8,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.base.errors import ConfigurationError, NotSupportedError, SourceError
+from millstream.base.errors import ConfigurationError, NotSupportedError
 from millstream.connectors.aws_client import AwsClient, AwsRefusal, answered_ms
+from millstream.connectors.shards.listing import StreamListing, StreamWords
 
-__all__ = ["KinesisShard", "KinesisShardAssigner", "KinesisStreams", "StreamListing", "stream_argument"]
+__all__ = ["WORDS", "KinesisShard", "KinesisShardAssigner", "KinesisStreams", "stream_argument"]
 
-NOT_FOUND = frozenset({"ResourceNotFoundException"})
+WORDS = StreamWords(
+    stream="Kinesis stream",
+    shard="Kinesis shard",
+    forgets="Kinesis forgets a closed shard when its records are older than the stream's retention.",
+    prevent="Keep records longer than the job may stand still (RetentionPeriodHours).",
+    missing="Check its name, the region and the account, or make it before the job starts.",
+)
+_NOT_FOUND = frozenset({"ResourceNotFoundException"})
 _HASH_KEYS = 1 << 128
 
 
@@ -135,21 +134,6 @@ def assigner_of(assigner: Any) -> KinesisShardAssigner:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StreamListing:
-    """What Kinesis tells of a stream.
-
-    Attributes:
-        created: When it was made: a stream that was made anew has another time.
-        shards: Those whose records are kept, closed ones too.
-        told_ms: When Kinesis told it, by its own clock.
-    """
-
-    created: str
-    shards: tuple[KinesisShard, ...]
-    told_ms: int
-
-
 def stream_argument(stream: str) -> dict[str, Any]:
     """Return how a stream is named to boto3: by its name or its ARN."""
     return {"StreamARN" if stream.startswith("arn:") else "StreamName": stream}
@@ -161,7 +145,7 @@ class KinesisStreams:
     def __init__(self, client: AwsClient) -> None:
         self._client = client
 
-    def list(self, stream: str) -> StreamListing | None:
+    def list(self, stream: str) -> StreamListing[KinesisShard] | None:
         """Return what is known of a stream; None if there is no such stream.
 
         Raises:
@@ -170,13 +154,13 @@ class KinesisStreams:
         what = f'listing the shards of stream "{stream}"'
         try:
             described = self._client.call(
-                what, "describe_stream_summary", refusals=NOT_FOUND, **stream_argument(stream)
+                what, "describe_stream_summary", refusals=_NOT_FOUND, **stream_argument(stream)
             )
             summary = described["StreamDescriptionSummary"]
             shards: list[KinesisShard] = []
             more = stream_argument(stream)
             while more:
-                answer = self._client.call(what, "list_shards", refusals=NOT_FOUND, **more)
+                answer = self._client.call(what, "list_shards", refusals=_NOT_FOUND, **more)
                 shards += [KinesisShard.of(stream, told) for told in answer["Shards"]]
                 more = {"NextToken": answer["NextToken"]} if answer.get("NextToken") else {}
         except AwsRefusal:
@@ -200,10 +184,6 @@ class KinesisStreams:
         iterator: str = answer["ShardIterator"]
         return iterator
 
-
-def no_stream(stream: str, address: str) -> SourceError:
-    """Return the error that says that there is no such stream."""
-    return SourceError(
-        f'there is no Kinesis stream "{stream}" at {address}',
-        hint="Check its name, the region and the account, or make it before the job starts.",
-    )
+    def gone(self, stream: str, shard_id: str) -> KinesisShard:
+        """Return what is left of a shard that Kinesis does not list any more."""
+        return KinesisShard(stream, shard_id, closed=True)

@@ -9,12 +9,12 @@ from typing import Any
 from millstream.base.errors import ConfigurationError, SourceError
 from millstream.connectors.aws_client import AwsClient
 from millstream.connectors.aws_properties import AwsProperties
-from millstream.connectors.kinesis.enumerator import KinesisSnapshot, ShardEnumerator
-from millstream.connectors.kinesis.options import ReadOptions, check_names
-from millstream.connectors.kinesis.positions import StartingPosition
-from millstream.connectors.kinesis.reader import WHAT, ShardReader
+from millstream.connectors.kinesis.options import check_names, read_options
+from millstream.connectors.kinesis.positions import starting_position
+from millstream.connectors.kinesis.reader import WHAT, KinesisShardReader
 from millstream.connectors.kinesis.records import KinesisDeserializationSchema, RecordDecoder, schema_of
 from millstream.connectors.kinesis.shards import (
+    WORDS,
     KinesisShard,
     KinesisShardAssigner,
     KinesisStreams,
@@ -22,6 +22,9 @@ from millstream.connectors.kinesis.shards import (
 )
 from millstream.connectors.messages import MalformedPolicy
 from millstream.connectors.patience import Patience
+from millstream.connectors.shards.enumerator import ShardEnumerator, StreamsSnapshot
+from millstream.connectors.shards.options import ReadOptions
+from millstream.connectors.shards.positions import StartingPosition
 from millstream.spi.serialization import DeserializationSchema, produced_type_of
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
 from millstream.types.basic import TypeInformation
@@ -59,7 +62,7 @@ class KinesisStreamsSource(Source):
         """Return the type that of the records, as far as the schema tells it."""
         return produced_type_of(self._decoder.schema)
 
-    def build_enumerator(self, parallelism: int, restored: KinesisSnapshot | None) -> SplitEnumerator:
+    def build_enumerator(self, parallelism: int, restored: StreamsSnapshot | None) -> SplitEnumerator:
         """List the shards.
 
         Raises:
@@ -72,16 +75,17 @@ class KinesisStreamsSource(Source):
             KinesisStreams(client),
             self._streams,
             start=self._start,
-            assigner=self._assigner,
+            assigner=self._assigner.assign,
             options=self._options,
             bounded=self._is_bounded,
             address=self._properties.address,
+            words=WORDS,
             restored=restored,
         )
 
     def build_reader(self, subtask_index: int, parallelism: int) -> SourceReader:
         """Make the reader of one subtask."""
-        return ShardReader(
+        return KinesisShardReader(
             self._properties, self._patience, self._options, self._decoder, bounded=self._is_bounded
         )
 
@@ -179,8 +183,8 @@ class KinesisStreamsSourceBuilder:
             self._streams,
             self._properties,
             RecordDecoder(self._schema, self._policy),
-            StartingPosition.of(self._properties),
-            ReadOptions.of(self._properties),
+            starting_position(self._properties),
+            read_options(self._properties),
             self._assigner,
             self._boundedness,
             self._patience,

@@ -9,10 +9,11 @@ from typing import Any
 from millstream.base.errors import ConfigurationError, SinkError
 from millstream.connectors.aws_client import AwsClient
 from millstream.connectors.aws_properties import AwsProperties
+from millstream.connectors.aws_sinks import SendingWriter, check_target
 from millstream.connectors.batches import BatchLimits, BatchSender, Refused
 from millstream.connectors.kinesis.partition_keys import PartitionKeyGenerator, check_key, generator_of
 from millstream.connectors.kinesis.reader import WHAT
-from millstream.connectors.kinesis.sending import SendingWriter, SinkBuilder, check_target, too_large
+from millstream.connectors.kinesis.sending import SinkBuilder, too_large
 from millstream.connectors.kinesis.shards import stream_argument
 from millstream.connectors.patience import Patience
 from millstream.spi.serialization import SerializationSchema
@@ -141,14 +142,14 @@ class _Writer(SendingWriter[_Record]):
             fail_on_error=sink._fail_on_error,
         )
 
-    def entry(self, value: Any) -> tuple[_Record, int]:
+    def entry(self, value: Any) -> tuple[_Record, int, None]:
         data = self._sink._schema.serialize(value)
         key = check_key(self._sink._keys.apply(value))
         size = len(data) + len(key.encode())
         most = self._sink._limits.max_record_size_in_bytes
         if size > most:
             raise too_large("Kinesis", size, most)
-        return {"Data": data, "PartitionKey": key}, size
+        return {"Data": data, "PartitionKey": key}, size, None
 
     def _send(self, batch: Sequence[_Record]) -> Refused[_Record] | None:
         answer = self._client.call(

@@ -11,9 +11,10 @@ from millstream.base.errors import ConfigurationError, NotSupportedError, TypeMi
 from millstream.common import WatermarkStrategy
 from millstream.common.serialization import SimpleStringSchema
 from millstream.connectors.aws_properties import AwsProperties
-from millstream.connectors.kinesis.options import ReadOptions
-from millstream.connectors.kinesis.positions import Place, StartingPosition
+from millstream.connectors.kinesis.options import read_options
+from millstream.connectors.kinesis.positions import starting_position
 from millstream.connectors.kinesis.shards import KinesisShard
+from millstream.connectors.shards.positions import Place, StartingPosition
 from millstream.datastream.connectors.kinesis import (
     FlinkKinesisConsumer,
     KinesisDeserializationSchema,
@@ -110,9 +111,9 @@ def test_starting_positions():
         "flink.stream.initpos.timestamp": "1970-01-01T00:00:01.500Z",
     }
 
-    assert StartingPosition.of({}) == StartingPosition(Place.LATEST)
-    assert StartingPosition.of(at) == StartingPosition(Place.TIMESTAMP, 1_500)
-    assert ReadOptions.of({"flink.shard.discovery.intervalmillis": "-1"}).discovery_ms is None
+    assert starting_position({}) == StartingPosition(Place.LATEST)
+    assert starting_position(at) == StartingPosition(Place.TIMESTAMP, 1_500)
+    assert read_options({"flink.shard.discovery.intervalmillis": "-1"}).discovery_ms is None
 
 
 @pytest.mark.parametrize(

@@ -1,83 +1,83 @@
 """The driver's side: which shards there are, in which order they are read, and when.
 
-Kinesis tells where a shard ends only to those who read it. So a range has no end but a number of records, and an epoch
-reads each shard once, five times in a second at most, as Kinesis allows. The reader says how far it came and when the
-shard may be read again.
+A service tells where a shard ends only to those who read it. So a range has no end but a number of records, and an
+epoch reads each shard once, as often as the service allows. The reader says how far it came and when the shard may be
+read again.
 
-A shard is read when all of its parents have been read to their ends: records of one partition key stay in order. Shards
-that have been read are kept in mind as long as Kinesis lists them, lest they be taken for new.
+A shard is read when all of its parents have been read to their ends: records of one key stay in order. Shards that have
+been read are kept in mind as long as the service lists them, lest they be taken for new. The children of one that was
+read to its end may be listed a little later than it is closed: they are asked for some times.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Generic
 
-from millstream.base.errors import SourceError
-from millstream.connectors.kinesis.options import ReadOptions
-from millstream.connectors.kinesis.positions import (
+from millstream.connectors.shards.listing import S, ShardAssigner, ShardListings, StreamListing, StreamWords
+from millstream.connectors.shards.options import ReadOptions
+from millstream.connectors.shards.positions import (
     Place,
     ReadEnd,
     ShardPosition,
     ShardSplit,
     StartingPosition,
 )
-from millstream.connectors.kinesis.shards import (
-    KinesisShard,
-    KinesisShardAssigner,
-    KinesisStreams,
-    StreamListing,
-    no_stream,
-)
 from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
 
-__all__ = ["KinesisSnapshot", "ShardEnumerator"]
+__all__ = ["ShardEnumerator", "StreamsSnapshot"]
 
 log = logging.getLogger(__name__)
 
-KinesisSnapshot = dict[str, tuple[str, dict[str, tuple[str, str, int]]]]
+StreamsSnapshot = dict[str, tuple[str, dict[str, tuple[str, str, int]]]]
 """Of each stream when it was made, and of each of its shards the position: plain, as it outlives this version."""
 
 _ENDED = ShardPosition(Place.ENDED)
+_LISTINGS = 6
+_LISTING_MS = 1_000
 
 
-class ShardEnumerator(SplitEnumerator):
+class ShardEnumerator(SplitEnumerator, Generic[S]):
     """Plans the shards of streams.
 
     Args:
-        streams: Asks Kinesis.
+        listings: Asks the service.
         names: The streams, by name or ARN.
         start: Where to begin without a snapshot.
         assigner: Says which subtask reads a shard.
         options: How shards are read.
         bounded: Whether each shard ends where there is nothing more in it; shards that come later are not read.
-        address: Where Kinesis is, for messages.
+        address: Where the service is, for messages.
+        words: How errors name streams.
         restored: A snapshot to go on from.
 
     Raises:
-        SourceError: If Kinesis does not answer, has no such stream, or not the one that was read.
+        SourceError: If the service does not answer, has no such stream, or not the one that was read.
     """
 
     def __init__(
         self,
-        streams: KinesisStreams,
+        listings: ShardListings[S],
         names: Sequence[str],
         *,
         start: StartingPosition,
-        assigner: KinesisShardAssigner,
+        assigner: ShardAssigner[S],
         options: ReadOptions,
         bounded: bool,
         address: str,
-        restored: KinesisSnapshot | None,
+        words: StreamWords,
+        restored: StreamsSnapshot | None,
     ) -> None:
-        self._streams = streams
+        self._listings = listings
         self._names = tuple(names)
         self._assigner = assigner
         self._options = options
         self._bounded = bounded
         self._address = address
+        self._words = words
         self._created: dict[str, str] = {}
-        self._shards: dict[str, KinesisShard] = {}
+        self._shards: dict[str, S] = {}
         self._positions: dict[str, ShardPosition] = {}
         self._iterators: dict[str, str] = {}
         self._ready_ms: dict[str, int] = {}
@@ -85,6 +85,7 @@ class ShardEnumerator(SplitEnumerator):
         self._now_ms = 0
         self._list_ms: int | None = None
         self._lists_now = False
+        self._childless: dict[str, int] = {}
         for name in self._names:
             listing = self._listed(name)
             if restored is not None and name in restored:
@@ -96,15 +97,15 @@ class ShardEnumerator(SplitEnumerator):
         """Plan all shards that may be read now.
 
         Raises:
-            SourceError: If a stream is gone, or Kinesis stays away.
+            SourceError: If a stream is gone, or the service stays away.
         """
         self._discover(request.now_ms)
         open_shards = [shard for name, shard in self._shards.items() if not self._has_ended(name)]
-        ready: dict[int, list[KinesisShard]] = {}
+        ready: dict[int, list[S]] = {}
         next_ms: list[int] = []
         owners: set[int] = set()
         for shard in open_shards:
-            owner = self._assigner.assign(shard, request.parallelism) % request.parallelism
+            owner = self._assigner(shard, request.parallelism) % request.parallelism
             owners.add(owner)
             if shard.split_id in request.paused or not self._has_read_parents(shard):
                 continue
@@ -129,16 +130,18 @@ class ShardEnumerator(SplitEnumerator):
                 self._iterators.pop(end.split_id, None)
             self._ready_ms[end.split_id] = self._now_ms + read.wait_ms
             (self._at_hand.discard if read.wait_ms else self._at_hand.add)(end.split_id)
-            self._lists_now = self._lists_now or end.finished
+            if end.finished and not self._bounded:
+                self._lists_now = True
+                self._childless[end.split_id] = _LISTINGS
 
-    def snapshot(self) -> KinesisSnapshot:
+    def snapshot(self) -> StreamsSnapshot:
         """Return the positions."""
-        found: KinesisSnapshot = {name: (created, {}) for name, created in self._created.items()}
+        found: StreamsSnapshot = {name: (created, {}) for name, created in self._created.items()}
         for split_id, shard in self._shards.items():
             found[shard.stream][1][shard.shard_id] = self._positions[split_id].as_plain()
         return found
 
-    def _ranges(self, shards: Sequence[KinesisShard], request: PlanRequest) -> list[SplitRange]:
+    def _ranges(self, shards: Sequence[S], request: PlanRequest) -> list[SplitRange]:
         most = max(1, request.max_records // len(shards))
         return [
             SplitRange(
@@ -154,18 +157,18 @@ class ShardEnumerator(SplitEnumerator):
     def _has_ended(self, split_id: str) -> bool:
         return self._positions[split_id].place is Place.ENDED
 
-    def _has_read_parents(self, shard: KinesisShard) -> bool:
-        """Return whether all parents have been read; those that Kinesis does not list any more have no records."""
+    def _has_read_parents(self, shard: S) -> bool:
+        """Return whether all parents have been read; those that are not listed any more have no records."""
         parents = (f"{shard.stream}/{parent}" for parent in shard.parents)
         return all(parent not in self._shards or self._has_ended(parent) for parent in parents)
 
-    def _listed(self, name: str) -> StreamListing:
-        listing = self._streams.list(name)
+    def _listed(self, name: str) -> StreamListing[S]:
+        listing = self._listings.list(name)
         if listing is None:
-            raise no_stream(name, self._address)
+            raise self._words.no_stream(name, self._address)
         return listing
 
-    def _begin(self, name: str, listing: StreamListing, start: StartingPosition) -> None:
+    def _begin(self, name: str, listing: StreamListing[S], start: StartingPosition) -> None:
         self._created[name] = listing.created
         for shard in listing.shards:
             position = ShardPosition(start.place, timestamp_ms=start.timestamp_ms)
@@ -174,20 +177,24 @@ class ShardEnumerator(SplitEnumerator):
                     _ENDED if shard.closed else ShardPosition(Place.LATEST, timestamp_ms=listing.told_ms)
                 )
                 if not shard.closed:
-                    self._iterators[shard.split_id] = self._streams.latest(shard)
+                    self._iterators[shard.split_id] = self._listings.latest(shard)
             self._shards[shard.split_id] = shard
             self._positions[shard.split_id] = position
         log.info(
-            "Kinesis stream %s has %d shards, read from %s", name, len(listing.shards), start.place.value
+            "%s %s has %d shards, read from %s",
+            self._words.stream,
+            name,
+            len(listing.shards),
+            start.place.value,
         )
 
     def _go_on(
-        self, name: str, listing: StreamListing, restored: tuple[str, dict[str, tuple[str, str, int]]]
+        self, name: str, listing: StreamListing[S], restored: tuple[str, dict[str, tuple[str, str, int]]]
     ) -> None:
         self._created[name], positions = restored
         listed = {shard.shard_id: shard for shard in listing.shards}
         for shard_id, plain in positions.items():
-            shard = listed.get(shard_id, KinesisShard(name, shard_id, closed=True))
+            shard = listed.get(shard_id, self._listings.gone(name, shard_id))
             self._shards[shard.split_id] = shard
             self._positions[shard.split_id] = ShardPosition.of_plain(plain)
         self._take(name, listing)
@@ -201,46 +208,39 @@ class ShardEnumerator(SplitEnumerator):
         if self._bounded or not (self._lists_now or (self._list_ms is not None and now_ms >= self._list_ms)):
             return
         self._lists_now = False
-        if interval_ms is not None:
-            self._list_ms = now_ms + interval_ms
+        self._list_ms = None if interval_ms is None else now_ms + interval_ms
         for name in self._names:
             self._take(name, self._listed(name))
+        self._look_for_children(now_ms)
 
-    def _take(self, name: str, listing: StreamListing) -> None:
+    def _look_for_children(self, now_ms: int) -> None:
+        """Have shards listed again soon if one that was read has no children yet."""
+        parents = {f"{shard.stream}/{parent}" for shard in self._shards.values() for parent in shard.parents}
+        self._childless = {
+            split_id: left - 1
+            for split_id, left in self._childless.items()
+            if left > 1 and split_id not in parents and split_id in self._shards
+        }
+        if self._childless:
+            self._list_ms = min(self._list_ms or now_ms + _LISTING_MS, now_ms + _LISTING_MS)
+
+    def _take(self, name: str, listing: StreamListing[S]) -> None:
         """Learn which shards are new, which are closed, and which are gone.
 
         Raises:
             SourceError: If the stream was made anew, or a shard is gone that was not read.
         """
         if listing.created != self._created[name]:
-            raise _made_anew(name, self._created[name], listing.created)
+            raise self._words.made_anew(name, self._created[name], listing.created)
         listed = {shard.split_id: shard for shard in listing.shards}
         known = {split_id for split_id, shard in self._shards.items() if shard.stream == name}
         for split_id in known - listed.keys():
             if not self._has_ended(split_id):
-                raise _lost_shard(split_id, self._positions[split_id])
+                raise self._words.lost(split_id, self._positions[split_id], "it is not listed any more")
             del self._shards[split_id], self._positions[split_id]
         if self._bounded:  # what is new was put later
             listed = {split_id: shard for split_id, shard in listed.items() if split_id in known}
         for split_id in listed.keys() - known:
             self._positions[split_id] = ShardPosition(Place.TRIM_HORIZON)
-            log.info("Kinesis shard %s is new", split_id)
+            log.info("%s %s is new", self._words.shard, split_id)
         self._shards.update(listed)
-
-
-def _made_anew(name: str, before: str, now: str) -> SourceError:
-    return SourceError(
-        f'the Kinesis stream "{name}" was made anew: at {now}, before at {before} (epoch milliseconds)',
-        detail="What was not read of the one before is lost.",
-        hint="Start the job without its checkpoint, or with another uid of the source.",
-    )
-
-
-def _lost_shard(split_id: str, position: ShardPosition) -> SourceError:
-    return SourceError(
-        f'records of the Kinesis shard "{split_id}" were lost: Kinesis does not list it any more',
-        detail=f"It was read up to {position.sequence or position.place.value}. Kinesis forgets a closed shard when "
-        "its records are older than the stream's retention.",
-        hint="Keep records longer than the job may stand still (RetentionPeriodHours). To go on without those that "
-        "are lost, start the job without its checkpoint, or with another uid of the source.",
-    )

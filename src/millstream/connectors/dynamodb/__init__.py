@@ -1,0 +1,1 @@
+"""Tables of Amazon DynamoDB and their streams."""
