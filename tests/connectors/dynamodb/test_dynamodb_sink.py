@@ -27,7 +27,7 @@ from servers.dynamodb import DynamoDbServer, DynamoDbTable
 from servers.kinesis import KinesisServer, aws_properties
 
 SHORT = Patience(total_s=0.3)
-LONG = Patience(total_s=30)
+LONG = Patience(total_s=60)
 RECORDS = 600
 
 
@@ -71,6 +71,7 @@ def test_sink_keeps_the_contract(dynamodb):
     def new_target() -> SinkTarget:
         table = dynamodb.new_table()
         sink = builder(table).set_patience(LONG).set_element_converter(lambda value: {"id": str(value)})
+        sink.set_max_in_flight_requests(4)  # the server writes one batch at a time
         return SinkTarget(sink.build(), lambda: [item["id"] for item in table.items()])
 
     check_sink(new_target, parallelisms=((2, 1),))
