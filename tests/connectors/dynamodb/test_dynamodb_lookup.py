@@ -41,7 +41,7 @@ def test_lookup_keeps_the_contract(dynamodb):
     rows = {str(number): {"id": str(number), "v": number} for number in range(30)}
     table.put(rows.values())
     check_lookup(
-        builder(table).build(), rows, unknown=["x", "y"], key=lambda row: row and (row["id"], row["v"])
+        builder(table).build(), rows, unknown=["x", None], key=lambda row: row and (row["id"], row["v"])
     )
 
 
@@ -49,7 +49,7 @@ def test_keys_of_two_attributes(dynamodb):
     table = dynamodb.new_table(sort="n")
     table.put([{"id": "1", "n": 1, "v": "a"}, {"id": "1", "n": 2, "v": "b"}])
 
-    found = find(builder(table).set_fields("v").build(), [("1", 2), ("1", 2.0), ("1", 3)])
+    found = find(builder(table).set_fields("v").build(), [("1", 2), ("1", 2.0), ("1", 3), ("1", None)])
     assert found == {("1", 2): {"v": "b"}}
     with pytest.raises(TypeMismatchError, match="(?s)no key of the DynamoDB table.*id, n"):
         find(builder(table).build(), ["1"])

@@ -247,9 +247,8 @@ def write_numbers(table: DynamoDbTable, cluster: MiniCluster) -> None:
     numbers = environment.from_source(
         NumberSequenceSource(0, RECORDS - 1), WatermarkStrategy.no_watermarks(), "numbers"
     )
-    sink = (
-        builder(table).set_patience(LONG).set_element_converter(lambda value: {"id": str(value), "v": value})
-    )
+    sink = builder(table).set_patience(LONG).set_max_in_flight_requests(4)
+    sink.set_element_converter(lambda value: {"id": str(value), "v": value})
     numbers.sink_to(sink.build())
     environment.execute()
 

@@ -69,7 +69,7 @@ class DynamoDbLookup(AsyncLookup):
         """Return the items with these keys.
 
         Args:
-            keys: Values of the partition key, or tuples of it and the sort key.
+            keys: Values of the partition key, or tuples of it and the sort key. None finds nothing.
 
         Raises:
             SourceError: If DynamoDB refuses it, or stays away.
@@ -90,7 +90,10 @@ class DynamoDbLookup(AsyncLookup):
         wanted: dict[KeyOfItem, list[Any]] = {}
         asked: list[dict[str, Any]] = []
         for key in keys:
-            attributes = self._keys.of(item_of(self._by_name(key)))
+            by_name = self._by_name(key)
+            if None in by_name.values():
+                continue
+            attributes = self._keys.of(item_of(by_name))
             same = wanted.setdefault(identity_of(attributes), [])
             if not same:
                 asked.append(attributes)
