@@ -221,7 +221,7 @@ def test_who_does_not_know_the_secret_is_turned_away(start):
     start("counting")
     (job,) = find_jobs()
     with pytest.raises((JobExecutionError, AuthenticationError)):
-        replace(job, secret=b"another").perform(Cancel()).result()
+        replace(job, announced=replace(job.announced, secret=b"another")).perform(Cancel()).result()
     assert job.view(JobView).status == "RUNNING"
 
 

@@ -46,6 +46,8 @@ from millstream.cluster.processes import ProgramProcesses, compose_environment
 from millstream.cluster.session import ClusterSession
 from millstream.config import options, options_checkpointing
 from millstream.runtime.control.channel import find_jobs
+from millstream.runtime.control.commands import Cancel
+from millstream.runtime.control.gateway import JobGateway
 
 __all__ = ["Dispatcher", "DispatcherConfig"]
 
@@ -320,8 +322,8 @@ def _check(program: Program) -> None:
         )
 
 
-def _cancel_job(job: Any) -> None:
+def _cancel_job(job: JobGateway) -> None:
     try:
-        job.ask("cancel")
+        job.perform(Cancel()).result()
     except MillstreamError as error:  # it has ended by itself, or will be asked again
         _log.debug("job %s was not cancelled: %s", job.job_id, error)

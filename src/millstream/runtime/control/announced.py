@@ -180,7 +180,7 @@ class Announced:
             channel.send_bytes(msgspec.json.encode(request))
             answer = msgspec.json.decode(channel.recv_bytes(), type=_Answer)
         if answer.error is not None:
-            raise JobRequestError(answer.error, detail=answer.detail, hint=answer.hint)
+            raise JobRequestError(answer.error, reason=answer.code, detail=answer.detail, hint=answer.hint)
         return bytes(answer.ok)
 
 
@@ -197,6 +197,8 @@ class _Answer(msgspec.Struct):
 def find_announced(directory: str) -> list[Announced]:
     """Return what processes of this user on this machine have announced; what killed ones left is removed.
 
+    What processes with another version of millstream announce in another way is left out.
+
     Raises:
         NotPrivateError: If the directory belongs to somebody else.
     """
@@ -207,18 +209,21 @@ def find_announced(directory: str) -> list[Announced]:
     for path in private.glob("*.control"):
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
+            announced = Announced(
+                document["name"],
+                document["pid"],
+                document["facts"],
+                document["address"],
+                bytes.fromhex(document["secret"]),
+            )
+            lives = is_alive(announced.pid, document["process_start"])
         except FileNotFoundError:
             continue  # it has just been withdrawn
-        if is_alive(document["pid"], document["process_start"]):
-            found.append(
-                Announced(
-                    document["name"],
-                    document["pid"],
-                    document["facts"],
-                    document["address"],
-                    bytes.fromhex(document["secret"]),
-                )
-            )
+        except (KeyError, ValueError) as error:
+            _LOG.debug("%s is of another version, and left alone: %r", path, error)
+            continue
+        if lives:
+            found.append(announced)
         else:
             _remove(directory, path.stem)
     return found

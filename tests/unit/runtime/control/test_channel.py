@@ -15,7 +15,7 @@ import pytest
 from millstream.base.errors import JobExecutionError
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.files.private_files import NotPrivateError
-from millstream.runtime.control import channel as control_channel
+from millstream.runtime.control import announced
 from millstream.runtime.control.channel import ControlChannel, find_jobs
 from millstream.runtime.control.commands import Cancel, TriggerSavepoint
 from millstream.runtime.control.gateway import JobGateway
@@ -51,7 +51,7 @@ class Job(JobGateway):
 def short(monkeypatch):
     """Stands in for /tmp."""
     with tempfile.TemporaryDirectory(prefix="ms", dir="/tmp") as directory:
-        monkeypatch.setattr(control_channel, "_SHORT_DIRECTORY", Path(directory))
+        monkeypatch.setattr(announced, "_SHORT_DIRECTORY", Path(directory))
         yield Path(directory)
 
 
@@ -64,11 +64,11 @@ def test_job_answers_however_long_the_path_of_the_temporary_directory_is(short, 
     channel.start()
     try:
         (job,) = find_jobs()
-        assert Path(job.address).is_relative_to(temporary) is not is_long
-        assert Path(job.address).parent.stat().st_mode & 0o077 == 0
+        assert Path(job.announced.address).is_relative_to(temporary) is not is_long
+        assert Path(job.announced.address).parent.stat().st_mode & 0o077 == 0
         assert job.view(WatermarksView).epoch == 0
         with pytest.raises(JobExecutionError, match="does not answer"):
-            replace(job, secret=b"a guess").perform(Cancel()).result()
+            replace(job, announced=replace(job.announced, secret=b"a guess")).perform(Cancel()).result()
     finally:
         channel.close()
     assert find_jobs() == []
@@ -88,7 +88,7 @@ def job(public):
 def test_connections_that_say_nothing_keep_nobody_from_steering_a_job(job):
     with ExitStack() as stack:
         for _ in range(100):
-            stack.enter_context(socket.socket(socket.AF_UNIX)).connect(job.address)
+            stack.enter_context(socket.socket(socket.AF_UNIX)).connect(job.announced.address)
         assert job.view(WatermarksView).epoch == 0
 
 
