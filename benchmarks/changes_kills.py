@@ -4,11 +4,12 @@
 
 A PostgreSQL server and a standalone Spark cluster run on this machine. A table has 10,000 rows, and somebody inserts,
 updates (now and then the key as well) and deletes rows, in transactions of 1 to 100 changes, some of which are rolled
-back, whole or to a savepoint; a share of the changes is made after each kill. A job (`programs/changes.py`) reads table
-and changes with a `PostgresChangeSource`, and makes a copy with a `JdbcSink` that upserts and deletes by key, exactly
-once. All the while this program sends SIGKILL to random processes: slots, Spark's Python workers, executors, workers of
-the cluster, the driver (started again with `--recover`), and has PostgreSQL's server end as if it were killed (started
-again with the same data). With `--workers 0` the job runs on the local executor, and only driver and server are killed.
+back, whole or to a savepoint; a share of the changes is made when there is output again after a kill. A job
+(`programs/changes.py`) reads table and changes with a `PostgresChangeSource`, and makes a copy with a `JdbcSink` that
+upserts and deletes by key, exactly once. All the while this program sends SIGKILL to random processes: slots, Spark's
+Python workers, executors, workers of the cluster, the driver (started again with `--recover`), and has PostgreSQL's
+server end as if it were killed (started again with the same data). With `--workers 0` the job runs on the local
+executor, and only driver and server are killed.
 
 When all changes are made, the copy has to become the table: PostgreSQL compares them, all rows and columns, both ways.
 Exit code 1 if it does not.
@@ -36,6 +37,7 @@ from servers.postgres import PostgresServer
 
 PROGRAM = Path(__file__).parent / "programs" / "changes.py"
 ROWS = 10_000
+SHARE_S = 4  # a kill comes within 2.5 s after there is output again
 LOCAL_WEIGHTS = {"driver": 70, "database": 30}
 WEIGHTS = {"slot": 40, "Python worker": 10, "executor": 10, "cluster worker": 5, "driver": 20, "database": 15}
 COLUMNS = {
@@ -244,7 +246,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--changes", type=int, default=100_000)
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--per-second", type=int, default=1_000, help="how fast changes are made, at most")
+    parser.add_argument(
+        "--per-second", type=int, help="how fast changes are made, at most; by default a share in 4 s"
+    )
+    parser.add_argument("--logs", type=Path, help="where to leave the logs of drivers and workers")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--workers", type=int, choices=(0, 1, 2), default=2, help="workers; 0: the local executor"
@@ -253,6 +258,8 @@ def main() -> int:
         "--patience", type=float, default=180, help="seconds without output that are a failure"
     )
     arguments = parser.parse_args()
+    if arguments.per_second is None:
+        arguments.per_second = max(100, int(arguments.changes / (arguments.kills + 1) / SHARE_S))
     server = PostgresServer()
     with tempfile.TemporaryDirectory(prefix="millstream-changes-", ignore_cleanup_errors=True) as scratch:
         try:
@@ -316,6 +323,8 @@ def run(
     finally:
         changer.stop()
         cluster.stop()
+        if arguments.logs is not None:
+            cluster.keep_logs(arguments.logs)
 
 
 def prepare(server: PostgresServer) -> None:

@@ -2,14 +2,14 @@
 
     python benchmarks/kafka_kills.py [--to kafka] [--kills 50] [--seed 1] [--records 1000000] [--workers 2]
 
-A Kafka broker and a standalone Spark cluster run here. Numbers are produced to a topic, a share of them after
-each kill. A job (`programs/three_stages.py`) counts them for each key, in the next stage for each group of keys, and
-writes both counts of each record by an exactly-once sink: to another topic, a table of PostgreSQL, files on a disk or
-in S3, or a table of Iceberg or Delta. Checkpoints are taken every 500 ms, of Iceberg and Delta every 2 s. All the while
-this program sends SIGKILL to random processes: slots, Spark's Python workers, executors, workers of the cluster, the
-driver (started again with `--recover`), the broker (started again with the same data), PostgreSQL's server if it is the
-target, two at once, and again while the job recovers. With `--workers 0` the job runs on the local executor, and only
-driver and servers are killed.
+A Kafka broker and a standalone Spark cluster run here. Numbers are produced to a topic, a share of them when there
+are results again after a kill. A job (`programs/three_stages.py`) counts them for each key, in the next stage for each
+group of keys, and writes both counts of each record by an exactly-once sink: to another topic, a table of PostgreSQL,
+files on a disk or in S3, or a table of Iceberg or Delta. Checkpoints are taken every 500 ms, of Iceberg and Delta every
+2 s. All the while this program sends SIGKILL to random processes: slots, Spark's Python workers, executors, workers of
+the cluster, the driver (started again with `--recover`), the broker (started again with the same data), PostgreSQL's
+server if it is the target, two at once, and again while the job recovers. With `--workers 0` the job runs on the local
+executor, and only driver and servers are killed.
 
 At the end a reader must see, for each key and for each group, the counts 1, 2, 3, ... each once; of Kafka a reader of
 committed messages those of a key in order, and of files those of a key in order in each file. Exit code 1 otherwise.
@@ -37,6 +37,7 @@ from servers.kafka import KafkaServer
 KEYS = 50
 GROUPS = 5
 SETTLE_S = 10
+SHARE_S = 4  # a kill comes within 2.5 s after there is output again
 PROGRAM = Path(__file__).parent / "programs" / "three_stages.py"
 WEIGHTS = {"slot": 40, "Python worker": 10, "executor": 10, "cluster worker": 5, "driver": 15, "broker": 20}
 DATABASE_WEIGHT = 10
@@ -58,7 +59,7 @@ def produce(
         producer.produce("numbers", str(number), partition=number % PARTITIONS)
         if number % 100 == 0:
             producer.poll(0)
-            if stopped.wait(100 / per_second):
+            if killed.count < killed.wanted and stopped.wait(100 / per_second):
                 return
     producer.flush()
 
@@ -106,8 +107,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument(
-        "--per-second", type=int, default=2_000, help="how fast numbers are produced, at most"
+        "--per-second", type=int, help="how fast numbers are produced, at most; by default a share in 4 s"
     )
+    parser.add_argument("--logs", type=Path, help="where to leave the logs of drivers and workers")
     parser.add_argument(
         "--workers", type=int, choices=(0, 1, 2), default=2, help="workers; 0: the local executor"
     )
@@ -116,6 +118,8 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     arguments.records -= arguments.records % (KEYS * PARTITIONS)
+    if arguments.per_second is None:
+        arguments.per_second = max(100, int(arguments.records / (arguments.kills + 1) / SHARE_S))
     with tempfile.TemporaryDirectory(prefix="millstream-kafka-kills-", ignore_cleanup_errors=True) as scratch:
         (Path(scratch) / "kafka").mkdir()
         broker = KafkaServer(Path(scratch) / "kafka")
@@ -129,7 +133,8 @@ def run(arguments: argparse.Namespace, directory: Path, target: Target) -> Kille
     broker, stopped, killed = target.broker, threading.Event(), Killed(arguments.kills)
     output = Results(target, arguments.records, killed)
     producing = threading.Thread(
-        target=lambda: produce(broker, arguments.records, arguments.per_second, killed, stopped)
+        target=lambda: produce(broker, arguments.records, arguments.per_second, killed, stopped),
+        daemon=True,  # without a broker its producer waits for ever
     )
     cluster = None
     try:
@@ -166,6 +171,8 @@ def run(arguments: argparse.Namespace, directory: Path, target: Target) -> Kille
         stopped.set()
         if cluster is not None:
             cluster.stop()
+            if arguments.logs is not None:
+                cluster.keep_logs(arguments.logs)
         target.stop()
         broker.stop()
     return killed

@@ -10,6 +10,7 @@ import os
 import platform
 import random
 import re
+import shutil
 import signal
 import statistics
 import subprocess
@@ -64,6 +65,8 @@ VICTIMS = {
 }
 # JVMs live a few seconds here: to start one takes half the processor time without the second compiler.
 QUICK_TO_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# What a driver's threads are at goes to its log with SIGUSR1.
+TELLS_STACKS = "import faulthandler, signal; faulthandler.register(signal.SIGUSR1)\n"
 TWO_AT_ONCE = 0.2
 WHILE_IT_RECOVERS = 0.25
 
@@ -135,7 +138,7 @@ class Cluster:
 
     def start_driver(self) -> None:
         program = self.directory / "program.py"
-        program.write_text(self.program, encoding="utf-8")
+        program.write_text(TELLS_STACKS + self.program, encoding="utf-8")
         options = {"millstream.recover": "true", **self.options}
         command = [
             sys.executable, "-m", "millstream.cli.main", "run", "--target", self.url,
@@ -151,8 +154,18 @@ class Cluster:
         """Return where the newest driver tells what it does."""
         return self.directory / f"driver-{self.drivers}.log"
 
+    def keep_logs(self, directory: Path) -> None:
+        """Copy what drivers and workers told, for those who want to know where the time went."""
+        directory.mkdir(parents=True, exist_ok=True)
+        for log in self.directory.glob("*.log"):
+            shutil.copy(log, directory)
+
     def log_tail(self) -> str:
-        return self.driver_log().read_text(errors="replace")[-10_000:]
+        """Return the end of the driver's log, with what its threads are at now."""
+        if self.processes["driver"].poll() is None:
+            self.processes["driver"].send_signal(signal.SIGUSR1)
+            time.sleep(1)
+        return self.driver_log().read_text(errors="replace")[-20_000:]
 
     def revive(self) -> None:
         """Start again what nobody else does: workers of the cluster, and the driver unless it ended well."""
@@ -220,19 +233,26 @@ class Killed:
         wanted: How many kills there are to be.
         times: How often each victim was killed.
         recovered: After how many seconds there was output again, if it was killed alone.
+        shares: How many shares of the input may be there: one more when there is output again, so that input comes
+            when the next victim is killed, and while the job recovers.
     """
 
     wanted: int
     times: Counter[str] = field(default_factory=Counter)
     recovered: dict[str, list[float]] = field(default_factory=dict)
+    shares: int = 1
 
     @property
     def count(self) -> int:
         return sum(self.times.values())
 
     def share_of(self, whole: int) -> int:
-        """Return how much of an input may be there: a share for each kill, so that there is input until the last."""
-        return whole * min(self.count + 1, self.wanted + 1) // (self.wanted + 1)
+        """Return how much of an input may be there, so that there is input until the last kill."""
+        return whole * min(self.shares, self.wanted + 1) // (self.wanted + 1)
+
+    def release_share(self) -> None:
+        """Let more input come: there is output again."""
+        self.shares = self.count + 1
 
     def table(self) -> str:
         lines = ["| killed | times | new output after: median | worst |", "| --- | ---: | ---: | ---: |"]
@@ -249,11 +269,11 @@ def machine() -> str:
 
 def wait_for_output(cluster: Cluster, output: Output, limit_s: float) -> float | None:
     """Return after how many seconds something new was published; None if not within the limit."""
-    before, began = output.follow(0), time.time()
-    while time.time() - began < limit_s:
+    before, began = output.follow(0), time.monotonic()
+    while (took := time.monotonic() - began) < limit_s:
         cluster.revive()
         if output.follow(0.05) > before or output.has_caught_up():
-            return time.time() - began
+            return took
     return None
 
 
@@ -284,22 +304,30 @@ def run_kills(
         strike: Kills a victim, and tells whether there was one.
         patience_s: How long nothing new may come.
     """
+    began = time.monotonic()
     while killed.count < killed.wanted and not output.has_ended():
         output.follow(rng.uniform(0.2, 2.5))
         victims = [rng.choices(list(weights), list(weights.values()))[0]]
         if rng.random() < TWO_AT_ONCE:
             victims.append(rng.choice(list(weights)))
         hit = [victim for victim in victims if strike(cluster, victim, rng)]
+        struck = time.monotonic()
         killed.times.update(hit)
         if not hit or rng.random() < WHILE_IT_RECOVERS:
             cluster.revive()
             continue
-        output.follow(0.2)  # what was published before
-        took = wait_for_output(cluster, output, patience_s)
-        if took is None:
+        before = output.follow(0.2)  # what was published before
+        if wait_for_output(cluster, output, patience_s) is None:
             raise SystemExit(
                 f"nothing came within {patience_s:g} s after {hit} was killed:\n{cluster.log_tail()}"
             )
-        if len(hit) == 1:
+        took = time.monotonic() - struck
+        killed.release_share()
+        if len(hit) == 1 and output.follow(0) > before:
             killed.recovered.setdefault(hit[0], []).append(took)
-        print(f"{killed.count:4d} kills, last {' and '.join(hit)}: new output after {took:.1f} s", flush=True)
+        print(
+            f"{struck - began:6.0f} s {killed.count:4d} kills, last {' and '.join(hit)}: "
+            f"new output after {took:.1f} s, load {os.getloadavg()[0]:.0f}",
+            flush=True,
+        )
+    killed.release_share()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ __all__ = ["DEFAULTS", "Cluster", "confluent_kafka"]
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
+Key = TypeVar("Key")
 
 DEFAULTS: dict[ClientKind, dict[str, str]] = {
     # Records of a key go where producers in Java put them.
@@ -70,6 +72,8 @@ class Cluster:
         self._kind = kind
         self._reason: Any = None
         self._admin: Any = None
+        self._due: list[tuple[Any, Any]] = []
+        self._due_lock = threading.Lock()
         if not self.properties.get("bootstrap.servers"):
             raise ConfigurationError(
                 "no Kafka brokers are named", hint='Set bootstrap servers: "host:9092,other:9092".'
@@ -89,6 +93,25 @@ class Cluster:
         if self._admin is None:
             self._admin = self._make("admin", confluent_kafka("confluent_kafka.admin").AdminClient, {})
         return self._admin
+
+    def ask(self, request: Callable[[Any], Mapping[Key, Any]]) -> dict[Key, Any]:
+        """Ask brokers something, without waiting; any thread may.
+
+        A client that is let go of never answers what is still open, not even that time has run out. So the client is
+        kept until it has answered, also where `call` makes another one for somebody else in the meantime.
+
+        Args:
+            request: Calls a method of the admin client that returns futures.
+
+        Returns:
+            The futures; each has a result or an error when the request's timeout has run out.
+        """
+        admin = self.admin
+        futures = dict(request(admin))
+        with self._due_lock:
+            still = [(client, future) for client, future in self._due if not future.done()]
+            self._due = still + [(admin, future) for future in futures.values()]
+        return futures
 
     def _make(self, kind: ClientKind, build: Callable[..., Any], settings: dict[str, Any]) -> Any:
         config, ignored = translate(self.properties, kind)

@@ -50,8 +50,8 @@ class OffsetCommits:
             places = [library.TopicPartition(each.topic, each.partition, at) for each, at in changed.items()]
             request = [library.ConsumerGroupTopicPartitions(self._group, places)]
             self._sent = changed
-            self._commit = self._cluster.admin.alter_consumer_group_offsets(
-                request, request_timeout=_ANSWER_S
+            self._commit = self._cluster.ask(
+                lambda admin: admin.alter_consumer_group_offsets(request, request_timeout=_ANSWER_S)
             )[self._group]
         self._wanted = {}
 

@@ -110,19 +110,20 @@ class OffsetLookup:
     def _list_committed(self) -> Any:
         library = confluent_kafka()
         request = [library.ConsumerGroupTopicPartitions(self._group)]
-        future = self._cluster.admin.list_consumer_group_offsets(
-            request, require_stable=True, request_timeout=_ANSWER_S
-        )[self._group]
-        return future.result().topic_partitions
+        futures = self._cluster.ask(
+            lambda admin: admin.list_consumer_group_offsets(
+                request, require_stable=True, request_timeout=_ANSWER_S
+            )
+        )
+        return futures[self._group].result().topic_partitions
 
     def request(self, partitions: Iterable[KafkaTopicPartition], spec: Any) -> dict[KafkaTopicPartition, Any]:
         """Ask for offsets; return a future of each partition's result, without waiting."""
         library = confluent_kafka()
         level = library.IsolationLevel[self._isolation.upper()]
-        futures = self._cluster.admin.list_offsets(
-            {library.TopicPartition(each.topic, each.partition): spec for each in partitions},
-            isolation_level=level,
-            request_timeout=_ANSWER_S,
+        wanted = {library.TopicPartition(each.topic, each.partition): spec for each in partitions}
+        futures = self._cluster.ask(
+            lambda admin: admin.list_offsets(wanted, isolation_level=level, request_timeout=_ANSWER_S)
         )
         return {KafkaTopicPartition(each.topic, each.partition): future for each, future in futures.items()}
 

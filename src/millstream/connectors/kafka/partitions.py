@@ -148,7 +148,7 @@ def _describe(cluster: Cluster, names: tuple[str, ...] | list[str]) -> dict[str,
 
 def _ask(cluster: Cluster, names: tuple[str, ...] | list[str]) -> Mapping[str, Any]:
     collection = confluent_kafka().TopicCollection(list(names))
-    futures = cluster.admin.describe_topics(collection, request_timeout=_ANSWER_S)
+    futures = cluster.ask(lambda admin: admin.describe_topics(collection, request_timeout=_ANSWER_S))
     return {name: future.result() for name, future in futures.items()}
 
 

@@ -194,10 +194,10 @@ class Topics:
 
     def _limit_of(self, topic: str) -> int:
         """Return how many bytes the brokers take at once for a topic; 0 if this user must not know."""
-        admin = confluent_kafka("confluent_kafka.admin")
-        resource = admin.ConfigResource("topic", topic)
+        resource = confluent_kafka("confluent_kafka.admin").ConfigResource("topic", topic)
         try:
-            settings = self._cluster.admin.describe_configs([resource], request_timeout=10)[resource].result()
+            asked = self._cluster.ask(lambda admin: admin.describe_configs([resource], request_timeout=10))
+            settings = asked[resource].result()
             return int(settings["max.message.bytes"].value)
         except confluent_kafka().KafkaException:
             return 0  # the brokers decide when the record is there

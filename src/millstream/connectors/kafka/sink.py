@@ -145,7 +145,8 @@ def _most_allowed(cluster: Cluster) -> int | None:
         "broker", str(next(iter(metadata.brokers)))
     )
     try:
-        settings = cluster.admin.describe_configs([resource], request_timeout=10)[resource].result()
+        asked = cluster.ask(lambda admin: admin.describe_configs([resource], request_timeout=10))
+        settings = asked[resource].result()
         return int(settings["transaction.max.timeout.ms"].value)
     except (confluent_kafka().KafkaException, KeyError):
         return None  # it is not allowed to ask: the first transaction would be refused

@@ -451,7 +451,9 @@ class _Owners:
         )
 
         def alter() -> None:
-            answer = self._cluster.admin.alter_consumer_group_offsets([request], request_timeout=_ASK_S)
+            answer = self._cluster.ask(
+                lambda admin: admin.alter_consumer_group_offsets([request], request_timeout=_ASK_S)
+            )
             for partition in answer[self._prefix].result().topic_partitions:
                 if partition.error is not None:
                     raise kafka.KafkaException(partition.error)
@@ -463,8 +465,10 @@ def _read_text(cluster: Cluster, group: str, topic: str, *, settled: bool) -> st
     """Return the text beside the offset that a group committed for the first partition of a topic."""
     kafka = confluent_kafka()
     request = kafka.ConsumerGroupTopicPartitions(group, [kafka.TopicPartition(topic, 0)])
-    answer = cluster.admin.list_consumer_group_offsets(
-        [request], require_stable=settled, request_timeout=_ASK_S
+    answer = cluster.ask(
+        lambda admin: admin.list_consumer_group_offsets(
+            [request], require_stable=settled, request_timeout=_ASK_S
+        )
     )
     partition = answer[group].result().topic_partitions[0]
     if partition.error is not None:
