@@ -65,8 +65,13 @@ VICTIMS = {
 }
 # JVMs live a few seconds here: to start one takes half the processor time without the second compiler.
 QUICK_TO_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# What a driver's threads are at goes to its log with SIGUSR1.
-TELLS_STACKS = "import faulthandler, signal; faulthandler.register(signal.SIGUSR1)\n"
+# A driver tells when it does what, and with SIGUSR1 what its threads are at.
+TELLS_MORE = """\
+import faulthandler, logging, signal
+faulthandler.register(signal.SIGUSR1)
+logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+logging.getLogger("millstream").setLevel(logging.INFO)
+"""
 TWO_AT_ONCE = 0.2
 WHILE_IT_RECOVERS = 0.25
 
@@ -138,7 +143,7 @@ class Cluster:
 
     def start_driver(self) -> None:
         program = self.directory / "program.py"
-        program.write_text(TELLS_STACKS + self.program, encoding="utf-8")
+        program.write_text(TELLS_MORE + self.program, encoding="utf-8")
         options = {"millstream.recover": "true", **self.options}
         command = [
             sys.executable, "-m", "millstream.cli.main", "run", "--target", self.url,
