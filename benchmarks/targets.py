@@ -101,7 +101,13 @@ class KafkaTarget(Target):
         self._consumer.assign([TopicPartition("counts", number, 0) for number in range(PARTITIONS)])
 
     def look(self, seconds: float) -> None:
-        messages = self._consumer.consume(5000, seconds)
+        deadline = time.monotonic() + seconds
+        messages: list[Any] = []
+        while True:
+            found = self._consumer.consume(5000, max(0.0, deadline - time.monotonic()))
+            messages += found
+            if not found and time.monotonic() >= deadline:
+                break
         results = [parse(each.value().decode()) for each in messages if each.error() is None]
         before = {key: self.of_key[key][-1] for key, _, _ in results if key in self.of_key}
         for key, seen, _ in results:

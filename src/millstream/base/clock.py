@@ -33,6 +33,20 @@ class Clock(Protocol):
         """
 
 
+def on_thread(action: Callable[[], Result]) -> Future[Result]:
+    """Perform an action on a thread of its own, which does not keep the process from ending."""
+    done: Future[Result] = Future()
+
+    def perform() -> None:
+        try:
+            done.set_result(action())
+        except BaseException as error:  # noqa: BLE001 - raised again where the result is waited for
+            done.set_exception(error)
+
+    threading.Thread(target=perform, name="millstream-within", daemon=True).start()
+    return done
+
+
 class SystemClock:
     """The machine's clock."""
 
@@ -53,15 +67,7 @@ class SystemClock:
 
     def within(self, seconds: float, action: Callable[[], Result]) -> Result:
         """Perform an action on a thread of its own, and wait for it no longer than `seconds`."""
-        done: Future[Result] = Future()
-
-        def perform() -> None:
-            try:
-                done.set_result(action())
-            except BaseException as error:  # noqa: BLE001 - raised again where the result is waited for
-                done.set_exception(error)
-
-        threading.Thread(target=perform, name="millstream-within", daemon=True).start()
+        done = on_thread(action)
         try:
             return done.result(max(seconds, 0))
         except TimeoutError:

@@ -86,6 +86,10 @@ class EndMarks:
         self._state()
         return True
 
+    def is_lost(self) -> bool:
+        """Return whether the coordinator has ended the connection, as one that was killed does."""
+        return self._coordinator is not None and self._coordinator.has_ended()
+
     def wait(self) -> None:
         """Wait until the coordinator that was watched has written the marks of a commit.
 

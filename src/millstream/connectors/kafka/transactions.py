@@ -28,7 +28,7 @@ from contextvars import copy_context
 from typing import Any, ClassVar, Final
 from weakref import WeakValueDictionary
 
-from millstream.base.clock import SystemClock
+from millstream.base.clock import SystemClock, on_thread
 from millstream.base.crash_points import reach
 from millstream.base.errors import ConfigurationError, LostOutputError, SinkError
 from millstream.connectors.kafka.clients import Cluster, confluent_kafka
@@ -47,6 +47,7 @@ LANES: Final = 4
 _STEP_S = 5.0
 _COMMIT_S = 10.0
 _ASK_S = 5.0
+_LOOK_S = 0.05
 _MARKER = re.compile(r"(\d+) (\d+) (\d+) (\d+)")
 _MOST_OWNERS = 20
 _SETTINGS = {
@@ -65,7 +66,7 @@ def transactional_id(prefix: str, lane: int) -> str:
     return f"{prefix}-{lane}"
 
 
-def _producer(cluster: Cluster, transactional_id: str) -> Outlet:
+def _producer(cluster: Cluster, transactional_id: str, is_lost: Callable[[], bool] = lambda: False) -> Outlet:
     """Make the producer of a transactional id, and end what the last one with the id left open.
 
     Raises:
@@ -75,7 +76,7 @@ def _producer(cluster: Cluster, transactional_id: str) -> Outlet:
         name.replace(".", "_"): value for name, value in _SETTINGS.items() if name not in cluster.properties
     }
     outlet = Outlet(cluster, transactional_id=transactional_id, **settings)
-    _bounded(outlet.producer.init_transactions, _COMMIT_S)
+    _bounded(outlet.producer.init_transactions, _COMMIT_S, is_lost=is_lost)
     return outlet
 
 
@@ -88,19 +89,46 @@ def end_transaction(cluster: Cluster, transactional_id: str) -> None:
     _producer(cluster, transactional_id)
 
 
-def _bounded(step: Callable[..., object], seconds: float, *arguments: Any) -> None:
+def _bounded(
+    step: Callable[..., object],
+    seconds: float,
+    *arguments: Any,
+    is_lost: Callable[[], bool] = lambda: False,
+) -> None:
     """Perform a step of a transaction; where the broker went away librdkafka does not keep to its own timeout.
 
     A step that comes to its end later does no harm: the next producer with the same id has fenced this one.
 
+    Args:
+        step: A method of the producer, whose last argument is the time it may take.
+        seconds: That time.
+        arguments: The others.
+        is_lost: Whether the broker has gone that was there: then nothing is waited for.
+
     Raises:
         KafkaException: If it failed, or took too long.
     """
-    try:
-        SystemClock().within(seconds + 1, lambda: step(*arguments, seconds))
-    except TimeoutError:
-        kafka = confluent_kafka()
-        raise kafka.KafkaException(kafka.KafkaError(kafka.KafkaError._TIMED_OUT)) from None
+    clock = SystemClock()
+    deadline = clock.monotonic() + seconds + 1
+    is_known = not is_lost()
+    done = on_thread(lambda: step(*arguments, seconds))
+    while True:
+        try:
+            done.result(_LOOK_S)
+            return
+        except TimeoutError:
+            if done.done():  # the step's own
+                raise
+        if is_known and is_lost():
+            raise _failure("_TRANSPORT")
+        if clock.monotonic() > deadline:
+            raise _failure("_TIMED_OUT")
+
+
+def _failure(name: str) -> Exception:
+    kafka = confluent_kafka()
+    error: Exception = kafka.KafkaException(kafka.KafkaError(getattr(kafka.KafkaError, name)))
+    return error
 
 
 def abort_leftovers(cluster: Cluster, prefix: str) -> None:
@@ -319,7 +347,8 @@ class _Lane:
         self._committed = (waiting.path, False)
         if outcome is not Outcome.UNTOLD and (stands is None or not self._marks.are_there(topics)):
             self._marks.write(topics, marker.group, commits=False)
-        self._outlet = _producer(self._cluster, transactional_id(self._prefix, self._number))
+        name = transactional_id(self._prefix, self._number)
+        self._outlet = _producer(self._cluster, name, self._marks.is_lost)
         self._marks.pass_on()
         if not marker.is_set():
             return False
@@ -353,12 +382,12 @@ class _Lane:
             outlet.send(messages)
         offsets, group = marker.offsets(), self._group(marker.group)
         outlet.flush()
-        _bounded(producer.send_offsets_to_transaction, _STEP_S, offsets, group)
+        _bounded(producer.send_offsets_to_transaction, _STEP_S, offsets, group, is_lost=self._marks.is_lost)
         reach("sink.publish", f"{waiting.path}, marked")
         is_watched = self._marks.watch(waiting.topic)
         ends = {} if is_watched else self._marks.ends(topics, committed=False)
         self._committed = None
-        _bounded(producer.commit_transaction, _COMMIT_S)
+        _bounded(producer.commit_transaction, _COMMIT_S, is_lost=self._marks.is_lost)
         self._committed = (waiting.path, True)
         reach("sink.publish", f"{waiting.path}, acknowledged")
         if is_watched:

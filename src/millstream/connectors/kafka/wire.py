@@ -8,6 +8,7 @@ https://kafka.apache.org/protocol.
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import ssl
 import struct
@@ -71,6 +72,20 @@ class BrokerConnection:
     def close(self) -> None:
         """Close the connection."""
         self._socket.close()
+
+    def has_ended(self) -> bool:
+        """Return whether the broker has closed the connection, or is gone; asks nothing of it."""
+        number = self._socket.fileno()
+        if number < 0:
+            return True
+        # The bytes themselves, also where they are encrypted: what is there to be read is only looked at.
+        with socket.socket(fileno=os.dup(number)) as plain:
+            try:
+                return plain.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+            except BlockingIOError:
+                return False
+            except OSError:
+                return True
 
     def transactions(self) -> list[tuple[str, str]]:
         """Return transactional id and state of the transactions that the broker coordinates.
