@@ -103,14 +103,16 @@ def _bounded(
         step: A method of the producer, whose last argument is the time it may take.
         seconds: That time.
         arguments: The others.
-        is_lost: Whether the broker has gone that was there: then nothing is waited for.
+        is_lost: Whether the coordinator has gone that was there, also before: a producer that had to do with it goes
+            on waiting for it, though it is back.
 
     Raises:
         KafkaException: If it failed, or took too long.
     """
     clock = SystemClock()
     deadline = clock.monotonic() + seconds + 1
-    is_known = not is_lost()
+    if is_lost():
+        raise _failure("_TRANSPORT")
     done = on_thread(lambda: step(*arguments, seconds))
     while True:
         try:
@@ -119,7 +121,7 @@ def _bounded(
         except TimeoutError:
             if done.done():  # the step's own
                 raise
-        if is_known and is_lost():
+        if is_lost():
             raise _failure("_TRANSPORT")
         if clock.monotonic() > deadline:
             raise _failure("_TIMED_OUT")
@@ -319,6 +321,8 @@ class _Lane:
     def _try(self, waiting: WaitingMessages, marker: _Marker) -> None:
         """Commit unless it is; the try behind one that failed has a new producer, which ends what that one left."""
         try:
+            if self._marks.is_lost():
+                self.drop()
             if self._outlet is None and self._is_committed(waiting, marker):
                 return
             assert self._outlet is not None

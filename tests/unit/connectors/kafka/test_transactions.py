@@ -25,8 +25,11 @@ def test_a_step_is_not_waited_for_when_its_coordinator_is_gone() -> None:
     never.set()
 
 
-def test_a_coordinator_that_was_gone_before_ends_no_step() -> None:
-    _bounded(lambda seconds: time.sleep(0.2), 30, is_lost=lambda: True)
+def test_no_step_is_begun_whose_coordinator_has_gone() -> None:
+    begun = []
+    with pytest.raises(kafka.KafkaException, match="_TRANSPORT"):
+        _bounded(begun.append, 30, is_lost=lambda: True)
+    assert not begun
 
 
 def test_a_step_that_takes_too_long_is_given_up() -> None:
