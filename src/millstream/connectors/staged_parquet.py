@@ -57,7 +57,7 @@ class StagedParquet:
         staged_path: Where it is; hidden.
         final_path: Where it will be.
         path: The same below the table.
-        partition: Its partition: columns and their values, as the log has them.
+        partition: Its partition: columns (or what is made of them) and their values, as the log has them.
         columns: The columns that were written, those of the partition too.
         records: How many there are.
         size_bytes: Its size.
@@ -70,7 +70,7 @@ class StagedParquet:
     staged_path: str
     final_path: str
     path: str
-    partition: tuple[tuple[str, str | None], ...]
+    partition: tuple[tuple[str, Any], ...]
     columns: tuple[Column, ...]
     records: int
     size_bytes: int
@@ -112,7 +112,7 @@ class PartitionFile:
         self,
         owner: str,
         age: tuple[int, int, int],
-        partition: Sequence[tuple[str, str | None]],
+        partition: Sequence[tuple[str, Any]],
         columns: tuple[Column, ...],
         now_ms: int,
     ) -> StagedParquet:
@@ -246,8 +246,7 @@ class ParquetStagingWriter(SinkWriter):
         try:
             while self._open:
                 key = next(iter(self._open))
-                values = map(partition_text, key)
-                partition = list(zip(self._layout.partition_columns, values, strict=True))
+                partition = self.partition_of(key)
                 columns = self._layout.columns
                 file = self._open[key].finish(self._owner, self._age, partition, columns, now_ms)
                 del self._open[key]
@@ -290,15 +289,13 @@ class ParquetStagingWriter(SinkWriter):
 
     def _add(self, batch: Any) -> None:
         try:
-            for key, part in self._by_partition(batch):
-                # An empty text is null in the log: both belong in one file.
-                values = tuple(None if value == "" else value for value in key)
-                (self._open.get(values) or self._begin(values)).add(part)
+            for key, part in self.cut(batch):
+                (self._open.get(key) or self._begin(key)).add(part)
         except OSError as error:
             raise self._failed(error) from error
 
-    def _by_partition(self, batch: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
-        """Cut a batch by the values of the partition's columns, which are not in the files."""
+    def cut(self, batch: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+        """Cut a batch by partition; by default by the values of the partition's columns, which are not in the files."""
         names = self._layout.partition_columns
         if not names:
             yield (), batch
@@ -308,13 +305,23 @@ class ParquetStagingWriter(SinkWriter):
             groups.setdefault(key, []).append(place)
         kept = batch.select([name for name in batch.schema.names if name not in names])
         for key, places in groups.items():
-            yield key, kept if len(groups) == 1 else kept.take(places)
+            # An empty text is null in the log: both belong in one file.
+            values = tuple(None if value == "" else value for value in key)
+            yield values, kept if len(groups) == 1 else kept.take(places)
 
-    def _begin(self, key: tuple[Any, ...]) -> PartitionFile:
-        parts = [
+    def directories(self, key: tuple[Any, ...]) -> list[str]:
+        """Return the directories of a partition, each in the one before it."""
+        return [
             f"{quote(name, safe='')}={quote(partition_text(value) or _NULL, safe='')}"
             for name, value in zip(self._layout.partition_columns, key, strict=True)
         ]
+
+    def partition_of(self, key: tuple[Any, ...]) -> list[tuple[str, Any]]:
+        """Return what a committable says of a partition; by default its columns, with the values of the log."""
+        return list(zip(self._layout.partition_columns, map(partition_text, key), strict=True))
+
+    def _begin(self, key: tuple[Any, ...]) -> PartitionFile:
+        parts = self.directories(key)
         directory = posixpath.join("", *parts)
         above = self._files.base
         for part in parts:  # another subtask may have made them a moment ago

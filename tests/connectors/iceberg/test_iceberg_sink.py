@@ -12,12 +12,34 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.transforms import IdentityTransform
+from pyiceberg.schema import Schema as IcebergSchema
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    TruncateTransform,
+    VoidTransform,
+    YearTransform,
+)
+from pyiceberg.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
 
-from millstream.base.errors import ConfigurationError, LostOutputError, NotSupportedError, SinkError
+from millstream.base.errors import ConfigurationError, LostOutputError, SinkError
 from millstream.common import Row, RowKind
 from millstream.connectors.iceberg.table import Conflict
 from millstream.datastream.connectors.iceberg import IcebergSink
@@ -54,7 +76,7 @@ class Lake:
     def catalog(self) -> Any:
         return load_catalog("lake", **self.properties)
 
-    def create(self, schema: pa.Schema, **options: Any) -> None:
+    def create(self, schema: Any, **options: Any) -> None:
         catalog = self.catalog()
         catalog.create_namespace_if_not_exists("db")
         catalog.create_table("db.t", schema, **options)
@@ -262,20 +284,9 @@ def test_schema_that_changes_before_the_commit(lake):
         sink.build_committer().commit(committables)
 
 
-def test_trouble_is_told(lake, tmp_path):
+def test_trouble_is_told(lake):
     with pytest.raises(SinkError, match=r"no Iceberg table 'db\.t' in catalog 'lake'"):
         lake.sink(None).check()
-    spec = PartitionSpec(
-        PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="shop")
-    )
-    from pyiceberg.schema import Schema
-    from pyiceberg.types import LongType, NestedField, StringType
-
-    partitioned = Lake(tmp_path / "partitioned")
-    schema = Schema(NestedField(1, "number", LongType()), NestedField(2, "shop", StringType()))
-    partitioned.create(schema, partition_spec=spec)
-    with pytest.raises(NotSupportedError, match="is partitioned"):
-        partitioned.sink().check()
     sink = lake.sink()
     sink.check()
     committables = stage(sink, order(1))
@@ -308,3 +319,145 @@ def test_what_the_builder_refuses():
         IcebergSink.builder().set_table("orders")
     with pytest.raises(ConfigurationError, match="which is no row type"):
         IcebergSink.builder().set_row_type(T.INT())
+
+
+MOMENTS = T.ROW(
+    [
+        T.FIELD("number", T.BIGINT()),
+        T.FIELD("shop", T.STRING()),
+        T.FIELD("day", T.DATE()),
+        T.FIELD("at", T.TIMESTAMP()),
+        T.FIELD("moment", T.TIMESTAMP_LTZ()),
+        T.FIELD("money", T.DECIMAL(9, 2)),
+        T.FIELD("blob", T.BYTES()),
+        T.FIELD("tiny", T.TINYINT()),
+    ]
+)
+TABLE = IcebergSchema(
+    NestedField(1, "number", LongType()),
+    NestedField(2, "shop", StringType()),
+    NestedField(3, "day", DateType()),
+    NestedField(4, "at", TimestampType()),
+    NestedField(5, "moment", TimestamptzType()),
+    NestedField(6, "money", DecimalType(9, 2)),
+    NestedField(7, "blob", BinaryType()),
+    NestedField(8, "tiny", IntegerType()),
+)
+
+
+def wide(number: int) -> Row:
+    if number % 11 == 0:
+        return Row(**{field.name: number if field.name == "number" else None for field in MOMENTS})
+    return Row(
+        number=number,
+        shop=("", "north/æ b", "south", "=")[number % 4],
+        day=dt.date(1969, 12, 30) + dt.timedelta(days=number * 40),
+        at=dt.datetime(1969, 12, 31, 23) + dt.timedelta(hours=number * 7),
+        moment=dt.datetime(2024, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=number * 300),
+        money=Decimal(number) / 4 - 3,
+        blob=bytes([number % 3, 255]),
+        tiny=number % 5 - 2,
+    )
+
+
+def by(source_id: int, transform: Any, field_id: int = 1000) -> PartitionField:
+    return PartitionField(source_id=source_id, field_id=field_id, transform=transform, name=f"p{field_id}")
+
+
+SPECS = {
+    "identity of a text": [by(2, IdentityTransform())],
+    "identity of a date": [by(3, IdentityTransform())],
+    "identity of a moment": [by(5, IdentityTransform())],
+    "identity of a decimal": [by(6, IdentityTransform())],
+    "identity of a number": [by(8, IdentityTransform())],
+    "bucket of a number": [by(1, BucketTransform(4))],
+    "bucket of a text": [by(2, BucketTransform(3))],
+    "bucket of bytes and a date": [by(7, BucketTransform(2)), by(3, BucketTransform(2), 1001)],
+    "truncated text": [by(2, TruncateTransform(2))],
+    "truncated number and decimal": [by(1, TruncateTransform(10)), by(6, TruncateTransform(50), 1001)],
+    "year and bucket": [by(3, YearTransform()), by(1, BucketTransform(2), 1001)],
+    "month": [by(3, MonthTransform())],
+    "day": [by(4, DayTransform())],
+    "hour": [by(5, HourTransform())],
+    "void and month": [by(1, VoidTransform()), by(5, MonthTransform(), 1001)],
+}
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_partitions_are_what_each_rows_values_say(lake, spec):
+    fields = SPECS[spec]
+    lake.create(TABLE, partition_spec=PartitionSpec(*fields))
+    rows = [wide(number) for number in range(40)]
+    sink = lake.sink(MOMENTS)
+    sink.check()
+    found = stage_all(sink, [Rows(rows[:15]), Columns(RowColumns(MOMENTS).batch(rows[15:]))])
+    sink.build_committer().commit(found)
+    table = lake.catalog().load_table("db.t")
+    assert len(table.snapshots()) == 1
+    for task in table.scan().plan_files():
+        inside = pq.read_table(task.file.file_path.removeprefix("file://")).to_pylist()
+        assert inside
+        for place, field in enumerate(fields):
+            source = TABLE.find_field(field.source_id)
+            transform = field.transform.transform(source.field_type)
+            for row in inside:
+                value = internal(source.field_type, row[source.name])
+                assert transform(value) == task.file.partition[place], (row, task.file.partition)
+    scanned = sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["number"])
+    assert scanned == RowColumns(MOMENTS).batch(rows).to_pylist()
+    chosen = table.scan("number >= 10 and number < 20 and day is not null").to_arrow()["number"].to_pylist()
+    assert sorted(chosen) == [10, 12, 13, 14, 15, 16, 17, 18, 19]
+
+
+def internal(kind: Any, value: Any) -> Any:
+    """Return a value as transforms of single values take it."""
+    if isinstance(kind, DateType) and value is not None:
+        return (value - dt.date(1970, 1, 1)).days
+    if isinstance(kind, (TimestampType, TimestamptzType)) and value is not None:
+        zone = dt.UTC if value.tzinfo else None
+        return (value - dt.datetime(1970, 1, 1, tzinfo=zone)) // dt.timedelta(microseconds=1)
+    return value
+
+
+def stage_all(sink: IcebergSink, batches: list[Any], checkpoint: int = 1) -> list[Any]:
+    writer = sink.build_writer(WriterContext("job", "sink", 0, 1, 0, began_ms=5))
+    writer.open()
+    for batch in batches:
+        writer.write(batch, watermark_ms=0, now_ms=0)
+    found = writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=False)
+    writer.close()
+    return writer.number_committables(found, checkpoint)
+
+
+def test_table_that_is_partitioned_anew_while_a_job_writes(lake):
+    lake.create(TABLE)
+    sink = lake.sink(MOMENTS)
+    before = stage_all(sink, [Rows([wide(1), wide(2)])])
+    with lake.catalog().load_table("db.t").update_spec() as update:
+        update.add_field("number", BucketTransform(4), "by_number")
+    sink.build_committer().commit(before)
+    after = stage_all(sink, [Rows([wide(number) for number in range(3, 9)])], checkpoint=2)
+    assert len(after) > 1
+    with lake.catalog().load_table("db.t").update_spec() as update:
+        update.remove_field("by_number")
+    mixed = stage_all(sink, [Rows([wide(9)])], checkpoint=2)
+    sink.build_committer().commit(after + mixed)
+    sink.build_committer().commit(before + after + mixed)
+    table = lake.catalog().load_table("db.t")
+    assert sorted(table.scan().to_arrow()["number"].to_pylist()) == list(range(1, 10))
+    specs = {task.file.spec_id for task in table.scan().plan_files()}
+    assert specs == {0, 1}  # without the field the spec is the first again
+    assert table.scan("number = 5").to_arrow()["number"].to_pylist() == [5]
+
+
+@pytest.mark.long
+def test_partitioned_sink_keeps_the_contract(tmp_path):
+    def new_target() -> SinkTarget:
+        lake = Lake(tmp_path / f"p{next(NAMES)}")
+        schema = IcebergSchema(NestedField(1, "number", LongType()), NestedField(2, "shop", StringType()))
+        lake.create(
+            schema, partition_spec=PartitionSpec(by(1, BucketTransform(2)), by(2, IdentityTransform(), 1001))
+        )
+        return SinkTarget(lake.sink(), lake.rows, lake.hidden)
+
+    check_sink(new_target, record=order, key=key, parallelisms=((2, 1),))

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from millstream.connectors.iceberg.columns import row_type_of
-from millstream.connectors.iceberg.table import Catalog, load_pyiceberg
+from millstream.connectors.iceberg.library import load_pyiceberg
+from millstream.connectors.iceberg.table import Catalog
 from millstream.connectors.lake.reader import DataFiles
 from millstream.connectors.lake.records import FileShape
 from millstream.connectors.lake.table_file import TableFile

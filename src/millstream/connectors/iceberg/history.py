@@ -20,7 +20,8 @@ from typing import Any
 from millstream.base.errors import ConfigurationError, NotSupportedError, SourceError
 from millstream.connectors.iceberg.columns import row_type_of
 from millstream.connectors.iceberg.files import FileExtra, IcebergSchema
-from millstream.connectors.iceberg.table import Catalog, load_pyiceberg
+from millstream.connectors.iceberg.library import load_pyiceberg
+from millstream.connectors.iceberg.table import Catalog
 from millstream.connectors.lake.builder import Reading
 from millstream.connectors.lake.conditions import Condition
 from millstream.connectors.lake.enumerator import Found, TableHistory

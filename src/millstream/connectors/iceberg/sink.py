@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,8 @@ from millstream.base.clock import SystemClock
 from millstream.base.crash_points import reach
 from millstream.base.errors import ConfigurationError, SinkError
 from millstream.connectors.iceberg.columns import kind_of
-from millstream.connectors.iceberg.table import Catalog, Conflict, check_identifier, load_pyiceberg
+from millstream.connectors.iceberg.library import load_pyiceberg
+from millstream.connectors.iceberg.table import Catalog, Conflict, Table, check_identifier
 from millstream.connectors.staged_parquet import (
     Layout,
     ParquetStagingWriter,
@@ -51,7 +52,7 @@ class IcebergSink(Sink):
         """
         if self._row_type is not None:
             self._catalog.create(self._row_type)
-        layout = _find_layout(self._catalog, self._row_type)
+        layout = _find_layout(self._catalog.load(), self._row_type)
         open_output(layout.base).check_writable()
 
     def build_writer(self, context: WriterContext) -> SinkWriter:
@@ -118,8 +119,7 @@ class IcebergSinkBuilder:
         return IcebergSink(Catalog(name, properties, self._table), self._row_type)
 
 
-def _find_layout(catalog: Catalog, row_type: RowType | None) -> Layout:
-    table = catalog.load()
+def _find_layout(table: Table, row_type: RowType | None) -> Layout:
     found = table.row_type() if row_type is None else row_type
     columns = tuple((field.name, kind_of(field.data_type)) for field in found)
     table.check_fits(columns)
@@ -132,10 +132,22 @@ class _IcebergWriter(ParquetStagingWriter):
 
     def __init__(self, catalog: Catalog, row_type: RowType | None, context: WriterContext) -> None:
         super().__init__(str(catalog), _PREFIX, context)
-        self._declared = catalog, row_type
+        self._catalog = catalog
+        self._row_type = row_type
 
     def find_layout(self) -> Layout:
-        return _find_layout(*self._declared)
+        table = self._catalog.load()
+        self._partitioning = table.partitioning
+        return _find_layout(table, self._row_type)
+
+    def cut(self, batch: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+        return self._partitioning.cut(batch)
+
+    def directories(self, key: tuple[Any, ...]) -> list[str]:
+        return self._partitioning.path(key).split("/") if key else []
+
+    def partition_of(self, key: tuple[Any, ...]) -> list[tuple[str, Any]]:
+        return list(zip(self._partitioning.names, key, strict=True))
 
 
 class _IcebergCommitter(Committer):

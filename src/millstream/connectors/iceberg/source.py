@@ -8,7 +8,8 @@ from typing import Any
 from millstream.base.errors import ConfigurationError, SourceError
 from millstream.connectors.iceberg.files import IcebergFiles
 from millstream.connectors.iceberg.history import IcebergHistory
-from millstream.connectors.iceberg.table import Catalog, check_identifier, load_pyiceberg
+from millstream.connectors.iceberg.library import load_pyiceberg
+from millstream.connectors.iceberg.table import Catalog, check_identifier
 from millstream.connectors.lake.builder import LakeSourceBuilder, Reading
 from millstream.connectors.lake.enumerator import TableFileEnumerator
 from millstream.connectors.lake.reader import TableFileReader

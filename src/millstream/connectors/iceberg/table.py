@@ -13,36 +13,28 @@ from millstream.base.errors import (
     SinkError,
     SourceError,
 )
-from millstream.base.optional import load_package
 from millstream.connectors.iceberg.columns import kind_of, row_type_of
-from millstream.connectors.lake.storage import pyiceberg_properties
+from millstream.connectors.iceberg.library import load_pyiceberg
+from millstream.connectors.iceberg.partitions import Partitioning
+from millstream.connectors.lake.storage import addressed, is_in_s3, pyiceberg_properties
 from millstream.connectors.staged_parquet import Column, StagedParquet
 from millstream.files.file_systems import current
 from millstream.files.paths import local_path
 from millstream.formats.row_columns import RowColumns
+from millstream.types.arrow_types import load_parquet
 from millstream.types.datatypes import RowType
 
-__all__ = ["Catalog", "Conflict", "Table", "check_identifier", "load_pyiceberg"]
+__all__ = ["Catalog", "Conflict", "Table", "check_identifier"]
 
 Result = TypeVar("Result")
 
-_WHAT = "Iceberg tables"
 _RETRIES = "commit.retry.num-retries"
 _SHORTEST_SECRET = 4
+_NAME_MAPPING = "schema.name-mapping.default"
 
 
 class Conflict(Exception):
     """Another writer was faster: the table has to be looked at again."""
-
-
-def load_pyiceberg(module: str) -> Any:
-    """Return a module of pyiceberg.
-
-    Raises:
-        ConfigurationError: If it, or pyarrow, is not installed.
-    """
-    load_package("pyarrow", extra="iceberg", what=_WHAT)
-    return load_package(f"pyiceberg.{module}", extra="iceberg", what=_WHAT)
 
 
 def check_identifier(identifier: str, what: str) -> str:
@@ -151,34 +143,33 @@ class Catalog:
 
 
 class Table:
-    """A table as it was when it was loaded.
+    """A table as it was when it was loaded, to be written.
 
     Args:
         catalog: Where it is listed.
         table: pyiceberg's.
 
     Attributes:
-        base: The local directory of its data files.
+        base: The directory of its data files: a path, or a URI with what the catalog says of how to reach it.
+        partitioning: How rows go to partitions.
 
     Raises:
-        NotSupportedError: If it is partitioned, or in an object store.
+        NotSupportedError: If it is in another store than a directory or S3, or partitioned in a way that is not known.
     """
 
     def __init__(self, catalog: Catalog, table: Any) -> None:
         self._catalog = catalog
         self._table = table
-        location = local_path(table.location())
-        if location is None:
+        location = table.location()
+        local = local_path(location)
+        if local is None and not is_in_s3(location):
             raise NotSupportedError(
-                f"{catalog} is in an object store, and only those in directories are written",
-                hint="Give the catalog a warehouse in a directory that every host sees.",
+                f"{catalog} is in another store than a directory or S3, and not written",
+                hint="Give the catalog a warehouse in a directory that every host sees, or in S3.",
             )
-        if table.spec().fields:
-            raise NotSupportedError(
-                f"{catalog} is partitioned, and only those without partitions are written",
-                hint="Write to a table without partitions, and move the rows from there.",
-            )
-        self.base = f"{location.rstrip('/')}/data"
+        place = addressed(location, table.io.properties) if local is None else local
+        self.base = f"{place.rstrip('/')}/data"
+        self.partitioning = Partitioning(table.spec(), table.schema())
 
     def row_type(self) -> RowType:
         """Return the type of its rows.
@@ -242,13 +233,62 @@ class Table:
             Conflict: If another writer changed the table since it was loaded.
             SinkError: If it cannot be written.
         """
+        metadata = self._table.metadata
         # pyiceberg would try again with what it finds then, and not look at what is noted there.
-        self._table.metadata.properties[_RETRIES] = "0"
-        paths = [f"file://{file.final_path}" for file in files]
+        metadata.properties[_RETRIES] = "0"
+        # Files that were staged before the table was partitioned anew belong to the spec of then: a snapshot of it.
+        groups: dict[int, list[StagedParquet]] = {}
+        for file in files:
+            groups.setdefault(self._spec_id(file), []).append(file)
 
         def add(_: Any) -> None:
             with self._table.transaction() as transaction:
-                transaction.add_files(paths, check_duplicate_files=False)
+                if self._table.name_mapping() is None:
+                    mapping = self._table.schema().name_mapping.model_dump_json()
+                    transaction.set_properties({_NAME_MAPPING: mapping})
+                for spec_id, staged in groups.items():
+                    self._table.metadata = metadata.model_copy(update={"default_spec_id": spec_id})
+                    with transaction._append_snapshot_producer({}) as append:
+                        for file in staged:
+                            append.append_data_file(self._data_file(file))
                 transaction.set_properties({owner: "-".join(map(str, order))})
 
         self._catalog.perform("written", add)
+
+    def _spec_id(self, file: StagedParquet) -> int:
+        names = tuple(name for name, _ in file.partition)
+        if names == self.partitioning.names:
+            return int(self._table.spec().spec_id)
+        for spec_id, spec in self._table.specs().items():
+            if Partitioning(spec, self._table.schema()).names == names:
+                return int(spec_id)
+        raise SinkError(
+            f"{self._catalog} was never partitioned by {', '.join(names) or 'nothing'}, as a staged file is",
+            detail=f"The file is {file.final_path!r}.",
+            hint="The table was made anew while the job ran: begin without the state of the sink.",
+        )
+
+    def _data_file(self, file: StagedParquet) -> Any:
+        """Return what a manifest says of a file."""
+        library, manifest = load_pyiceberg("io.pyarrow"), load_pyiceberg("manifest")
+        schema, metadata = self._table.schema(), self._table.metadata
+        path = f"file://{file.final_path}" if local_path(file.final_path) is not None else file.final_path
+        with self._table.io.new_input(path).open() as stream:
+            parquet = load_parquet().read_metadata(stream)
+        statistics = library.data_file_statistics_from_parquet_metadata(
+            parquet_metadata=parquet,
+            stats_columns=library.compute_statistics_plan(schema, metadata.properties),
+            parquet_column_mapping=library.parquet_path_to_id_mapping(schema),
+        )
+        return manifest.DataFile.from_args(
+            content=manifest.DataFileContent.DATA,
+            file_path=path,
+            file_format=manifest.FileFormat.PARQUET,
+            partition=load_pyiceberg("typedef").Record(*(value for _, value in file.partition)),
+            file_size_in_bytes=file.size_bytes,
+            sort_order_id=None,
+            spec_id=metadata.default_spec_id,
+            equality_ids=None,
+            key_metadata=None,
+            **statistics.to_serialized_dict(),
+        )
