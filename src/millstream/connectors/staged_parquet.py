@@ -198,12 +198,16 @@ class ParquetStagingWriter(SinkWriter):
             NotSupportedError: If such tables are not written.
         """
 
+    def find_formats(self, layout: Layout) -> BulkWriterFactory:
+        """Return what writes the files."""
+        return ParquetBulkWriters.for_row_type(layout.stored())
+
     def open(self) -> None:
         """Look at the table; remove what killed attempts of this job left."""
         self._layout = self.find_layout()
         self._files = open_output(self._layout.base)
         self._columns = RowColumns(self._layout.row_type)
-        self._formats = ParquetBulkWriters.for_row_type(self._layout.stored())
+        self._formats = self.find_formats(self._layout)
         self._remove_leftovers(or_own=False)
 
     def _remove_leftovers(self, *, or_own: bool) -> None:

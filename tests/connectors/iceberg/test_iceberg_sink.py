@@ -284,6 +284,23 @@ def test_schema_that_changes_before_the_commit(lake):
         sink.build_committer().commit(committables)
 
 
+def test_columns_that_are_renamed_and_made_anew_keep_their_values(lake):
+    sink = lake.sink()
+    sink.check()
+    sink.build_committer().commit(stage(sink, order(1)))
+    table = lake.catalog().load_table("db.t")
+    with table.update_schema() as update:
+        update.rename_column("shop", "store")
+    with table.update_schema() as update:
+        update.add_column("shop", StringType())
+    assert table.scan().to_arrow().to_pylist() == [{"number": 1, "store": "shop 1", "shop": None}]
+    sink.build_committer().commit(stage(sink, order(2), checkpoint=2))
+    found = sorted(
+        lake.catalog().load_table("db.t").scan().to_arrow().to_pylist(), key=lambda row: row["number"]
+    )
+    assert found[1] == {"number": 2, "store": None, "shop": "shop 0"}
+
+
 def test_trouble_is_told(lake):
     with pytest.raises(SinkError, match=r"no Iceberg table 'db\.t' in catalog 'lake'"):
         lake.sink(None).check()

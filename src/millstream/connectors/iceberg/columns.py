@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, NotSupportedError
+from millstream.types.arrow_types import load_arrow
 from millstream.types.datatypes import (
     ArrayType,
     BigIntType,
@@ -29,7 +30,7 @@ from millstream.types.datatypes import (
     VarCharType,
 )
 
-__all__ = ["kind_of", "row_type_of"]
+__all__ = ["kind_of", "row_type_of", "with_field_ids"]
 
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 _SIMPLE: dict[str, Callable[..., DataType]] = {
@@ -116,3 +117,38 @@ def _data_type(column: str, kind: Any, nullable: bool) -> DataType:
         hint="Read the other columns, by set_columns(...); or write them, by set_row_type(...), if this one may be "
         "null.",
     )
+
+
+def with_field_ids(schema: Any, fields: Sequence[Any]) -> Any:
+    """Return an Arrow schema whose fields have their ids, by which readers find columns whatever their names become.
+
+    Args:
+        schema: The columns that are written.
+        fields: Of the table's schema; there is one for each column.
+    """
+    by_name = {field.name: field for field in fields}
+    return load_arrow("Iceberg tables").schema([_with_id(field, by_name[field.name]) for field in schema])
+
+
+def _with_id(field: Any, known: Any) -> Any:
+    return _field(field, known.field_type, known.field_id)
+
+
+def _field(field: Any, kind: Any, field_id: int) -> Any:
+    metadata = {"PARQUET:field_id": str(field_id)}
+    return field.with_type(_type_with_ids(field.type, kind)).with_metadata(metadata)
+
+
+def _type_with_ids(arrow: Any, kind: Any) -> Any:
+    pa = load_arrow("Iceberg tables")
+    if pa.types.is_struct(arrow):
+        by_name = {field.name: field for field in kind.fields}
+        return pa.struct([_with_id(field, by_name[field.name]) for field in arrow])
+    if pa.types.is_list(arrow):
+        return pa.list_(_field(arrow.value_field, kind.element_type, kind.element_id))
+    if pa.types.is_map(arrow):
+        return pa.map_(
+            _field(arrow.key_field, kind.key_type, kind.key_id),
+            _field(arrow.item_field, kind.value_type, kind.value_id),
+        )
+    return arrow

@@ -20,7 +20,9 @@ from millstream.connectors.staged_parquet import (
     refuse_unpublished,
 )
 from millstream.files.output import open_output
+from millstream.formats.parquet.writer import writers_with_schema
 from millstream.formats.row_columns import RowColumns
+from millstream.spi.serialization import BulkWriterFactory
 from millstream.spi.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.types.datatypes import RowType
 
@@ -138,7 +140,12 @@ class _IcebergWriter(ParquetStagingWriter):
     def find_layout(self) -> Layout:
         table = self._catalog.load()
         self._partitioning = table.partitioning
-        return _find_layout(table, self._row_type)
+        layout = _find_layout(table, self._row_type)
+        self._schema = table.stored_schema(layout.row_type)
+        return layout
+
+    def find_formats(self, layout: Layout) -> BulkWriterFactory:
+        return writers_with_schema(layout.row_type, self._schema)
 
     def cut(self, batch: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
         return self._partitioning.cut(batch)

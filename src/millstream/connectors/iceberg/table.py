@@ -13,7 +13,7 @@ from millstream.base.errors import (
     SinkError,
     SourceError,
 )
-from millstream.connectors.iceberg.columns import kind_of, row_type_of
+from millstream.connectors.iceberg.columns import kind_of, row_type_of, with_field_ids
 from millstream.connectors.iceberg.library import load_pyiceberg
 from millstream.connectors.iceberg.partitions import Partitioning
 from millstream.connectors.lake.storage import addressed, is_in_s3, pyiceberg_properties
@@ -178,6 +178,10 @@ class Table:
             NotSupportedError: If a column has a type that is not written.
         """
         return row_type_of(self._table.schema().fields)
+
+    def stored_schema(self, row_type: RowType) -> Any:
+        """Return the columns of files as Arrow has them, with the ids of their fields."""
+        return with_field_ids(RowColumns(row_type).schema, self._table.schema().fields)
 
     def check_fits(self, columns: Sequence[Column]) -> None:
         """See whether files with these columns can be added.

@@ -10,7 +10,7 @@ from millstream.spi.serialization import BulkWriter, BulkWriterFactory
 from millstream.types import datatypes as types
 from millstream.types.arrow_types import load_arrow, load_parquet
 
-__all__ = ["ParquetBulkWriters"]
+__all__ = ["ParquetBulkWriters", "writers_with_schema"]
 
 _ROW_GROUP_ROWS = 100_000
 
@@ -34,17 +34,30 @@ class ParquetBulkWriters:
         return _ParquetWriterFactory(row_type)
 
 
+def writers_with_schema(row_type: types.RowType, schema: Any) -> BulkWriterFactory:
+    """Make a writer of Parquet files whose columns have metadata, such as ids of fields.
+
+    Args:
+        row_type: Of the rows.
+        schema: The same as Arrow has it, with metadata.
+    """
+    return _ParquetWriterFactory(row_type, schema)
+
+
 class _ParquetWriterFactory(BulkWriterFactory):
-    def __init__(self, row_type: types.RowType) -> None:
+    def __init__(self, row_type: types.RowType, schema: Any = None) -> None:
         self._row_type = row_type
+        self._schema = schema
         self._columns: RowColumns | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_row_type": self._row_type, "_columns": None}
+        return {"_row_type": self._row_type, "_schema": self._schema, "_columns": None}
 
     def create(self, file: BinaryIO) -> BulkWriter:
         if self._columns is None:
             self._columns = RowColumns(self._row_type)
+            if self._schema is not None:
+                self._columns.schema = self._schema
         return _ParquetWriter(file, self._columns)
 
 
