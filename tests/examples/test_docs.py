@@ -588,6 +588,21 @@ def kafka_pages(case):
     assert [message.value() for message in broker.messages(topic)] == [b"/home", b"/cart"]
 
 
+# docs/connectors/dynamic-kafka.md
+
+
+@example("connectors/dynamic-kafka.md", 0)
+def kafka_streams(case):
+    broker, topic = BROKERS[0](), f"clicks-{uuid.uuid4().hex}"
+    broker.create_topic(topic, 2)
+    broker.produce(topic, ["/home", "/cart"])
+    streams = {"clicks": {"west": {"topics": [topic], "servers": broker.bootstrap}}}
+    path = case.path / "streams.json"
+    path.write_text(json.dumps(streams))
+    yield {}, {'"streams.json"': f'"{path}"'}
+    assert sorted(case.capsys.readouterr().out.split()) == ["/cart", "/home"]
+
+
 # docs/connectors/rabbitmq.md
 
 

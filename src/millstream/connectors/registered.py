@@ -103,7 +103,7 @@ JDBC = Connector(
     page="docs/connectors/jdbc.md",
 )
 KAFKA = Connector(
-    sources=(f"{_BASE}.kafka.KafkaSource",),
+    sources=(f"{_BASE}.kafka.KafkaSource", f"{_BASE}.dynamic_kafka.DynamicKafkaSource"),
     sinks=(f"{_BASE}.kafka.KafkaSink",),
     guarantee="exactly once",
     packages=("confluent-kafka",),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from connectors.kafka.streams_in_file import Streams
 from millstream.common import SimpleStringSchema
 from millstream.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+from servers.kafka import KafkaServer
 
 
 @pytest.fixture
@@ -29,3 +31,20 @@ def source_of(kafka):
         return builder.build()
 
     return build
+
+
+@pytest.fixture(scope="session")
+def other_kafka(tmp_path_factory):
+    """A second cluster. Tests that kill it start it again."""
+    server = KafkaServer(tmp_path_factory.mktemp("other-kafka"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def streams(kafka, other_kafka, tmp_path):
+    """A metadata service of the clusters `west` and `east`."""
+    return Streams(tmp_path / "streams.json", {"west": kafka.bootstrap, "east": other_kafka.bootstrap})

@@ -10,7 +10,6 @@ import cloudpickle
 import pytest
 
 import millstream.common
-import millstream.datastream.connectors.dynamic_kafka
 import millstream.table
 from millstream.base.errors import NotSupportedError
 from millstream.compat import PyFlinkModuleNotFoundError, install, is_installed, uninstall
@@ -92,17 +91,6 @@ def test_name_that_the_table_api_will_have_says_so():
         from millstream.table import TableEnvironment  # noqa: F401
     assert not hasattr(millstream.table, "TableEnvironment")
     assert not hasattr(millstream.table, "pytest_plugins")
-
-
-@pytest.mark.parametrize(
-    "use", [lambda kafka: kafka.DynamicKafkaSource.builder(), lambda kafka: kafka.DynamicKafkaSourceBuilder()]
-)
-def test_declared_connector_can_be_imported_and_says_what_it_needs_when_used(use):
-    kafka = millstream.datastream.connectors.dynamic_kafka
-    with pytest.raises(NotSupportedError, match="Kafka") as caught:
-        use(kafka)
-    assert "millstream[kafka]" in str(caught.value)
-    assert not hasattr(kafka.DynamicKafkaSource, "builder")
 
 
 def test_installing_twice_leaves_one_finder_and_uninstalling_none():

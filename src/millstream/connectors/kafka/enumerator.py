@@ -135,15 +135,14 @@ class KafkaEnumerator(SplitEnumerator):
     def _go_on_from(self, restored: KafkaSnapshot) -> None:
         self._positions = {each: replace(split) for each, split in restored.positions.items()}
         self._topic_ids = dict(restored.topic_ids)
-        if self._settings.discovery_interval_ms is None and all(
-            split.finished for split in self._positions.values()
-        ):
+        adds_new = self._settings.adds_subscribed or self._settings.discovery_interval_ms is not None
+        if not adds_new and all(split.finished for split in self._positions.values()):
             return
         found = self._settings.subscription.find(self._cluster)
         if self._settings.drops_unsubscribed:
             self._drop_all_but({each for topic in found.values() for each in topic.partitions})
         self._check_that_topics_are_the_same(found)
-        if self._settings.discovery_interval_ms is not None:
+        if adds_new:
             self._add_new(found)
         self._check_that_positions_are_there()
 

@@ -35,6 +35,7 @@ class KafkaReader(SourceReader):
         malformed: What becomes of records that do not parse.
         subtask_index: Which subtask.
         clock: What time it is.
+        name: What is read, for messages.
     """
 
     def __init__(
@@ -44,7 +45,9 @@ class KafkaReader(SourceReader):
         malformed: MalformedPolicy,
         subtask_index: int,
         clock: Clock | None = None,
+        name: str = "Kafka",
     ) -> None:
+        self._name = name
         self._settings = settings
         self._schema = schema
         self._malformed = malformed
@@ -60,7 +63,7 @@ class KafkaReader(SourceReader):
             schema.schema if isinstance(schema, ValueOnly) else AsMessages(schema),
             self._malformed,
             self.context,
-            source="Kafka",
+            source=self._name,
             columns=self.wants_columns,
         )
 

@@ -161,13 +161,13 @@ class KafkaRecordDeserializationSchema(ABC):
         return None
 
     @staticmethod
-    def value_only(schema: DeserializationSchema) -> KafkaRecordDeserializationSchema:
+    def value_only(deserialization_schema: DeserializationSchema) -> KafkaRecordDeserializationSchema:
         """Make a schema of one for values: keys and headers do not matter, tombstones are left out.
 
         Raises:
             TypeMismatchError: If it is no DeserializationSchema.
         """
-        return ValueOnly(schema)
+        return ValueOnly(deserialization_schema)
 
     @staticmethod
     def records() -> KafkaRecordDeserializationSchema:

@@ -122,6 +122,7 @@ class SourceSettings:
         stops: Where they end; None for never.
         discovery_interval_ms: How often new partitions are looked for; None for never.
         drops_unsubscribed: Whether partitions of a checkpoint are left out that the subscription does not name.
+        adds_subscribed: Whether partitions that a checkpoint has not got are read, even if none are looked for later.
     """
 
     options: SourceOptions
@@ -130,6 +131,7 @@ class SourceSettings:
     stops: KafkaOffsetsInitializer | None
     discovery_interval_ms: int | None
     drops_unsubscribed: bool = False
+    adds_subscribed: bool = False
 
     @property
     def group(self) -> str | None:

@@ -26,7 +26,7 @@ from millstream.spi.serialization import DeserializationSchema, produced_type_of
 from millstream.spi.source import Boundedness, Source, SourceReader, SplitEnumerator
 from millstream.types.basic import TypeInformation
 
-__all__ = ["KafkaSource", "KafkaSourceBuilder"]
+__all__ = ["KafkaSource", "KafkaSourceBuilder", "check_offsets", "check_schema"]
 
 
 class KafkaSource(Source):
@@ -129,18 +129,18 @@ class KafkaSourceBuilder:
         self, starting_offsets_initializer: KafkaOffsetsInitializer
     ) -> KafkaSourceBuilder:
         """Say where to begin; by default with the first records, as in partitions that come later."""
-        self._starts = _check_offsets(starting_offsets_initializer)
+        self._starts = check_offsets(starting_offsets_initializer)
         return self
 
     def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
         """Stop at these offsets, but run as a job that does not end would: in streaming mode."""
-        self._stops = _check_offsets(stopping_offsets_initializer)
+        self._stops = check_offsets(stopping_offsets_initializer)
         self._boundedness = Boundedness.CONTINUOUS_UNBOUNDED
         return self
 
     def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
         """Stop at these offsets; partitions that come later are not read."""
-        self._stops = _check_offsets(stopping_offsets_initializer)
+        self._stops = check_offsets(stopping_offsets_initializer)
         self._boundedness = Boundedness.BOUNDED
         return self
 
@@ -161,12 +161,7 @@ class KafkaSourceBuilder:
         Raises:
             TypeMismatchError: If it is no KafkaRecordDeserializationSchema.
         """
-        if not isinstance(record_deserializer, KafkaRecordDeserializationSchema):
-            raise TypeMismatchError(
-                f"set_deserializer was given a {type(record_deserializer).__name__}, not a "
-                "KafkaRecordDeserializationSchema"
-            )
-        self._schema = record_deserializer
+        self._schema = check_schema(record_deserializer)
         return self
 
     def set_malformed_policy(self, policy: MalformedPolicy) -> KafkaSourceBuilder:
@@ -227,7 +222,25 @@ class KafkaSourceBuilder:
         return self
 
 
-def _check_offsets(initializer: KafkaOffsetsInitializer) -> KafkaOffsetsInitializer:
+def check_schema(schema: KafkaRecordDeserializationSchema) -> KafkaRecordDeserializationSchema:
+    """Return the schema that `set_deserializer` was given.
+
+    Raises:
+        TypeMismatchError: If it is no KafkaRecordDeserializationSchema.
+    """
+    if not isinstance(schema, KafkaRecordDeserializationSchema):
+        raise TypeMismatchError(
+            f"set_deserializer was given a {type(schema).__name__}, not a KafkaRecordDeserializationSchema"
+        )
+    return schema
+
+
+def check_offsets(initializer: KafkaOffsetsInitializer) -> KafkaOffsetsInitializer:
+    """Return the offsets that a source was given.
+
+    Raises:
+        TypeMismatchError: If they are no KafkaOffsetsInitializer.
+    """
     if not isinstance(initializer, KafkaOffsetsInitializer):
         raise TypeMismatchError(
             f"offsets of a Kafka source are a {type(initializer).__name__}, not a KafkaOffsetsInitializer"
