@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,6 +18,7 @@ import msgspec
 from millstream.base.errors import MillstreamError
 from millstream.rest.context import RestContext
 from millstream.rest.errors import Errors, RestError, describe_error
+from millstream.rest.pages import Page
 from millstream.rest.routes import Call, Route, Router
 from millstream.rest.security import Guard
 
@@ -50,9 +51,13 @@ class RestApplication:
         router: What there is.
         guard: Who may ask.
         context: What handlers ask.
+        pages: Files of the dashboard by path; answered without a token.
     """
 
-    def __init__(self, router: Router, guard: Guard, context: RestContext) -> None:
+    def __init__(
+        self, router: Router, guard: Guard, context: RestContext, pages: Mapping[bytes, Page] | None = None
+    ) -> None:
+        self._pages = pages or {}
         self._router = router
         self._guard = guard
         self._context = context
@@ -64,7 +69,12 @@ class RestApplication:
         if scope["type"] != "http":
             return
         headers: tuple[tuple[str, str], ...] = ()
+        page = self._pages.get(scope["raw_path"].partition(b"?")[0])
         try:
+            if page is not None and scope["method"] in ("GET", "HEAD"):
+                self._guard.check("GET", _read_headers(scope["headers"]), has_body=False, is_open=True)
+                await _send_page(send, page, head=scope["method"] == "HEAD")
+                return
             status, document = await self._answer(scope, receive)
             body = self._encode(document)
         except RestError as error:
@@ -165,6 +175,12 @@ async def _read_body(receive: Receive, headers: dict[str, str]) -> bytes:
 
 def _too_long() -> RestError:
     return RestError(413, f"a body has {_LONGEST_BODY} bytes at most", headers=[("connection", "close")])
+
+
+async def _send_page(send: Send, page: Page, *, head: bool) -> None:
+    length = (b"content-length", str(len(page.content)).encode())
+    await send({"type": "http.response.start", "status": 200, "headers": [*page.headers, length]})
+    await send({"type": "http.response.body", "body": b"" if head else page.content})
 
 
 async def _send(

@@ -18,6 +18,7 @@ from millstream.rest.context import RestContext
 from millstream.rest.directory import JobDirectory
 from millstream.rest.openapi import build_openapi
 from millstream.rest.operations import Operations
+from millstream.rest.pages import read_pages
 from millstream.rest.routes import Router
 from millstream.rest.security import Guard
 from millstream.rest.settings import RestSettings
@@ -84,6 +85,7 @@ class RestServer:
                 Router(ROUTES),
                 Guard(settings.token, settings.hosts | {settings.bind_address.lower()}),
                 context,
+                read_pages(),
             )
             server = uvicorn.Server(_uvicorn_config(application, settings))
         except BaseException:

@@ -8,7 +8,7 @@ const LEFT = 46;
 const BOTTOM = 18;
 
 /** A line over time: `points` as [milliseconds, number], `write` makes the labels. */
-export function lineChart(title, points, write) {
+export function lineChart(title, points, write, { fromZero = true } = {}) {
   const known = points.filter(([, value]) => typeof value === "number" && Number.isFinite(value));
   const last = known.length ? write(known[known.length - 1][1]) : "–";
   const head = h("figcaption", null, h("span", null, title), h("strong", null, last));
@@ -17,8 +17,9 @@ export function lineChart(title, points, write) {
   }
   const first = known[0][0];
   const span = Math.max(known[known.length - 1][0] - first, 1);
-  const top = Math.max(...known.map(([, value]) => value), 0) || 1;
-  const low = Math.min(...known.map(([, value]) => value), 0);
+  const values = known.map(([, value]) => value);
+  const top = fromZero ? Math.max(...values, 0) || 1 : Math.max(...values);
+  const low = fromZero ? Math.min(...values, 0) : Math.min(...values);
   const x = (at) => LEFT + ((at - first) / span) * (WIDTH - LEFT - 6);
   const y = (value) => 6 + (1 - (value - low) / (top - low || 1)) * (HEIGHT - BOTTOM - 8);
   const line = known.map(([at, value]) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
@@ -40,9 +41,11 @@ export function lineChart(title, points, write) {
   );
 }
 
-/** Bars one behind the other, each of parts: `bars` as { key, title, parts: [[class, size]], act }. */
+/** Bars one behind the other, each of parts: `bars` as { key, title, parts: [[class, size]] }. A few that are far higher
+ *  than the rest are cut off, so that the rest can be seen. */
 export function barChart(bars, { height = 140, label }) {
-  const top = Math.max(...bars.map((bar) => bar.parts.reduce((sum, [, size]) => sum + size, 0)), 1);
+  const sizes = bars.map((bar) => bar.parts.reduce((sum, [, size]) => sum + size, 0)).sort((one, other) => one - other);
+  const top = Math.max(Math.min(sizes[sizes.length - 1], (sizes[Math.floor(sizes.length * 0.95)] ?? 1) * 1.6), 0.001);
   const width = Math.max(bars.length * 9, 200);
   return h(
     "div",
@@ -57,7 +60,7 @@ export function barChart(bars, { height = 140, label }) {
           { "data-key": bar.key },
           svg("title", null, bar.title),
           bar.parts.map(([name, size]) => {
-            const tall = (size / top) * (height - 8);
+            const tall = Math.min((size / top) * (height - 8), below);
             below -= tall;
             return svg("rect", { class: name, x: index * 9 + 1, y: below, width: 7, height: Math.max(tall, 0.5) });
           }),

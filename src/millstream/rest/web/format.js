@@ -30,6 +30,7 @@ export function bytes(value) {
 /** A span of milliseconds. */
 export function duration(value) {
   if (!known(value)) return "–";
+  if (value < 10 && value > 0) return `${value < 0.05 ? "0.0" : value.toFixed(1)} ms`;
   if (value < 1000) return `${Math.round(value)} ms`;
   const seconds = value / 1000;
   if (seconds < 60) return `${seconds.toFixed(1)} s`;

@@ -7,7 +7,7 @@ const WIDTH = 210;
 const HEIGHT = 92;
 const BETWEEN_LAYERS = 90;
 const BETWEEN_ROWS = 26;
-const LINE_LENGTH = 30;
+const LINE_LENGTH = 28;
 
 /** Positions by vertex id: each vertex is one layer behind its farthest input; rows follow the means of neighbours. */
 export function layOut(nodes) {
@@ -78,8 +78,9 @@ function lines(text) {
     if (last && (last + " " + word).trim().length > LINE_LENGTH) found.push(word);
     else found[found.length - 1] = (last + " " + word).trim();
   }
-  if (found.length <= 2) return found;
-  return [found[0], `${found[1].slice(0, LINE_LENGTH - 1)}…`];
+  const shown = found.slice(0, 2).map((line) => (line.length > LINE_LENGTH ? `${line.slice(0, LINE_LENGTH - 1)}…` : line));
+  if (found.length > 2 && !shown[1].endsWith("…")) shown[1] = `${shown[1].slice(0, LINE_LENGTH - 1)}…`;
+  return shown;
 }
 
 /** The drawing: `nodes` of the plan, `vertices` by id with what is known of them, the chosen one, what a click does. */

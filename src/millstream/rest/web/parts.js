@@ -6,9 +6,9 @@ export function badge(status) {
   return h("span", { class: `badge ${status}` }, status);
 }
 
-/** A table: a heading that begins with # is of numbers; rows as { key, cells, chosen }. */
+/** A table: a heading that begins with # is of numbers, one with _ of short texts; rows as { key, cells, chosen }. */
 export function table(headings, rows) {
-  const numbers = headings.map((heading) => heading.startsWith("#"));
+  const kinds = headings.map((heading) => ({ "#": "number", _: "nowrap" })[heading[0]] ?? null);
   return h(
     "table",
     null,
@@ -19,7 +19,7 @@ export function table(headings, rows) {
         "tr",
         null,
         headings.map((heading, index) =>
-          h("th", { scope: "col", class: numbers[index] ? "number" : null }, heading.replace("#", "")),
+          h("th", { scope: "col", class: kinds[index] }, heading.replace(/^[#_]/, "")),
         ),
       ),
     ),
@@ -30,7 +30,7 @@ export function table(headings, rows) {
         h(
           "tr",
           { "data-key": row.key, class: row.chosen ? "chosen" : null },
-          row.cells.map((cell, index) => h("td", { class: numbers[index] ? "number" : null }, cell)),
+          row.cells.map((cell, index) => h("td", { class: kinds[index] }, cell)),
         ),
       ),
     ),

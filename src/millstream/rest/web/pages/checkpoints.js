@@ -39,7 +39,7 @@ export function render({ all, config }) {
       { class: "card", "data-key": "history" },
       h("h2", null, "History"),
       table(
-        ["#Id", "Status", "Kind", "Triggered", "#Duration", "#Written", "#Whole", "Path or reason"],
+        ["#Id", "_Status", "_Kind", "_Triggered", "#Duration", "#Written", "#Whole", "Path or reason"],
         all.history.map((each) => ({
           key: `${each.id}`,
           cells: [

@@ -80,7 +80,7 @@ function subtasks(vertex, watermarks, pressure) {
     { class: "card", "data-key": "subtasks" },
     h("h2", null, `Subtasks of ${vertex.name}`),
     table(
-      ["#Subtask", "Status", "Host", "#Attempt", "#Records in", "#Records out", "#Busy", "#Idle", "#Held back", "Watermark"],
+      ["#Subtask", "Status", "Host", "#Attempt", "#Records in", "#Records out", "#Busy", "#Idle", "#Held back", "_Watermark"],
       vertex.subtasks.map((each) => ({
         key: `${each.subtask}`,
         cells: [

@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { lineChart } from "../charts.js";
 import { h } from "../dom.js";
-import { short } from "../format.js";
+import { short, watermark } from "../format.js";
 import { notice } from "../parts.js";
 
 const FIRST = ["numRecordsInPerSecond", "numRecordsOutPerSecond", "busyTimeMsPerSecond", "currentInputWatermark", "heldRecords"];
@@ -26,6 +26,12 @@ export async function load({ job, query }) {
     seen.set(key, points);
   }
   return { vertex, names, chosen };
+}
+
+/** Watermarks are moments, and their chart need not begin at 1970. */
+function drawn(name, points) {
+  if (!name.endsWith("Watermark")) return lineChart(name, points, short);
+  return lineChart(name, points.filter(([, value]) => value > 0), (value) => watermark(value).slice(-8), { fromZero: false });
 }
 
 function choose(names, query) {
@@ -75,9 +81,9 @@ export function render({ vertex, names, chosen }, { job, go }) {
       chosen.map((name) =>
         h(
           "div",
-          { "data-key": name },
-          lineChart(name, seen.get(`${job.jid} ${vertex} ${name}`) ?? [], short),
-          h("button", { "aria-label": `Remove ${name}`, onclick: () => take(chosen.filter((each) => each !== name)) }, "Remove"),
+          { class: "named", "data-key": name },
+          drawn(name, seen.get(`${job.jid} ${vertex} ${name}`) ?? []),
+          h("button", { "aria-label": `Remove ${name}`, onclick: () => take(chosen.filter((each) => each !== name)) }, "×"),
         ),
       ),
     ),

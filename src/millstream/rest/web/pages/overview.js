@@ -60,7 +60,7 @@ function section(title, jobs, nothing) {
 
 function listJobs(jobs) {
   return table(
-    ["Name", "Status", "Started", "#Duration", "#Subtasks", "Id"],
+    ["Name", "_Status", "_Started", "#Duration", "#Subtasks", "_Id"],
     jobs.map((job) => ({
       key: job.jid,
       cells: [

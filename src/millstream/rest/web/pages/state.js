@@ -1,6 +1,6 @@
 // What a key has in an operator's state, as of the last epoch.
 
-import { ApiError, post } from "../api.js";
+import { ApiError, get } from "../api.js";
 import { h } from "../dom.js";
 import { facts, notice } from "../parts.js";
 
@@ -16,7 +16,7 @@ export function render(_, { job, refresh }) {
     event.preventDefault();
     const form = Object.fromEntries(new FormData(event.target).entries());
     try {
-      answer = { ...form, found: await post(`millstream/jobs/${job.jid}/state`, form) };
+      answer = { ...form, found: await get(`millstream/jobs/${job.jid}/state?${new URLSearchParams(form)}`) };
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       answer = { ...form, error: error.message };
@@ -31,7 +31,7 @@ export function render(_, { job, refresh }) {
       h(
         "form",
         { class: "row", onsubmit: ask },
-        h("label", null, "Operator (uid) ", h("input", { name: "uid", required: true, list: "operators" })),
+        h("label", null, "Operator (uid) ", h("input", { name: "operator", required: true, list: "operators" })),
         h("datalist", { id: "operators" }, operators.map((name) => h("option", { value: name }))),
         h("label", null, "State ", h("input", { name: "state", required: true })),
         h("label", null, "Key ", h("input", { name: "key", required: true, placeholder: "as Python writes it" })),
@@ -45,7 +45,7 @@ export function render(_, { job, refresh }) {
 function shown(asked) {
   if (asked.error) return notice("bad", h("pre", null, asked.error));
   return facts([
-    ["Operator", asked.uid],
+    ["Operator", asked.operator],
     ["State", asked.state],
     ["Key", h("code", null, asked.key)],
     ["Type", h("code", null, asked.found.type)],

@@ -53,7 +53,7 @@ export function render(data) {
       { class: "card", "data-key": "table" },
       h("h2", null, "Last epochs"),
       table(
-        ["#Epoch", "Began", "#Duration", "#Levels", "#Records", "#Waiting", "#Sent", "Why it ended", "Watermark", "Checkpoint"],
+        ["#Epoch", "_Began", "#Duration", "#Levels", "#Records", "#Waiting", "#Sent", "Why it ended", "_Watermark", "Checkpoint"],
         epochs
           .slice(-25)
           .reverse()

@@ -28,7 +28,7 @@ export function render(data) {
       "section",
       { class: "card", "data-key": "facts" },
       table(
-        ["Split", "Operator", "#Subtask", "Watermark", "Largest timestamp", "Last record", "#Behind", "State"],
+        ["Split", "Operator", "#Subtask", "_Watermark", "_Largest timestamp", "_Last record", "#Behind", "State"],
         facts.map((fact) => ({
           key: place(fact),
           chosen: fact.holds_back,
