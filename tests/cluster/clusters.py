@@ -31,6 +31,7 @@ class Cluster:
         options = {
             "execution.target": self.target,
             "spark.scheduler.mode": "FAIR",
+            "rest.bind-port": "0",
             "execution.checkpointing.interval": "200 ms",
         }
         self.remote = start_cluster(self.directory, options)

@@ -76,6 +76,7 @@ def start(config: str | None, target: str | None, definitions: dict[str, str], d
         waiting = [each for each in cluster.applications() if not each.has_ended]
     click.echo(f"cluster runs: process {cluster.pid}, target {cluster.facts['target']}")
     click.echo(f"directory: {cluster.facts['directory']}")
+    click.echo(f"dashboard and REST API: {cluster.facts['rest']}")
     if waiting:
         click.echo(f"{len(waiting)} applications go on")
     click.echo("submit a program: millstream run -d job.py")

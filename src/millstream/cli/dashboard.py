@@ -1,4 +1,4 @@
-"""`millstream dashboard`: the REST API for all jobs of this user on this machine."""
+"""`millstream dashboard`: the dashboard and the REST API for all jobs of this user on this machine."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ __all__ = ["command"]
 def command(
     port: int | None, bind_address: str | None, definitions: dict[str, str], config: str | None
 ) -> None:
-    """Serve the REST API for the jobs of this user on this machine: those that run, and the last that ended.
+    """Serve the dashboard and the REST API for the jobs of this user on this machine.
 
-    Until it is interrupted. Jobs start and end without it. docs/rest.md lists the paths; /openapi.json describes them.
+    Those that run, and the last that ended; until it is interrupted. Jobs start and end without it. docs/rest.md lists the paths; /openapi.json describes them.
     """
     if port is not None:
         definitions |= {"rest.port": str(port)}
@@ -58,25 +58,12 @@ def _read_configuration(port: int | None) -> Configuration:
 def _serve(configuration: Configuration) -> None:
     # Not needed to print help.
     from millstream.base.clock import SystemClock
-    from millstream.rest.directory import JobDirectory
-    from millstream.rest.server import RestServer
-    from millstream.rest.settings import RestSettings
-    from millstream.runtime.control.archive import JobArchive
-    from millstream.runtime.control.channel import find_jobs
-    from millstream.runtime.control.configuration import describe_configuration
+    from millstream.rest.user_jobs import serve_user_jobs
 
-    clock = SystemClock()
-    view = describe_configuration(configuration)
-    server = RestServer(
-        RestSettings.of(configuration),
-        JobDirectory(find_jobs, JobArchive.of(configuration, clock), clock),
-        clock,
-        {option.key: option.value for option in view.options if option.value is not None},
-    )
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
-    server.start()
-    click.echo(f"REST API at {server.address}")
+    server = serve_user_jobs(configuration, SystemClock())
+    click.echo(f"dashboard and REST API at {server.address}")
     ended.wait()
     server.close()

@@ -21,6 +21,7 @@ from millstream.cluster.door import ClusterDoor
 from millstream.config import options
 from millstream.config.configuration import Configuration
 from millstream.files.private_files import check_private
+from millstream.rest.user_jobs import serve_user_jobs
 
 __all__ = ["main"]
 
@@ -47,9 +48,14 @@ def main(path: str) -> int:
             ),
             clock,
         )
-        door = ClusterDoor(
-            dispatcher, {"directory": str(directory), "target": target, "started_ms": clock.now_ms()}
-        )
+        server = serve_user_jobs(configuration, clock)
+        facts = {
+            "directory": str(directory),
+            "target": target,
+            "started_ms": clock.now_ms(),
+            "rest": server.address,
+        }
+        door = ClusterDoor(dispatcher, facts)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: dispatcher.stop())
         door.start()
@@ -62,6 +68,7 @@ def main(path: str) -> int:
         dispatcher.run()
     finally:
         door.close()
+        server.close()
         os.close(lock)
     return 0
 

@@ -38,7 +38,7 @@ def read_pages() -> Mapping[bytes, Page]:
 
 
 def _read(directory: Traversable, above: str) -> dict[str, Page]:
-    found = {}
+    found: dict[str, Page] = {}
     for entry in directory.iterdir():
         name = f"{above}{entry.name}"
         kind = _TYPES.get(f".{entry.name.rpartition('.')[2]}")

@@ -1,0 +1,35 @@
+"""A server for all jobs of this user on this machine: those that run, and the last that have ended."""
+
+from __future__ import annotations
+
+from millstream.base.clock import Clock
+from millstream.config.configuration import Configuration
+from millstream.rest.directory import JobDirectory
+from millstream.rest.server import RestServer
+from millstream.rest.settings import RestSettings
+from millstream.runtime.control.archive import JobArchive
+from millstream.runtime.control.channel import find_jobs
+from millstream.runtime.control.configuration import describe_configuration
+
+__all__ = ["serve_user_jobs"]
+
+
+def serve_user_jobs(configuration: Configuration, clock: Clock) -> RestServer:
+    """Start the REST API and the dashboard; `close` the server that is returned.
+
+    Args:
+        configuration: Where to listen, and who may ask.
+        clock: Time.
+
+    Raises:
+        ConfigurationError: If no port is free, or the options do not fit.
+    """
+    shown = describe_configuration(configuration).options
+    server = RestServer(
+        RestSettings.of(configuration),
+        JobDirectory(find_jobs, JobArchive.of(configuration, clock), clock),
+        clock,
+        {option.key: option.value for option in shown if option.value is not None},
+    )
+    server.start()
+    return server
