@@ -34,7 +34,8 @@ def command(
 ) -> None:
     """Serve the dashboard and the REST API for the jobs of this user on this machine.
 
-    Those that run, and the last that ended; until it is interrupted. Jobs start and end without it. docs/rest.md lists the paths; /openapi.json describes them.
+    Those that run, and the last that ended; until it is interrupted. Jobs start and end without it. docs/rest.md lists
+    the paths; /openapi.json describes them.
     """
     if port is not None:
         definitions |= {"rest.port": str(port)}
