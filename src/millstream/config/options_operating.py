@@ -12,6 +12,7 @@ __all__ = [
     "ARCHIVE_MAX_CAPACITY",
     "CHECKPOINT_HISTORY_SIZE",
     "EPOCH_HISTORY_SIZE",
+    "METRICS_REPORTERS",
     "OPERATING_OPTIONS",
 ]
 
@@ -47,7 +48,16 @@ ARCHIVE_MAX_CAPACITY: Final = ConfigOption(
     "Of how many ended jobs it is kept; the oldest go first.",
 )
 
+METRICS_REPORTERS: Final = ConfigOption(
+    "metrics.reporters",
+    OptionType.STRING,
+    None,
+    "Which reporters take metrics out of jobs, with commas between; each has settings below metrics.reporter.<name>. "
+    "By default all that have any.",
+)
+
 OPERATING_OPTIONS: Final = (
+    METRICS_REPORTERS,
     CHECKPOINT_HISTORY_SIZE,
     EPOCH_HISTORY_SIZE,
     ARCHIVE_DIRECTORY,

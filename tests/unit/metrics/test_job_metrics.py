@@ -131,6 +131,76 @@ def test_variables_are_there_for_reporters_with_labels():
     assert user_metrics(metrics) == {"job.M.0.shop.7.c": 5}
 
 
+def counted(**metrics):
+    return report(**{name: (MetricKind.COUNTER, value) for name, value in metrics.items()})
+
+
+def test_what_is_counted_goes_on_over_attempts_and_gauges_begin_anew():
+    clock = ManualClock(0)
+    metrics = metrics_of(operator(1, "M"), clock=clock)
+    for attempt in range(3):
+        metrics.begin_attempt()
+        assert attempt == 0 or "job.M.0.size" not in metrics.snapshot()
+        metrics.record(1, 0, counted(numRecordsIn=10, c=2))
+        metrics.record(1, 0, OperatorReport(counters={"late_records_dropped": 1}))
+        metrics.record(
+            1,
+            0,
+            report(
+                m=(MetricKind.METER, (60, 60)),
+                d=(MetricKind.DISTRIBUTION, (6, 3, attempt, 3 + attempt)),
+                h=(MetricKind.HISTOGRAM, (2, {"p99": attempt})),
+                size=(MetricKind.GAUGE, 7),
+            ),
+        )
+        clock.advance(1_000)
+    metrics.begin_attempt()
+    shown = metrics.snapshot()
+    assert (shown["job.M.0.numRecordsIn"], shown["job.M.0.c"]) == (30, 6)
+    assert shown["job.M.0.numLateRecordsDropped"] == 3
+    assert (shown["job.M.0.m_count"], shown["job.M.0.m"]) == (180, 3.0)
+    assert [shown[f"job.M.0.d_{name}"] for name in ("sum", "count", "min", "max")] == [18, 9, 0, 5]
+    assert (shown["job.M.0.h_count"], shown["job.M.0.h_p99"]) == (6, 2)
+    assert shown["job.M.0.currentInputWatermark"] == MIN_TIMESTAMP
+    assert "job.M.0.size" not in shown
+
+
+def test_records_per_second_are_those_of_the_last_minute():
+    clock = ManualClock(0)
+    metrics = metrics_of(operator(1, "M"), clock=clock)
+
+    def rate():
+        (found,) = [
+            each.value["rate"]
+            for each in metrics.views()
+            if (each.scope, each.name) == ("operator", "numRecordsInPerSecond")
+        ]
+        return found
+
+    metrics.tick()
+    for second in range(1, 61):
+        clock.advance(1_000)
+        metrics.record(1, 0, counted(numRecordsIn=second * 30))
+        metrics.tick()
+    assert rate() == 30.0
+    clock.advance(30_000)
+    assert rate() == 15.0
+    clock.advance(60_000)
+    assert rate() == 0.0
+
+
+def test_what_a_subtask_tells_of_itself_has_the_scope_of_its_task():
+    metrics = metrics_of(operator(1, "M"))
+    metrics.record(
+        1, 0, report(busyTimeMsPerSecond=(MetricKind.GAUGE, 5), numBytesIn=(MetricKind.COUNTER, 9))
+    )
+    scopes = {(each.scope, each.name): each for each in metrics.views()}
+    assert scopes["task", "busyTimeMsPerSecond"].operator is None
+    assert scopes["task", "numBytesInPerSecond"].value["count"] == 9
+    assert ("task", "numRecordsIn") in scopes
+    assert ("operator", "numRecordsIn") in scopes
+
+
 # Whole programs
 
 

@@ -2,7 +2,7 @@
 
 ::
 
-    <directory>/<when it ended>-<job id>.json      {"job": …, "checkpoints": …, "exceptions": …, …}
+    <directory>/<when it was written>-<job id>.json      {"job": …, "checkpoints": …, "exceptions": …, …}
 
 Who writes a file, or looks for jobs, removes those that are too old or too many. The directory is the user's own and
 for nobody else, as views hold what users' functions said; nothing in it is ever unpickled.
@@ -83,8 +83,7 @@ class JobArchive:
             return
         try:
             directory = self._make_directory()
-            ended_ms = job.view(JobView).ended_ms or self._clock.now_ms()
-            path = directory / f"{ended_ms:015d}-{job.job_id}.json"
+            path = directory / f"{self._clock.now_ms():015d}-{job.job_id}.json"
             document = encode({name: job.view(kind) for name, kind in VIEWS.items()})
             partial = path.with_suffix(".partial")
             with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:

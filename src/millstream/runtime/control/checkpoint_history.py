@@ -142,6 +142,11 @@ class CheckpointHistory:
         """The last that was completed, without savepoints."""
         return self._latest_completed
 
+    @property
+    def latest_restored(self) -> RestoredView | None:
+        """What an attempt began from last."""
+        return self._latest_restored
+
     def _trigger(self, event: CheckpointTriggered) -> None:
         self._count(triggered=1)
         self._in_progress[event.checkpoint_id, event.is_savepoint] = CheckpointView(

@@ -67,6 +67,7 @@ from millstream.runtime.protocol.executor import Executor, find_executor
 from millstream.runtime.recovery.failures import FailureHistory, describe_failure
 from millstream.runtime.recovery.high_availability import JobTraces, find_traces
 from millstream.runtime.recovery.restart import restart_strategy
+from millstream.runtime.reporting.reporters import JobReporters
 from millstream.runtime.slot.workspace import sweep_workspaces
 from millstream.state.backends import KeyedStateSettings
 
@@ -252,6 +253,7 @@ class _Job(RunningJob):
         )
         self._channel = ControlChannel(self._live)
         self._archive: JobArchive | None = None
+        self._reporters = JobReporters(configuration)
         self._thread = threading.Thread(target=self.run, name=f"job-{self.job_id[:8]}", daemon=True)
 
     def _build_master(self, attempt: int, restored: Restored | None) -> JobMaster:
@@ -294,8 +296,9 @@ class _Job(RunningJob):
     def start(self) -> None:
         """Run on the job's own thread; other processes of this user may steer it."""
         ending.enter(self)
-        self._archive = JobArchive.of(self._submission.configuration, self._clock)
+        self._archive = JobArchive.of(self._submission.configuration)
         self._channel.start()
+        self._reporters.start(self._live)
         self._thread.start()
 
     def run(self) -> None:
@@ -312,6 +315,7 @@ class _Job(RunningJob):
                 sweep()  # what slots of this job left that were killed
                 self._output.end()
                 self._live.close(self._failure)
+                self._reporters.close()
                 if self._archive is not None:
                     self._archive.write(self._live)
                 self._channel.close()

@@ -12,7 +12,7 @@ but the first have `#2`, `#3`, … behind it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -81,6 +81,7 @@ class JobMetrics:
         self._places = {
             operator.node_id: (vertex, operator) for vertex in plan.vertices for operator in vertex.operators
         }
+        self._sending = {edge.source_node for edge in plan.edges}
         self._values: dict[_Key, MetricValue] = {}
         self._before: dict[_Key, MetricValue] = {}
         self._rates: dict[_Key, RateWindow] = {}
@@ -133,10 +134,17 @@ class JobMetrics:
                     self._sample(key, _RATE_SPAN_S, now_ms)
 
     def views(self) -> list[MetricView]:
-        """Return every metric, by operator, subtask and name."""
+        """Return every metric: of tasks, then by operator, subtask and name."""
         now_ms = self._clock.now_ms()
         with self._lock:
-            return [view for key in sorted(self._values) for view in self._views_of(key, now_ms)]
+            found = [
+                view
+                for vertex in self._plan.vertices
+                for subtask in range(vertex.parallelism)
+                for view in self._task_views(vertex, subtask, now_ms)
+            ]
+            found += [view for key in sorted(self._values) for view in self._views_of(key, now_ms)]
+            return found
 
     def snapshot(self) -> dict[str, Any]:
         """Return plain values by identifier.
@@ -161,22 +169,21 @@ class JobMetrics:
 
     def by_subtask(self) -> dict[tuple[str, int], SubtaskFigures]:
         """Return what each subtask has done, by vertex id and subtask."""
-        sending = {edge.source_node for edge in self._plan.edges}
         with self._lock:
             return {
-                (vertex.vertex_id, subtask): self._figures(vertex, subtask, sending)
+                (vertex.vertex_id, subtask): self._figures(vertex, subtask)
                 for vertex in self._plan.vertices
                 for subtask in range(vertex.parallelism)
             }
 
-    def _figures(self, vertex: VertexPlan, subtask: int, sending: set[int]) -> SubtaskFigures:
+    def _figures(self, vertex: VertexPlan, subtask: int) -> SubtaskFigures:
         head = vertex.operators[0]
 
         def told(name: MetricName) -> Any:
             key = _Key(head.node_id, subtask, name)
             return self._shown(key, 0) if key in self._values else None
 
-        senders = [each.node_id for each in vertex.operators if each.node_id in sending]
+        senders = [each.node_id for each in vertex.operators if each.node_id in self._sending]
         watermark_ms = told(CURRENT_INPUT_WATERMARK)
         return SubtaskFigures(
             records_in=0 if head.is_source else told(RECORDS_IN),
@@ -192,16 +199,39 @@ class JobMetrics:
 
     def _views_of(self, key: _Key, now_ms: int) -> Iterator[MetricView]:
         vertex, operator = self._places[key.node_id]
-        name, kind = ".".join(key.name.path), self._values[key].kind.value
-        is_task = key.name in _OF_TASKS
-        variables = dict(key.name.variables)
+        owner = None if key.name in _OF_TASKS else operator
         shown = _plain(self._shown(key, now_ms))
-        yield _view(vertex, None if is_task else operator, key.subtask, name, kind, shown, variables)
+        yield _view(vertex, owner, key.subtask, key.name, self._values[key].kind.value, shown)
         if key.name in _WITH_RATES:
+            yield self._rate_view(vertex, owner, key.subtask, key.name, (key,), now_ms)
+
+    def _task_views(self, vertex: VertexPlan, subtask: int, now_ms: int) -> Iterator[MetricView]:
+        """Yield what comes into a subtask, and what goes out of it."""
+        head = vertex.operators[0]
+        incoming = () if head.is_source else (_Key(head.node_id, subtask, RECORDS_IN),)
+        senders = [each.node_id for each in vertex.operators if each.node_id in self._sending]
+        outgoing = tuple(_Key(node_id, subtask, RECORDS_OUT) for node_id in senders)
+        for name, keys in ((RECORDS_IN, incoming), (RECORDS_OUT, outgoing)):
+            total = sum(self._shown(key, now_ms) for key in keys)
+            yield _view(vertex, None, subtask, name, MetricKind.COUNTER.value, total)
+            yield self._rate_view(vertex, None, subtask, name, keys, now_ms)
+
+    def _rate_view(
+        self,
+        vertex: VertexPlan,
+        operator: OperatorView | None,
+        subtask: int,
+        name: MetricName,
+        keys: Sequence[_Key],
+        now_ms: int,
+    ) -> MetricView:
+        for key in keys:
             self._sample(key, _RATE_SPAN_S, now_ms)
-            rate = {"count": shown, "rate": self._rates[key].rate(now_ms)}
-            per_second = f"{name}PerSecond"
-            yield _view(vertex, None if is_task else operator, key.subtask, per_second, "meter", rate, {})
+        count = sum(self._shown(key, now_ms) for key in keys)
+        rate = sum(self._rates[key].rate(now_ms) for key in keys)
+        per_second = MetricName((f"{name.path[0]}PerSecond",))
+        shown = {"count": count, "rate": rate}
+        return _view(vertex, operator, subtask, per_second, MetricKind.METER.value, shown)
 
     def _sample(self, key: _Key, span_s: int, now_ms: int) -> None:
         window = self._rates.get(key)
@@ -229,14 +259,13 @@ def _view(
     vertex: VertexPlan,
     operator: OperatorView | None,
     subtask: int,
-    name: str,
+    name: MetricName,
     kind: str,
     value: Any,
-    variables: dict[str, str],
 ) -> MetricView:
     return MetricView(
         scope="task" if operator is None else "operator",
-        name=name,
+        name=".".join(name.path),
         kind=kind,
         value=value,
         vertex_id=vertex.vertex_id,
@@ -244,8 +273,24 @@ def _view(
         operator_id=None if operator is None else operator.operator_id,
         operator=None if operator is None else operator.name,
         subtask=subtask,
-        variables=variables,
+        variables=dict(name.variables),
+        logical_name=".".join(_without_values(name)) if name.variables else None,
     )
+
+
+def _without_values(name: MetricName) -> list[str]:
+    """Return a metric's path without the values of its key-value groups.
+
+    >>> _without_values(MetricName(("parser", "format", "v2", "lines"), (("format", "v2"),)))
+    ['parser', 'format', 'lines']
+    """
+    pairs, path, kept = list(name.variables), list(name.path), []
+    while path:
+        kept.append(path.pop(0))
+        if pairs and kept[-1] == pairs[0][0] and path[:1] == [pairs[0][1]]:
+            path.pop(0)
+            pairs.pop(0)
+    return kept
 
 
 def _sum(before: MetricValue | None, now: MetricValue) -> MetricValue:

@@ -26,6 +26,7 @@ from millstream.graph.epoch_plan import EpochPlan
 from millstream.runtime.control.codec import to_plain, view_name
 from millstream.runtime.control.events import JobEvent
 from millstream.runtime.control.job_history import HistorySizes, JobHistory
+from millstream.runtime.control.job_metrics import job_metrics, source_lags
 from millstream.runtime.control.plan import describe_plan
 from millstream.runtime.control.status_files import StatusFile
 from millstream.runtime.control.views import (
@@ -195,7 +196,15 @@ class JobObserver:
             )
 
     def _metrics(self) -> MetricsView:
-        return MetricsView(self.job_id, self.name, self._clock.now_ms(), tuple(self.metrics.views()))
+        now_ms = self._clock.now_ms()
+        of_subtasks = self.metrics.views()
+        with self._lock:
+            of_job = job_metrics(self._history, now_ms)
+            hosts = tuple(slot.host for slot in self._history.slots)
+            attempt = self._history.attempt
+        lags = source_lags(self._watermarks, self._plan, now_ms)
+        found = (*of_job, *of_subtasks, *lags)
+        return MetricsView(self.job_id, self.name, now_ms, found, attempt, hosts)
 
     def _accumulators(self) -> AccumulatorsView:
         try:

@@ -64,6 +64,7 @@ def test_ended_jobs_are_shown_as_they_were_the_latest_first(clock):
     assert archive.jobs() == []
     first, second = Ended("first", 9_000), Ended("second", 9_500)
     for job in (first, second):
+        clock.advance(1)
         archive.write(job)
     latest, earlier = archive.jobs()
     assert (latest.name, earlier.name) == ("second", "first")
@@ -78,8 +79,9 @@ def test_ended_jobs_are_shown_as_they_were_the_latest_first(clock):
 def test_jobs_are_kept_for_some_time_only(clock):
     archive = JobArchive(expiration_ms=1_000, clock=clock)
     archive.write(Ended("old", 9_000))
+    clock.advance(900)
+    archive.write(Ended("new", 9_000))
     clock.advance(500)
-    archive.write(Ended("new", 10_400))
     assert [job.name for job in archive.jobs()] == ["new"]
     clock.advance(60_000)
     assert archive.jobs() == []
@@ -88,7 +90,8 @@ def test_jobs_are_kept_for_some_time_only(clock):
 def test_of_too_many_jobs_the_oldest_go(clock):
     archive = JobArchive(max_capacity=2, clock=clock)
     for number in range(4):
-        archive.write(Ended(f"job {number}", 9_000 + number))
+        clock.advance(1)
+        archive.write(Ended(f"job {number}", 9_000))
     assert [job.name for job in archive.jobs()] == ["job 3", "job 2"]
 
 

@@ -15,6 +15,7 @@ milliseconds, sizes bytes; None is "not known" or "not yet". Between them they h
 | `ConfigView` | config |
 """
 
+from millstream.metrics.reported import MetricsView, MetricView
 from millstream.runtime.control.views.accumulators import AccumulatorsView, AccumulatorView
 from millstream.runtime.control.views.checkpoints import (
     CheckpointConfigView,
@@ -30,7 +31,6 @@ from millstream.runtime.control.views.config import ConfigView, OptionView
 from millstream.runtime.control.views.epochs import EpochBound, EpochsView, EpochView
 from millstream.runtime.control.views.exceptions import ExceptionsView, FailureView
 from millstream.runtime.control.views.job import JobView, SlotView, StatusChange, SubtaskView, VertexView
-from millstream.runtime.control.views.metrics import MetricsView, MetricView
 from millstream.runtime.control.views.plan import EdgeView, OperatorView, PlanView, VertexPlan
 from millstream.runtime.control.views.watermarks import WatermarkFact, WatermarksView
 

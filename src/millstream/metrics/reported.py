@@ -1,4 +1,4 @@
-"""What is measured."""
+"""Metrics as they are reported: plain data, for reporters and whoever else shows them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class MetricView:
         operator: The operator's name, unique within the job.
         subtask: Index of the subtask; None for a job's.
         variables: Keys and values of key-value groups.
+        logical_name: The name without the values of key-value groups, which are labels; None if it has none.
     """
 
     scope: str
@@ -37,6 +38,7 @@ class MetricView:
     operator: str | None = None
     subtask: int | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    logical_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,13 @@ class MetricsView:
         job_name: Of the job.
         seen_ms: When they were read.
         metrics: By scope, vertex, operator, subtask and name.
+        attempt: The job's attempt.
+        hosts: Host of each slot, by index; empty before they are known.
     """
 
     job_id: str
     job_name: str
     seen_ms: int
     metrics: tuple[MetricView, ...] = ()
+    attempt: int = 0
+    hosts: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Metrics on their way out of the process that drives jobs."""
