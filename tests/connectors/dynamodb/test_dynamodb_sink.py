@@ -115,9 +115,9 @@ class TestWrites:
         """Batches of one key each overtake others, but none of the same key."""
         table = dynamodb.new_table()
         sink = builder(table).set_max_batch_size(2).set_max_in_flight_requests(8).build()
-        write(sink, [{"id": str(number % 3), "v": number} for number in range(300)])
+        write(sink, [{"id": str(number % 3), "v": number} for number in range(90)])
 
-        assert table.items() == [{"id": str(each), "v": 297 + each} for each in range(3)]
+        assert table.items() == [{"id": str(each), "v": 87 + each} for each in range(3)]
 
     def test_puts_and_deletions_of_a_key_in_a_batch(self, dynamodb):
         table = dynamodb.new_table()
@@ -222,6 +222,7 @@ class TestTrouble:
         for secret in (KinesisServer.access_key, KinesisServer.secret_key):
             assert secret not in str(failed.value) + repr(sink) + repr(failed.value.__cause__)
 
+    @pytest.mark.long
     def test_server_is_restarted_in_the_middle(self, dynamodb):
         table = dynamodb.new_table()
         writer = (

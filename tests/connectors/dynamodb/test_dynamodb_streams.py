@@ -11,6 +11,7 @@ import pytest
 
 from millstream.base.errors import ConfigurationError, MalformedRecordError, SourceError
 from millstream.common import WatermarkStrategy
+from millstream.connectors.shards.positions import Place, ReadEnd, ShardPosition
 from millstream.datastream import OutputTag
 from millstream.datastream.connectors.dynamodb import (
     ChangelogRows,
@@ -20,6 +21,7 @@ from millstream.datastream.connectors.dynamodb import (
     MalformedPolicy,
     Patience,
 )
+from millstream.spi.source import PlanRequest, RangeEnd, SplitEnumerator
 from millstream.testing import FailurePoint, MiniCluster, SourceRun, check_source
 from millstream.types.row import RowKind
 from servers.aws_front import AwsFront, refuse
@@ -235,6 +237,21 @@ class TestShards:
         assert read + until_silent(SourceRun(builder(table).build(), 2, 4, restored=snapshot)) == list(
             range(20)
         )
+
+    def test_shards_stay_with_their_subtasks_behind_a_restore(self, dynamodb):
+        source = builder(rolled_over(dynamodb)).set_bounded().build()
+        enumerator = source.build_enumerator(3, None)
+
+        def owner(planner: SplitEnumerator) -> tuple[int, str]:
+            ((subtask, (planned,)),) = planner.plan(PlanRequest(3, 100, 0)).ranges.items()
+            return subtask, planned.split_id
+
+        _, first = owner(enumerator)
+        end = ReadEnd(ShardPosition(Place.BEHIND, "20"), wait_ms=0)
+        enumerator.advance([RangeEnd(first, end, finished=True, records=20)])
+        restored = source.build_enumerator(3, enumerator.snapshot())
+
+        assert owner(restored) == owner(enumerator) != (0, first)
 
     def test_children_that_are_listed_late_are_asked_for_again(self, dynamodb):
         table = dynamodb.new_table(view=BOTH)

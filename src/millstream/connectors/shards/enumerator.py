@@ -100,12 +100,13 @@ class ShardEnumerator(SplitEnumerator, Generic[S]):
             SourceError: If a stream is gone, or the service stays away.
         """
         self._discover(request.now_ms)
-        open_shards = [shard for name, shard in self._shards.items() if not self._has_ended(name)]
         ready: dict[int, list[S]] = {}
         next_ms: list[int] = []
         owners: set[int] = set()
-        for shard in open_shards:
+        for shard in self._shards.values():
             owner = self._assigner(shard, request.parallelism) % request.parallelism
+            if self._has_ended(shard.split_id):
+                continue
             owners.add(owner)
             if shard.split_id in request.paused or not self._has_read_parents(shard):
                 continue
@@ -237,7 +238,8 @@ class ShardEnumerator(SplitEnumerator, Generic[S]):
         for split_id in known - listed.keys():
             if not self._has_ended(split_id):
                 raise self._words.lost(split_id, self._positions[split_id], "it is not listed any more")
-            del self._shards[split_id], self._positions[split_id]
+            if not self._bounded:  # shards are given to subtasks in turn, also behind a restore
+                del self._shards[split_id], self._positions[split_id]
         if self._bounded:  # what is new was put later
             listed = {split_id: shard for split_id, shard in listed.items() if split_id in known}
         for split_id in listed.keys() - known:

@@ -48,7 +48,10 @@ class Shard(Protocol):
 S = TypeVar("S", bound=Shard)
 
 ShardAssigner = Callable[[S, int], int]
-"""Gives a number for a shard and a number of subtasks: the subtask that reads it, modulo the number of subtasks."""
+"""Gives a number for a shard and a number of subtasks: the subtask that reads it, modulo the number of subtasks.
+
+It is asked for all shards with each plan, in the order in which they came, also for those that were read.
+"""
 
 
 @dataclass(frozen=True, slots=True)
