@@ -20,6 +20,7 @@ from millstream.cluster.dispatcher import Dispatcher, DispatcherConfig
 from millstream.cluster.door import ClusterDoor
 from millstream.config import options
 from millstream.config.configuration import Configuration
+from millstream.config.options_rest import REST_ENABLED
 from millstream.files.private_files import check_private
 from millstream.rest.user_jobs import serve_user_jobs
 
@@ -42,7 +43,7 @@ def main(path: str) -> int:
         dispatcher = Dispatcher(
             DispatcherConfig(
                 directory,
-                options=json.loads(os.environ.get(_CONFIG_VARIABLE) or "{}"),
+                options=_program_options(),
                 target=target,
                 variables={key: value for key, value in os.environ.items() if key != _CONFIG_VARIABLE},
             ),
@@ -71,6 +72,12 @@ def main(path: str) -> int:
         server.close()
         os.close(lock)
     return 0
+
+
+def _program_options() -> dict[str, str]:
+    """Return what programs have as options: the cluster serves their jobs, so they listen on no port themselves."""
+    given: dict[str, str] = json.loads(os.environ.get(_CONFIG_VARIABLE) or "{}")
+    return {**given, REST_ENABLED.key: "false"}
 
 
 def _lock(directory: Path) -> int:

@@ -1,0 +1,38 @@
+"""A cluster serves the REST API for its programs' jobs."""
+
+from __future__ import annotations
+
+import httpx
+from clusters import Cluster, run_command, wait_until
+
+ENDLESS = """
+    from millstream.common import Types, WatermarkStrategy
+    from millstream.datastream import StreamExecutionEnvironment
+    from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    source = DataGeneratorSource(lambda index: index, 10**9, RateLimiterStrategy.per_second(100), Types.LONG())
+    env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").add_sink(lambda number: None)
+    env.execute("endless")
+"""
+
+
+def test_jobs_of_a_cluster_are_seen_and_cancelled_through_its_rest_api(cluster: Cluster) -> None:
+    with httpx.Client(base_url=cluster.remote.facts["rest"], timeout=20) as client:
+        applications = [cluster.submit(ENDLESS, name=name) for name in ("one", "two")]
+
+        def jobs() -> dict[str, str]:
+            pids = {cluster.find(each).pid for each in applications}
+            listed = client.get("/jobs").json()["jobs"]
+            views = [client.get(f"/millstream/jobs/{job['id']}").json() for job in listed]
+            return {view["job_id"]: view["status"] for view in views if "pid" in view and view["pid"] in pids}
+
+        wait_until(lambda: list(jobs().values()) == ["RUNNING", "RUNNING"], 60)
+        first, second = jobs()
+        assert client.patch(f"/jobs/{first}").status_code == 202
+        wait_until(lambda: client.get(f"/jobs/{first}").json()["state"] == "CANCELED")
+        assert client.get(f"/jobs/{second}").json()["state"] == "RUNNING"
+        status = run_command("cluster", "status", "--cluster", str(cluster.directory))
+        assert cluster.remote.facts["rest"] in status.stdout
+        for each in applications:  # which have the options of the cluster, and listen on no port
+            assert cluster.story(each).count("REST API at") == 0
