@@ -11,6 +11,7 @@ import pytest
 
 from millstream.base.clock import SystemClock
 from millstream.base.errors import CheckpointStorageError, JobRequestError
+from millstream.rest.directory import JobDirectory
 from millstream.rest.errors import RestError
 from millstream.rest.operations import Operations
 from millstream.rest.reference import with_paths
@@ -223,8 +224,34 @@ class Archive:
 
 
 def test_a_job_that_ends_during_a_request_is_answered_from_what_is_kept_of_it():
-    client = Client(FakeJob(JOB, gone=True), archive=Archive(FakeJob(JOB, "FINISHED")))
-    assert client.get(AT)["state"] == "FINISHED"
+    found = [[FakeJob(JOB, gone=True)]]
+    directory = JobDirectory(
+        lambda: found.pop() if found else [], Archive(FakeJob(JOB, "FINISHED")), SystemClock()
+    )
+    assert Client(directory=directory).get(AT)["state"] == "FINISHED"
+
+
+def test_a_job_that_hangs_is_asked_once_and_hides_no_other(monkeypatch):
+    monkeypatch.setattr("millstream.rest.directory._PATIENCE_S", 0.1)
+    monkeypatch.setattr("millstream.rest.directory._SILENT_S", 0.0)
+    answers = threading.Event()
+
+    class Hanging(FakeJob):
+        def view(self, kind):
+            self.asked += 1
+            answers.wait(20)
+            return super().view(kind)
+
+    job = Hanging(OTHER)
+    client = Client(job, FakeJob(JOB))
+    for _ in range(5):
+        assert [each["id"] for each in client.get("/jobs")["jobs"]] == [JOB]
+    assert job.asked == 1
+    answers.set()
+    deadline = time.monotonic() + 10
+    while len(client.get("/jobs")["jobs"]) == 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_without_the_token_nothing_is_told():

@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -30,7 +31,8 @@ log = logging.getLogger(__name__)
 _FRESH_S = 0.2
 _SILENT_S = 2.0
 """One that did not answer is not asked again for so long: each asking may take seconds, and a thread."""
-_ENDING_S = 2.0
+_PATIENCE_S = 3.0
+_ENDING_S = 0.5
 _LOOK_S = 0.05
 _MOST = 10_000
 
@@ -41,6 +43,14 @@ class _Entry:
     value: Any = None
     error: RestError | None = None
     until_s: float = 0.0
+
+
+def _silent(job_id: str, why: str) -> RestError:
+    return RestError(503, f"job {job_id} does not answer: {why}", headers=[("retry-after", "2")])
+
+
+def _unknown(job_id: str) -> RestError:
+    return RestError(404, f"there is no job {job_id}. /jobs lists the jobs that run, and the last that ended")
 
 
 class JobDirectory:
@@ -60,6 +70,7 @@ class JobDirectory:
         self._clock = clock
         self._lock = threading.Lock()
         self._entries: dict[Any, _Entry] = {}
+        self._hanging: dict[str, Future[Any]] = {}
 
     def view(self, job_id: str, kind: type[V]) -> V:
         """Return a view of a job.
@@ -100,30 +111,60 @@ class JobDirectory:
 
     def _read(self, job_id: str, kind: type[V]) -> V:
         running = next((job for job in self._running() if job.job_id == job_id), None)
-        if running is not None:
-            try:
-                return running.view(kind)
-            except JobRequestError as error:
-                return self._read_ended(job_id, kind, error)
-        return self._read_ended(job_id, kind, None)
-
-    def _read_ended(self, job_id: str, kind: type[V], error: JobRequestError | None) -> V:
-        """Return the view of a job that does not run, or that has just ended: then what is kept of it may follow."""
-        deadline_s = self._clock.monotonic() + (0.0 if error is None else _ENDING_S)
+        if running is None:
+            return self._read_ended(job_id, kind)
+        try:
+            return self._ask(running, kind)
+        except JobRequestError as error:
+            refused = error
+        # It may have ended: what is kept of it is written before it goes.
+        deadline_s = self._clock.monotonic() + _ENDING_S
         while True:
-            for job in self._ended(fresh=error is not None):
-                if job.job_id == job_id:
-                    return job.view(kind)
+            kept = self._find_ended(job_id, fresh=True)
+            if kept is not None:
+                return kept.view(kind)
+            if any(job.job_id == job_id for job in self._find_running()):
+                raise _silent(job_id, refused.message)
             if self._clock.monotonic() >= deadline_s:
-                break
+                raise _unknown(job_id)
             self._clock.wait(_LOOK_S)
-        if error is not None and any(job.job_id == job_id for job in self._find_running()):
-            raise RestError(
-                503, f"job {job_id} does not answer: {error.message}", headers=[("retry-after", "2")]
-            )
-        raise RestError(
-            404, f"there is no job {job_id}. /jobs lists the jobs that run, and the last that ended"
-        )
+
+    def _ask(self, job: JobGateway, kind: type[V]) -> V:
+        """Ask a job, on a thread that may be left behind; while it is, the job is asked for nothing else.
+
+        Raises:
+            JobRequestError: If the job refuses, or has gone.
+            RestError: 503 if it does not answer in time.
+        """
+        with self._lock:
+            hanging = self._hanging.get(job.job_id)
+            if hanging is not None and not hanging.done():
+                raise _silent(job.job_id, "an earlier question is still without an answer")
+            self._hanging.pop(job.job_id, None)
+        answer: Future[V] = Future()
+
+        def ask() -> None:
+            try:
+                answer.set_result(job.view(kind))
+            except BaseException as error:  # noqa: BLE001 - raised again where the answer is waited for
+                answer.set_exception(error)
+
+        threading.Thread(target=ask, name=f"rest-ask-{job.job_id[:8]}", daemon=True).start()
+        try:
+            return answer.result(_PATIENCE_S)
+        except NotYet:
+            with self._lock:
+                self._hanging[job.job_id] = answer
+            raise _silent(job.job_id, f"not within {_PATIENCE_S:.0f} s") from None
+
+    def _read_ended(self, job_id: str, kind: type[V]) -> V:
+        kept = self._find_ended(job_id, fresh=False)
+        if kept is None:
+            raise _unknown(job_id)
+        return kept.view(kind)
+
+    def _find_ended(self, job_id: str, *, fresh: bool) -> JobGateway | None:
+        return next((job for job in self._ended(fresh=fresh) if job.job_id == job_id), None)
 
     def _running(self) -> Sequence[JobGateway]:
         found: Sequence[JobGateway] = self._cached("running", self._find_running)
