@@ -15,6 +15,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField
 
+pytestmark = pytest.mark.long
+
 PROGRAM = """
 import os, signal, sys
 from millstream.base.crash_points import set_crash_hook
@@ -88,8 +90,8 @@ def make_tables(kind, path):
         pytest.param(
             "sink.precommitted", 3, marks=pytest.mark.long
         ),  # staged in one subtask, in no checkpoint
-        pytest.param("manifest.published", 2, marks=pytest.mark.long),  # recorded, not committed
-        pytest.param("sink.publish", 2, marks=pytest.mark.long),  # about to be committed
+        ("manifest.published", 2),  # recorded, not committed
+        ("sink.publish", 2),  # about to be committed
         ("sink.committed", 2),  # committed, and no later checkpoint knows
     ],
 )

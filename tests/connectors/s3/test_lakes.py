@@ -184,6 +184,7 @@ def test_source_in_s3_keeps_the_contract(house):
     check_source(house.source().build(), expected=map(order, range(30)), key=key, budgets=(7, 50))
 
 
+@pytest.mark.long
 def test_servers_and_credentials_that_are_wrong_are_named_and_never_shown(house):
     house.sink().check()
     sink = house.sink()
