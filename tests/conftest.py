@@ -13,7 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 import pytest
@@ -21,6 +21,9 @@ from hypothesis import settings
 
 from millstream.config.configuration import Configuration
 from millstream.datastream import StreamExecutionEnvironment
+
+if TYPE_CHECKING:
+    from servers.kafka import KafkaServer
 
 # A script's shell has what it puts into the background ignore Ctrl-C, and all that this starts would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -55,6 +58,20 @@ def new_environment(request: pytest.FixtureRequest) -> Iterator[NewEnvironment]:
 
     yield make
     cloudpickle.unregister_pickle_by_value(module)
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    """A Kafka broker, for all tests of a process. Tests that kill it start it again."""
+    from servers.kafka import KafkaServer  # its client is not needed by most tests
+
+    server = KafkaServer(tmp_path_factory.mktemp("kafka"))
+    try:
+        server.start()
+        server.warm_up()
+        yield server
+    finally:
+        server.stop()
 
 
 class OtherUser:

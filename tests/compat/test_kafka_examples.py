@@ -8,8 +8,6 @@ import re
 import pytest
 from flink_wheel import run
 
-from servers.kafka import KafkaServer
-
 NUMBERED = [
     ("1", "hi"),
     ("2", "hello"),
@@ -21,16 +19,6 @@ NUMBERED = [
 ]
 ROWS = [f"+I[{number},{word}]" for number, word in NUMBERED]
 TEXTS = [("1", "USA"), ("2", "Canada"), ("3", "Germany")]
-
-
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory):
-    server = KafkaServer(tmp_path_factory.mktemp("kafka"))
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture

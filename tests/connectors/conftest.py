@@ -25,18 +25,6 @@ from servers.registry import RegistryServer
 from servers.search import SearchServer
 
 
-@pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    """A Kafka broker. Tests that kill it start it again."""
-    server = KafkaServer(tmp_path_factory.mktemp("kafka"))
-    try:
-        server.start()
-        server.warm_up()
-        yield server
-    finally:
-        server.stop()
-
-
 @pytest.fixture
 def new_topic(kafka: KafkaServer) -> Callable[..., str]:
     """Make Kafka topics with names of their own: `new_topic(partitions=2, cleanup_policy="compact")`."""

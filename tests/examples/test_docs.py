@@ -59,7 +59,6 @@ from millstream.spi.sink import Committer, Sink, SinkWriter
 from millstream.spi.source import Boundedness, Source
 from servers.cassandra import CassandraServer
 from servers.dynamodb import DynamoDbServer, DynamoDbTable
-from servers.kafka import KafkaServer
 from servers.kinesis import KinesisServer, KinesisStream
 from servers.mariadb import MariaDbServer
 from servers.mongodb import MongoStandIn
@@ -541,21 +540,11 @@ def jdbc_table(case):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def brokers(tmp_path_factory):
-    """One Kafka broker for all blocks that want one, started by the first."""
-    started = []
-
-    def broker():
-        if not started:
-            started.append(KafkaServer(tmp_path_factory.mktemp("kafka")))
-            started[0].start()
-        return started[0]
-
-    BROKERS.append(broker)
+def brokers(request):
+    """The Kafka broker, started by the first block that wants it."""
+    BROKERS.append(lambda: request.getfixturevalue("kafka"))
     yield
     BROKERS.pop()
-    for server in started:
-        server.stop()
 
 
 BROKERS = []
