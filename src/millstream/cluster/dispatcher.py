@@ -53,8 +53,6 @@ __all__ = ["Dispatcher", "DispatcherConfig"]
 
 _log = logging.getLogger(__name__)
 _TICK_S = 1.0
-_ITS_OWN = ("rest.", "millstream.rest.")
-"""Options of the dispatcher's server: programs do not serve their jobs beside it."""
 _SESSION_VARIABLE = "MILLSTREAM_SESSION"
 _SUSPEND_S = 20.0
 _STARTING_S = 10.0
@@ -216,7 +214,7 @@ class Dispatcher:
         own = {
             options.TARGET.key: self._config.target,
             options_checkpointing.CHECKPOINT_DIRECTORY.key: str(directory / "checkpoints"),
-            **{key: value for key, value in self._config.options.items() if not key.startswith(_ITS_OWN)},
+            **self._config.options,
             **application.program.options,
             options_checkpointing.HA_DIRECTORY.key: str(directory / "recovery"),
         }
