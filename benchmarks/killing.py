@@ -173,11 +173,17 @@ class Cluster:
         return self.driver_log().read_text(errors="replace")[-20_000:]
 
     def revive(self) -> None:
-        """Start again what nobody else does: workers of the cluster, and the driver unless it ended well."""
+        """Start again what nobody else does: workers of the cluster, and the driver unless it ended well.
+
+        Raises:
+            SystemExit: If the job has failed and will not be run again, whatever is started.
+        """
         for number in range(self.workers):
             if self.processes[f"worker{number}"].poll() is not None:
                 self.start_worker(number)
         if self.processes["driver"].poll() not in (None, 0):
+            if "and is not run again" in (told := self.log_tail()):
+                raise SystemExit(f"the job has failed for good:\n{told}")
             self.start_driver()
 
     def find(self, text: str) -> list[int]:
