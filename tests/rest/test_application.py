@@ -325,6 +325,8 @@ def test_the_openapi_document_has_every_path_and_every_schema():
 
 def test_text_that_is_no_unicode_is_shown_all_the_same():
     assert Client(FakeJob(JOB, name="a\ud800b")).get("/jobs/overview")["jobs"][0]["name"] == "a?b"
+    status, message = Client(FakeJob(JOB, "FAILED", name="a\ud800b")).errors("POST", f"{AT}/stop")
+    assert (status, '"a?b" has ended' in message) == (409, True)
 
 
 def test_the_table_of_paths_in_the_documentation_is_up_to_date():

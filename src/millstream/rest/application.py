@@ -81,7 +81,7 @@ class RestApplication:
             status, headers, body = (
                 error.status,
                 error.headers,
-                self._encoder.encode(Errors(errors=[error.message])),
+                self._encode(Errors(errors=[error.message])),
             )
         except ClientGone:
             return
