@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections import Counter
 from typing import Any
@@ -64,6 +65,8 @@ class Delta:
 class Iceberg:
     def __init__(self, place: Any, path: Any) -> None:
         self.place = place
+        self._seen: Any = None
+        self._rows: list[Any] = []
         path.mkdir(parents=True, exist_ok=True)
         self.properties = {
             "type": "sql",
@@ -92,6 +95,14 @@ class Iceberg:
         return IcebergSource.builder().set_catalog("lake", self.properties).set_table("db.t")
 
     def rows(self) -> list[Any]:
+        """Return what readers see; read again when the catalog names another version."""
+        with sqlite3.connect(self.properties["uri"].removeprefix("sqlite:///")) as database:
+            version = database.execute("select metadata_location from iceberg_tables").fetchall()
+        if version != self._seen:
+            self._seen, self._rows = version, self._scan()
+        return self._rows
+
+    def _scan(self) -> list[Any]:
         found = self.catalog().load_table("db.t").scan().to_arrow().to_pylist()
         return [tuple(row.values()) for row in found]
 
