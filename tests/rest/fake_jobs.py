@@ -258,7 +258,9 @@ class Client:
         async def send() -> httpx.Response:
             transport = httpx.ASGITransport(self.application, raise_app_exceptions=True)
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8081") as client:
-                return await client.request(method, path, content=content, headers=chosen | (headers or {}))
+                return await client.request(
+                    method, f"http://localhost:8081{path}", content=content, headers=chosen | (headers or {})
+                )
 
         return asyncio.run(send())
 
