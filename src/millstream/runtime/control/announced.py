@@ -219,7 +219,7 @@ def find_announced(directory: str) -> list[Announced]:
             lives = is_alive(announced.pid, document["process_start"])
         except FileNotFoundError:
             continue  # it has just been withdrawn
-        except (KeyError, ValueError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             _LOG.debug("%s is of another version, and left alone: %r", path, error)
             continue
         if lives:

@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger("millstream")
+_KEYS = (("pid", int), ("job_id", str), ("started_ms", int))
 
 
 def status_directory() -> Path:
@@ -95,7 +96,10 @@ def _read(path: Path) -> dict[str, Any] | None:
     except ValueError:
         _LOG.warning("status file is not JSON and is left out: %s", path)
         return None
-    return document if isinstance(document, dict) and isinstance(document.get("pid"), int) else None
+    if not isinstance(document, dict) or not all(isinstance(document.get(key), kind) for key, kind in _KEYS):
+        _LOG.debug("status file is of another version, and is left out: %s", path)
+        return None
+    return document
 
 
 def is_alive(pid: int, started: str | None) -> bool:
