@@ -188,7 +188,9 @@ def test_sink_in_s3_keeps_the_contract(house, new_prefix, s3_server, monkeypatch
 
 
 @pytest.mark.long
-def test_source_in_s3_keeps_the_contract(house):
+def test_source_in_s3_keeps_the_contract(house, s3_server, monkeypatch):
+    for name, value in s3_server.environment.items():  # the suite's jobs have no options of ours
+        monkeypatch.setenv(name, value)
     sink = house.sink()
     sink.check()
     sink.build_committer().commit(stage(sink, *range(20)) + stage(sink, *range(20, 30), checkpoint=2))
