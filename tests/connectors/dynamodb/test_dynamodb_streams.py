@@ -91,14 +91,6 @@ def test_bounded_source_keeps_the_contract(dynamodb):
 
 @pytest.mark.long
 @pytest.mark.timeout(1_200)
-def test_endless_source_keeps_the_contract(dynamodb):
-    check_source(
-        builder(rolled_over(dynamodb)).build(), expected=range(60), parallelisms=(1, 2), budgets=(9,)
-    )
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1_200)
 def test_nothing_to_read_keeps_the_contract(dynamodb):
     source = builder(dynamodb.new_table(view=BOTH)).set_bounded().build()
     check_source(source, expected=[], parallelisms=(1, 2))
