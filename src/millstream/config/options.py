@@ -12,6 +12,7 @@ from typing import Final
 from millstream.config.option_types import ConfigOption, OptionType, parse_duration_ms
 from millstream.config.options_checkpointing import CHECKPOINT_INTERVAL as CHECKPOINT_INTERVAL
 from millstream.config.options_checkpointing import CHECKPOINTING_OPTIONS
+from millstream.config.options_clouds import CLOUD_OPTIONS
 from millstream.config.options_elsewhere import why_without_effect
 from millstream.config.options_file_systems import FILE_SYSTEM_OPTIONS
 from millstream.config.options_operating import OPERATING_OPTIONS
@@ -236,6 +237,7 @@ ALL_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     VERBOSE,
     *CHECKPOINTING_OPTIONS,
     *FILE_SYSTEM_OPTIONS,
+    *CLOUD_OPTIONS,
     *STATE_OPTIONS,
     *OPERATING_OPTIONS,
     *PYTHON_OPTIONS,
@@ -270,6 +272,8 @@ def find_intended_key(key: str) -> str | None:
     """
     if find_option(key) is not None or key.startswith(SPARK_PREFIX):
         return None
+    if any(key.startswith(f"{option.key}.") for option in CLOUD_OPTIONS):
+        return None  # of one storage account
     below = [option for option in _BY_KEY if option.startswith(f"{key}.")]
     if len(below) == 1:
         return below[0]

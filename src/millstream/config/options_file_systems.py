@@ -131,7 +131,10 @@ def is_secret(key: str) -> bool:
 
     >>> [is_secret(key) for key in ("s3.access-key", "s3.secret.key", "flink.hadoop.x.password", "s3.region")]
     [True, True, True, False]
+    >>> [is_secret(key) for key in ("fs.azure.account.key.a.dfs.core.windows.net", "fs.azure.sas.fixed.token.a")]
+    [True, True]
     """
     return (
-        re.search(r"secret|password|token|credential|access[-.]key|api-?key", key, re.IGNORECASE) is not None
+        re.search(r"secret|password|token|credential|(access|account)[-.]key|api-?key", key, re.IGNORECASE)
+        is not None
     )

@@ -5,6 +5,8 @@ besides comes from here, the first that says it::
 
     parameters in a URI   >   options of the job (`s3.…`)   >   environment (AWS_…)   >   what the AWS SDK finds
 
+(`gs.…` and `fs.azure.…` likewise, without parameters: see `cloud_settings`.)
+
 A job's settings hold on its own thread (`using`), and in processes that belong to one job (`install`). Locations that
 are shown or stored never hold parameters: `parse_location` takes them off. What a URI says holds for what is opened by
 it, and what an option's URI says for the bucket, in this job; nothing of it stays in the process for others.
@@ -25,6 +27,14 @@ from millstream.base.errors import ConfigurationError
 from millstream.config import options_checkpointing, options_file_systems
 from millstream.config.configuration import Configuration
 from millstream.config.option_types import ConfigOption, OptionType
+from millstream.files.cloud_settings import (
+    AZURE_SCHEMES,
+    CLOUD_SCHEMES,
+    AzureAccounts,
+    AzureSettings,
+    GcsSettings,
+    check_authority,
+)
 from millstream.files.private_files import Trust
 
 __all__ = [
@@ -155,6 +165,8 @@ class FileSystemSettings:
     Attributes:
         s3: Options, and the environment of the process that submitted the job if it names a location in S3.
         buckets: What URIs among the options say, by bucket; of several the first one, checkpoints' before others.
+        gcs: How to reach Google Cloud Storage.
+        azure: Azure's storage accounts; with the environment likewise.
         hadoop: Keys of Hadoop's configuration.
         hdfs_timeout_ms: For one call.
         trust: Whose local files are read.
@@ -162,6 +174,8 @@ class FileSystemSettings:
 
     s3: S3Settings = field(default_factory=S3Settings)
     buckets: Mapping[str, S3Settings] = field(default_factory=dict)
+    gcs: GcsSettings = field(default_factory=GcsSettings)
+    azure: AzureAccounts = field(default_factory=AzureAccounts)
     hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)
     hdfs_timeout_ms: int = options_file_systems.HDFS_TIMEOUT.default
     trust: Trust = field(default_factory=Trust)
@@ -173,7 +187,7 @@ class FileSystemSettings:
         Args:
             configuration: Options.
             environment: Of this process. What AWS's variables say goes along to other processes of the job, but
-                only if an option names a location in S3.
+                only if an option names a location in S3; so do Azure's.
 
         Raises:
             ConfigurationError: If a location is a URI that cannot be understood.
@@ -187,10 +201,15 @@ class FileSystemSettings:
         s3 = _s3_options(configuration)
         if any(each.scheme in _S3_SCHEMES for each in parsed):
             s3 = s3.over(S3Settings.of_environment(environment))
+        azure = AzureAccounts.of(configuration)
+        if any(each.scheme in AZURE_SCHEMES for each in parsed):
+            azure = azure.told(environment)
         prefix = options_file_systems.HADOOP_PREFIX
         return FileSystemSettings(
             s3=s3,
             buckets=buckets,
+            gcs=GcsSettings.of(configuration),
+            azure=azure,
             hadoop={
                 key[len(prefix) :]: str(configuration.get(key))
                 for key in configuration.key_set()
@@ -204,6 +223,14 @@ class FileSystemSettings:
         """Return how to reach a place in S3."""
         said = place.said.over(self.buckets.get(place.authority, S3Settings()))
         return said.over(self.s3).over(S3Settings.of_environment(os.environ)).over(_DEFAULTS)
+
+    def azure_for(self, place: Location) -> AzureSettings:
+        """Return how to reach a place in Azure.
+
+        Raises:
+            ConfigurationError: If nobody says in which account it is.
+        """
+        return self.azure.settings_for(place.authority, os.environ)
 
 
 def _s3_options(configuration: Configuration) -> S3Settings:
@@ -243,7 +270,7 @@ class Location:
 
     Attributes:
         scheme: As it was written.
-        authority: Bucket, or host and port; may be empty.
+        authority: Bucket, or host and port, or container@host in Azure; may be empty.
         path: Without a slash at the end; with one at the beginning if it is not empty.
         said: What its parameters say of S3.
     """
@@ -256,6 +283,11 @@ class Location:
     def __str__(self) -> str:
         """Return the URI, without parameters."""
         return f"{self.scheme}://{self.authority}{self.path}"
+
+    @property
+    def bucket(self) -> str:
+        """Bucket or container."""
+        return self.authority.partition("@")[0]
 
     @property
     def address(self) -> str:
@@ -277,6 +309,8 @@ def parse_location(location: str) -> Location:
     """
     scheme, _, rest = location.partition("://")
     scheme = scheme.lower()
+    if scheme in CLOUD_SCHEMES:
+        check_authority(scheme, rest)
     rest, query = _cut_query(rest)
     authority, slash, path = rest.partition("/")
     path = re.sub(r"/{2,}", "/", f"{slash}{path}").rstrip("/")

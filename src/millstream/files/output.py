@@ -1,11 +1,11 @@
 """Where a file sink's files are: a local directory, S3, or whatever else pyarrow has a file system for.
 
-Three kinds, with different promises::
+Kinds with different promises::
 
-                       local                       S3                          pyarrow (gs, hdfs, abfs, …)
+                       local                       S3                          pyarrow (hdfs, gs, abfs, …)
     staged file        grows on the disk           a multipart upload          is whole when its stream is closed
-    publish            a rename in the directory   the upload is completed     `move`: a rename (hdfs), or a copy
-                                                                               and a delete (objects)
+    publish            a rename in the directory   the upload is completed     a rename (hdfs), or the server's copy
+                                                                               and a delete (gs, abfs)
     seen by readers    at the rename, whole        then, whole                 then, whole
     open over
     checkpoints        yes                         no: files are finished      no
@@ -23,8 +23,10 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 from urllib.parse import quote, unquote
 
+from millstream.base.crash_points import reach
 from millstream.base.errors import SinkError
 from millstream.base.ids import new_id
+from millstream.files.cloud_settings import CLOUD_SCHEMES
 from millstream.files.durable import make_directories, sync_directory
 from millstream.files.file_systems import current, parse_location
 from millstream.files.paths import local_path
@@ -48,8 +50,10 @@ def open_output(base_path: str) -> OutputFiles:
     local = local_path(base_path)
     if local is not None:
         return _LocalOutput(os.path.abspath(local))
-    in_s3 = parse_location(base_path).scheme in S3_SCHEMES
-    return _S3Output(base_path) if in_s3 else _ArrowOutput(base_path)
+    scheme = parse_location(base_path).scheme
+    if scheme in S3_SCHEMES:
+        return _S3Output(base_path)
+    return _CloudOutput(base_path) if scheme in CLOUD_SCHEMES else _ArrowOutput(base_path)
 
 
 class OutputFiles(ABC):
@@ -253,10 +257,12 @@ class _ArrowOutput(OutputFiles):
             try:
                 self._opened = open_remote(self.address)
             except (OSError, ValueError) as error:
+                hint = "Give a directory, or a URI that pyarrow.fs.FileSystem.from_uri understands."
+                refusal = refusal_at(self.address, error, hint)
                 raise SinkError(
-                    f"file sink cannot write to {self.base!r}",
-                    detail=str(error),
-                    hint="Give a directory, or a URI that pyarrow.fs.FileSystem.from_uri understands.",
+                    refusal.after(f"file sink cannot write to {self.base!r}"),
+                    detail=refusal.detail,
+                    hint=refusal.hint,
                 ) from error
         file_system, root = self._opened
         return file_system, posixpath.join(root, path[len(self.base) :].lstrip("/")).rstrip("/")
@@ -308,6 +314,32 @@ class _ArrowOutput(OutputFiles):
         for info in file_system.get_file_info(selector):
             if info.is_file and info.base_name.startswith("."):
                 yield self.join(info.path[len(root) :].lstrip("/"))
+
+
+class _CloudOutput(_ArrowOutput):
+    """A prefix of a bucket of Google's, or of a container of Azure's: what is staged is a hidden object."""
+
+    def make_directory(self, path: str) -> list[str]:
+        """Nothing: directories are there by the names of objects. pyarrow would make buckets, too."""
+        return []
+
+    def publish(self, staged: str, final: str) -> None:
+        """Have the server copy it, see that this has ended, and remove the hidden object.
+
+        pyarrow's `move` does the same at Google's, and nothing in most accounts of Azure's.
+        """
+        size = self.size(staged)
+        if size is None:
+            raise FileNotFoundError(staged)
+        file_system, source = self._resolve(staged)
+        target = self._resolve(final)[1]
+        file_system.copy_file(source, target)
+        with file_system.open_input_file(target) as file:
+            state = (file.metadata() or {}).get(b"Copy-Status", b"success")  # Azure's tells
+            if state != b"success" or file.size() != size:
+                raise OSError(f"the copy has the state {state.decode()} and {file.size()} bytes of {size}")
+        reach("sink.publish", f"{final}, copied")
+        file_system.delete_file(source)
 
 
 class _S3Output(_ArrowOutput):

@@ -11,8 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 from millstream.base.errors import SourceError
 from millstream.files.compression import decompressed
-from millstream.files.refusals import refusal_at
-from millstream.files.remote import arrow_fs, open_remote, without_parameters
+from millstream.files.refusals import NO_BUCKET, refusal_at
+from millstream.files.remote import arrow_fs, is_without_bucket, open_remote, without_parameters
 
 __all__ = ["FoundFile", "list_files", "local_path", "open_file"]
 
@@ -109,7 +109,7 @@ def _list_remote(uri: str) -> list[FoundFile]:
         file_system, root = open_remote(uri)
         info = file_system.get_file_info(root)
         if info.type == fs.FileType.NotFound:
-            raise _missing(uri, None)
+            raise _missing(uri, OSError(NO_BUCKET) if is_without_bucket(uri) else None)
         entries = [info]
         if info.type == fs.FileType.Directory:
             entries = file_system.get_file_info(fs.FileSelector(root, recursive=True))

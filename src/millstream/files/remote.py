@@ -3,31 +3,47 @@
 How to reach them is said in one place (`file_systems`), whatever is kept there::
 
     s3://  s3a://        pyarrow, with the options `s3.…`
+    gs://                pyarrow, with the options `gs.…`
+    abfs:// … wasbs://   pyarrow, with the options `fs.azure.…`
     hdfs://  viewfs://   hdfs-native, with Hadoop's configuration: no JVM
     others               whatever pyarrow has a file system for
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import importlib.util
+import os
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from importlib import metadata
 from typing import Any
 from urllib.parse import urlsplit
 
 from millstream.base.errors import ConfigurationError
+from millstream.files.cloud_settings import (
+    AZURE_SCHEMES,
+    CLOUD_SCHEMES,
+    GCS_SCHEMES,
+    AzureSettings,
+    GcsSettings,
+)
 from millstream.files.file_systems import FileSystemSettings, S3Settings, current, parse_location
 
 __all__ = [
     "HDFS_SCHEMES",
     "S3_SCHEMES",
     "arrow_fs",
+    "azure",
     "check_hdfs",
     "check_pyarrow",
     "from_uri",
+    "gcs",
     "hadoop_of",
+    "is_without_bucket",
     "open_remote",
     "s3",
     "with_parameters",
@@ -49,11 +65,28 @@ def open_remote(location: str) -> tuple[Any, str]:
     if place.scheme in S3_SCHEMES:
         check_pyarrow("s3", 21)
         return s3(current().s3_for(place), place.authority), f"{place.authority}{place.path}"
+    if place.scheme in GCS_SCHEMES:
+        return gcs(current().gcs), f"{place.bucket}{place.path}"
+    if place.scheme in AZURE_SCHEMES:
+        return azure(current().azure_for(place), place.bucket), f"{place.bucket}{place.path}"
     if place.scheme in HDFS_SCHEMES:
         check_hdfs()
         return _hdfs(place.scheme, place.authority, hadoop_of(current())), place.path or "/"
     file_system, path = from_uri(location)
     return file_system, path
+
+
+def is_without_bucket(location: str) -> bool:
+    """Return whether a location in a cloud's store is in a bucket or container that is not there.
+
+    Raises:
+        OSError: If the server does not say.
+    """
+    place = parse_location(location)
+    if place.scheme not in CLOUD_SCHEMES:
+        return False
+    file_system, _ = open_remote(location)
+    return bool(file_system.get_file_info(place.bucket).type is arrow_fs().FileType.NotFound)
 
 
 def without_parameters(location: str) -> str:
@@ -63,7 +96,7 @@ def without_parameters(location: str) -> str:
         ConfigurationError: If the URI cannot be understood.
     """
     place = parse_location(location)
-    return str(place) if place.scheme in S3_SCHEMES else location.rstrip("/")
+    return str(place) if place.scheme in (*S3_SCHEMES, *CLOUD_SCHEMES) else location.rstrip("/")
 
 
 def with_parameters(path: str, roots: Iterable[str]) -> str:
@@ -152,10 +185,7 @@ def s3(settings: S3Settings, bucket: str, *, in_one: bool = True) -> Any:
         in_one: Whether what is written is sent with one request, not with three.
     """
     fs = arrow_fs()
-    endpoint, scheme, region = settings.endpoint, "https", settings.region
-    if endpoint is not None and "://" in endpoint:
-        parts = urlsplit(endpoint)
-        endpoint, scheme = f"{parts.netloc}{parts.path.rstrip('/')}", parts.scheme
+    (scheme, endpoint), region = _parts(settings.endpoint), settings.region
     if region is None:
         region = "us-east-1" if endpoint is not None else fs.resolve_s3_region(bucket)
     return fs.S3FileSystem(
@@ -171,6 +201,97 @@ def s3(settings: S3Settings, bucket: str, *, in_one: bool = True) -> Any:
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=(settings.max_retries or 0) + 1),
         allow_delayed_open=in_one,
     )
+
+
+@lru_cache(maxsize=32)
+def gcs(settings: GcsSettings) -> Any:
+    """Return Google's file system; kept, with its connections, for all of this process.
+
+    Args:
+        settings: How to reach it.
+
+    Raises:
+        ConfigurationError: If pyarrow is not installed, or credentials are named where it does not look for them.
+    """
+    check_pyarrow("gcs", 21)
+    settings.check_key_file(os.environ)
+    scheme, endpoint = _parts(settings.endpoint)
+    token = settings.access_token
+    return arrow_fs().GcsFileSystem(
+        anonymous=settings.anonymous,
+        access_token=token,
+        # The server knows better when it ends.
+        credential_token_expiration=None if token is None else datetime(2100, 1, 1, tzinfo=UTC),
+        target_service_account=settings.service_account,
+        scheme=scheme,
+        endpoint_override=endpoint,
+        project_id=settings.project,
+        retry_time_limit=timedelta(seconds=max(settings.retry_timeout_ms // 1000, 1)),
+    )
+
+
+@lru_cache(maxsize=32)
+def azure(settings: AzureSettings, container: str) -> Any:
+    """Return the file system of a storage account; kept, with its connections, for all of this process.
+
+    Args:
+        settings: How to reach it.
+        container: Asked for, where it is only known then whether a login succeeds.
+
+    Raises:
+        ConfigurationError: If pyarrow is not installed, or the account's key is no key.
+        OSError: If the login fails.
+    """
+    check_pyarrow("azure", 26)
+    scheme, blob = _parts(settings.endpoint)
+    dfs_scheme, dfs = _parts(settings.dfs_endpoint)
+    try:
+        base64.b64decode(settings.key or "", validate=True)
+    except binascii.Error:
+        raise ConfigurationError(
+            f'the key of the storage account "{settings.account}" is no key',
+            detail="It has to be text in base64.",
+            hint="Copy it anew, or give a shared access signature (fs.azure.sas.fixed.token).",
+        ) from None
+    file_system = arrow_fs().AzureFileSystem(
+        settings.account,
+        account_key=settings.key,
+        sas_token=None if settings.key else settings.sas_token,
+        client_id=settings.client_id,
+        client_secret=settings.client_secret,
+        tenant_id=settings.tenant,
+        blob_storage_authority=blob,
+        blob_storage_scheme=scheme if blob else None,
+        dfs_storage_authority=dfs,
+        dfs_storage_scheme=dfs_scheme if dfs else None,
+    )
+    if settings.key is None and settings.sas_token is None:
+        _log_in(file_system, container)
+    return file_system
+
+
+def _log_in(file_system: Any, container: str) -> None:
+    """Have a client log in now: what pyarrow raises of it is no `OSError`."""
+    from pyarrow import ArrowException  # slow to import, and optional
+
+    try:
+        file_system.get_file_info(container)
+    except OSError:
+        return  # who logs in need not be allowed to look at a container
+    except ArrowException as error:
+        raise OSError(str(error)) from error
+
+
+def _parts(endpoint: str | None) -> tuple[str, str | None]:
+    """Return scheme and host of a server.
+
+    >>> _parts("http://host:1/"), _parts("host:1"), _parts(None)
+    (('http', 'host:1'), ('https', 'host:1'), ('https', None))
+    """
+    if endpoint is None or "://" not in endpoint:
+        return "https", endpoint
+    parts = urlsplit(endpoint)
+    return parts.scheme, f"{parts.netloc}{parts.path.rstrip('/')}"
 
 
 _PATIENCE = {

@@ -6,6 +6,7 @@ refers to it (`FileRef`), so a file that is missing, cut or altered is recognise
 
     open_store ─► store_local    a path, file://
               ─► store_arrow    s3://, s3a:// and whatever else pyarrow has a file system for
+              ─► store_clouds   gs://; abfs://, abfss://, wasb://, wasbs://
               ─► store_hdfs     hdfs://, viewfs://
 """
 
@@ -14,10 +15,12 @@ from __future__ import annotations
 import re
 
 from millstream.config.configuration import Configuration
+from millstream.files.cloud_settings import AZURE_SCHEMES, GCS_SCHEMES
 from millstream.files.file_systems import LOCATION_OPTIONS, current, parse_location
 from millstream.files.remote import HDFS_SCHEMES, S3_SCHEMES
 from millstream.files.store import Checksum, FileRef, FileStore, LocalCopy, PartlyRead, StoredFile, checksum
 from millstream.files.store_arrow import ArrowStore, S3Store
+from millstream.files.store_clouds import AzureStore, GcsStore
 from millstream.files.store_hdfs import HdfsStore
 from millstream.files.store_local import LocalStore
 
@@ -40,7 +43,7 @@ def open_store(location: str) -> FileStore:
     How to reach servers is taken from `files.file_systems` at this moment: the store may be used from any thread.
 
     Args:
-        location: A path, `file://`, `s3://`, `s3a://`, `hdfs://`, `viewfs://`, or whatever else pyarrow knows.
+        location: A path, `file://`, `s3://`, `s3a://`, `gs://`, `abfs://`, `hdfs://`, `viewfs://`, or whatever else pyarrow knows.
 
     Raises:
         ConfigurationError: If the URI cannot be understood, or a package is not installed.
@@ -51,6 +54,10 @@ def open_store(location: str) -> FileStore:
     place = parse_location(location)
     if place.scheme in S3_SCHEMES:
         return S3Store(place, current().s3_for(place))
+    if place.scheme in GCS_SCHEMES:
+        return GcsStore(place, current().gcs)
+    if place.scheme in AZURE_SCHEMES:
+        return AzureStore(place, current().azure_for(place))
     if place.scheme in HDFS_SCHEMES:
         return HdfsStore(place, current())
     return ArrowStore(location.rstrip("/"))

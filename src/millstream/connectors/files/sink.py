@@ -326,7 +326,17 @@ class _FileCommitter(Committer):
 
     def _finish_copy(self, committable: FileCommittable, final_size: int) -> None:
         """Remove a staged file that was published by a copy, where the commit before this one ended half-way."""
-        if self._files.appends or final_size != committable.size_bytes:
+        size = committable.size_bytes
+        # Where files are staged under their final names there is nothing to compare: names tell whose they are.
+        if (
+            self._files.appends
+            or final_size != size
+            or (
+                self._files.renames
+                and self._files.checksum(committable.final_path, size)
+                != self._files.checksum(committable.staged_path, size)
+            )
+        ):
             raise SinkError(
                 f"file {committable.final_path!r} is there already and is not replaced",
                 detail=f"It was to become what is in {committable.staged_path!r}.",
