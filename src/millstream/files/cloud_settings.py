@@ -180,12 +180,16 @@ class AzureAccounts:
             )
         found = self._of_options(account)
         if found.is_open:
-            known = next((each for each in others if not each.is_open and each.account in ("", account)), found)
+            known = next(
+                (each for each in others if not each.is_open and each.account in ("", account)), found
+            )
             found = replace(found, key=known.key, sas_token=known.sas_token)
         suffix = host.partition(".")[2]
         if found.endpoint is None and suffix and not suffix.endswith("core.windows.net"):
             suffix = re.sub(r"^(dfs|blob)\.", "", suffix)  # a cloud of its own, such as China's
-            found = replace(found, endpoint=f".blob.{suffix}", dfs_endpoint=found.dfs_endpoint or f".dfs.{suffix}")
+            found = replace(
+                found, endpoint=f".blob.{suffix}", dfs_endpoint=found.dfs_endpoint or f".dfs.{suffix}"
+            )
         return found
 
     def _of_options(self, account: str) -> AzureSettings:
@@ -225,7 +229,9 @@ def check_authority(scheme: str, rest: str) -> None:
     bucket, at, host = authority.partition("@")
     ours = scheme in AZURE_SCHEMES
     if not bucket or "?" in rest or ":" in bucket or (at and not (ours and re.fullmatch(r"[\w.:-]+", host))):
-        form = f"{scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/path" if ours else f"{scheme}://BUCKET/path"
+        form = (
+            f"{scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/path" if ours else f"{scheme}://BUCKET/path"
+        )
         options = "fs.azure." if ours else "gs."
         raise ConfigurationError(
             f"a location that begins with {scheme}:// is not understood",
@@ -238,7 +244,9 @@ def _of_environment(environment: Mapping[str, str]) -> AzureSettings:
     return AzureSettings(
         account=environment.get("AZURE_STORAGE_ACCOUNT", ""),
         key=environment.get("AZURE_STORAGE_KEY") or None,
-        sas_token=None if environment.get("AZURE_STORAGE_KEY") else environment.get("AZURE_STORAGE_SAS_TOKEN"),
+        sas_token=None
+        if environment.get("AZURE_STORAGE_KEY")
+        else environment.get("AZURE_STORAGE_SAS_TOKEN"),
     )
 
 

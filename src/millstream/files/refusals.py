@@ -104,12 +104,15 @@ def refusal_of_gcs(settings: GcsSettings, bucket: str, error: Exception) -> Refu
     elif re.search(r"UNAUTHENTICATED|PERMISSION_DENIED|credentials|status code: 40[13]", text):
         reason = f"{server} refused the credentials"
         hint = (
-            "Check GOOGLE_APPLICATION_CREDENTIALS on every host, or gs.auth.access-token, and that they may get, create, "
-            "list and delete objects there."
+            "Check GOOGLE_APPLICATION_CREDENTIALS on every host, or gs.auth.access-token, and that they may get, "
+            "create, list and delete objects there."
         )
     elif re.search(r"UNAVAILABLE|DEADLINE_EXCEEDED|CURL error|retry-policy-exhausted", text):
         reason = f"{server} did not answer"
-        hint = "Check gs.storage.root.url and that every host of the job reaches it; gs.retry.total-timeout gives it time."
+        hint = (
+            "Check gs.storage.root.url and that every host of the job reaches it; gs.retry.total-timeout gives it "
+            "more time."
+        )
     else:
         reason = f"{server} reported an error"
         hint = "See what it says, and the options that begin with gs."
@@ -129,16 +132,19 @@ def refusal_of_azure(settings: AzureSettings, container: str, error: Exception) 
         reason = f'there is no container "{container}"'
         hint = "Create it, or correct its name, and that of the account."
     elif re.search(
-        r"Authenticat|Authoriz|AccessDenied|\b40[13]\b|Credential|InvalidAuthenticationInfo|NoAuthenticationInformation", text
+        r"Authenticat|Authoriz|AccessDenied|\b40[13]\b|Credential|NoAuthenticationInformation",
+        text,
     ):
         reason = f"{server} refused the credentials"
         hint = (
-            "Check fs.azure.account.key, or fs.azure.sas.fixed.token, of the account (AZURE_STORAGE_KEY), and that they "
-            "may read, write, list and delete blobs there."
+            "Check fs.azure.account.key, or fs.azure.sas.fixed.token, of the account (AZURE_STORAGE_KEY), and that "
+            "they may read, write, list and delete blobs there."
         )
     elif re.search(r"connect|connection|resolve|timed? ?out|transport", text, re.IGNORECASE):
         reason = f"{server} did not answer"
-        hint = "Check the account's name and fs.azure.blob.endpoint, and that every host of the job reaches it."
+        hint = (
+            "Check the account's name and fs.azure.blob.endpoint, and that every host of the job reaches it."
+        )
     else:
         reason = f"{server} reported an error"
         hint = "See what it says, and the options that begin with fs.azure."

@@ -256,7 +256,7 @@ def azure(settings: AzureSettings, container: str) -> Any:
     file_system = arrow_fs().AzureFileSystem(
         settings.account,
         account_key=settings.key,
-        sas_token=None if settings.key else settings.sas_token,
+        sas_token=None if settings.key or not settings.sas_token else f"?{settings.sas_token.lstrip('?')}",
         client_id=settings.client_id,
         client_secret=settings.client_secret,
         tenant_id=settings.tenant,

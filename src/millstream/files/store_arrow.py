@@ -75,7 +75,8 @@ class ArrowStore(FileStore):
         """
         directory, _, name = path.rpartition("/")
         bid = f"{name}.{new_id()[:12]}{_BID}"
-        self._put(f"{directory}/{bid}", data)
+        place = f"{directory}/{bid}".lstrip("/")
+        self._put(place, data)
         try:
             found = self._names(directory)
             if any(other == name or (_is_bid_for(name, other) and other != bid) for other in found):
@@ -83,7 +84,7 @@ class ArrowStore(FileStore):
             self._put(path, data)
             return True
         finally:
-            self._remove(f"{directory}/{bid}")
+            self._remove(place)
 
     def _get(self, path: str) -> bytes:
         file_system, target = self._place(path)

@@ -136,6 +136,17 @@ class GcsStore(_CloudStore):
     def _open(self) -> tuple[Any, str]:
         return gcs(self._settings), self._root
 
+    def _names(self, directory: str) -> list[str]:
+        """Return the names in a directory; pyarrow lists no directories that no empty object stands for."""
+        file_system, target = self._place(directory)
+        found = file_system.get_file_info(
+            arrow_fs().FileSelector(target, allow_not_found=True, recursive=True)
+        )
+        names = {info.path[len(target) + 1 :].partition("/")[0] for info in found}
+        if not names:
+            self._check_bucket(directory)
+        return sorted(names)
+
     def _put_small(self, file_system: Any, target: str, data: bytes) -> None:
         try:
             super()._put_small(file_system, target, data)

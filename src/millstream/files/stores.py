@@ -43,7 +43,8 @@ def open_store(location: str) -> FileStore:
     How to reach servers is taken from `files.file_systems` at this moment: the store may be used from any thread.
 
     Args:
-        location: A path, `file://`, `s3://`, `s3a://`, `gs://`, `abfs://`, `hdfs://`, `viewfs://`, or whatever else pyarrow knows.
+        location: A path, `file://`, `s3://`, `s3a://`, `gs://`, `abfs://`, `hdfs://`, `viewfs://`, or
+            whatever else pyarrow knows.
 
     Raises:
         ConfigurationError: If the URI cannot be understood, or a package is not installed.

@@ -89,9 +89,13 @@ def test_a_blob_that_is_being_replaced_is_there_until_it_is(server, prefix):
 
 
 def test_what_is_wrong_is_told(prefix):
-    kind, key = ("bucket", "gs.storage.root.url") if prefix.uri.startswith("gs:") else (
-        "container",
-        "fs.azure.blob.endpoint",
+    kind, key = (
+        ("bucket", "gs.storage.root.url")
+        if prefix.uri.startswith("gs:")
+        else (
+            "container",
+            "fs.azure.blob.endpoint",
+        )
     )
     missing = store_at(prefix.uri.replace("://state", "://missing"), prefix.server.options)
     for ask in (missing.read_if_there, missing.names, lambda path: missing.write(path, b"")):
@@ -114,6 +118,7 @@ class Count(KeyedProcessFunction):
         yield f"{context.get_current_key()}:{self._seen.value()}"
 
 
+@pytest.mark.parametrize("server", ["gcs", pytest.param("azure", marks=pytest.mark.long)], indirect=True)
 def test_a_job_that_fails_goes_on_from_its_checkpoint(prefix, tmp_path):
     marker = tmp_path / "failed"
 

@@ -8,9 +8,10 @@ from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from pyarrow import fs
 
 from millstream.base.crash_points import set_crash_hook
-from millstream.base.errors import ConfigurationError, LostOutputError, SinkError, SourceError
+from millstream.base.errors import LostOutputError, SinkError, SourceError
 from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.base import Rows, WriterContext
@@ -139,6 +140,7 @@ def test_it_keeps_the_contract(new_prefix, told):
     check_sink(target, parallelisms=((1, 2),))
 
 
+@pytest.mark.parametrize("server", ["gcs", pytest.param("azure", marks=pytest.mark.long)], indirect=True)
 def test_a_job_with_checkpoints_in_the_same_store_publishes_every_record_once_and_is_read_back(prefix):
     options = {
         "millstream.epoch.fixed-records": 50,
@@ -192,14 +194,7 @@ def test_a_bucket_or_container_that_is_missing_is_named_and_not_made(prefix):
     written, listed, _ = refused(prefix.server.options, prefix.uri.replace("://state", "://missing"))
     for said in (written, listed):
         assert f'there is no {kind} "missing"' in said
-    assert not prefix.files.get_file_info("missing").is_file
-    assert [each.path for each in prefix.files.get_file_info(_all_buckets())] == ["state"]
-
-
-def _all_buckets():
-    from pyarrow import fs
-
-    return fs.FileSelector("")
+    assert prefix.files.get_file_info("missing").type is fs.FileType.NotFound
 
 
 def test_a_wrong_key_or_signature_for_azure_is_refused_and_in_no_message(azure_server):
@@ -212,9 +207,8 @@ def test_a_wrong_key_or_signature_for_azure_is_refused_and_in_no_message(azure_s
         for said in refused(endpoint | options, uri):
             assert "refused the credentials" in said and "fs.azure.account.key" in said
             assert secret not in said
-    with using(FileSystemSettings.of(Configuration.from_dict({"fs.azure.account.key": "not base64"}), {})):
-        with pytest.raises(ConfigurationError, match='the key of the storage account "millstream" is no key'):
-            sink(uri).check()
+    said = refused(endpoint | {"fs.azure.account.key": "not base64"}, uri)[0]
+    assert 'the key of the storage account "millstream" is no key' in said and "not base64" not in said
 
 
 class Refuses(BaseHTTPRequestHandler):
