@@ -65,7 +65,8 @@ class Prefix:
         return [name for name in self.sizes() if name.rpartition("/")[2].startswith(".")]
 
 
-@pytest.fixture(params=["gcs", "azure"])
+# Azurite, asked by pyarrow, answers one removal in ten only after seven seconds.
+@pytest.fixture(params=["gcs", pytest.param("azure", marks=pytest.mark.long)])
 def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> CloudServer:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)

@@ -118,7 +118,6 @@ class Count(KeyedProcessFunction):
         yield f"{context.get_current_key()}:{self._seen.value()}"
 
 
-@pytest.mark.parametrize("server", ["gcs", pytest.param("azure", marks=pytest.mark.long)], indirect=True)
 def test_a_job_that_fails_goes_on_from_its_checkpoint(prefix, tmp_path):
     marker = tmp_path / "failed"
 
