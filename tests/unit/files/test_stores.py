@@ -102,7 +102,7 @@ def test_an_unknown_scheme_is_refused():
     [
         ("s3://bucket/a", None, r'pyarrow, which is not installed[\s\S]*"millstream\[s3\]"'),
         ("s3a://bucket/a", "20.0.0", r'version 21 or newer; 20.0.0 is installed[\s\S]*"millstream\[s3\]"'),
-        ("gs://bucket/a", None, r'pyarrow, which is not installed[\s\S]*"millstream\[parquet\]"'),
+        ("gs://bucket/a", None, r'pyarrow, which is not installed[\s\S]*"millstream\[gcs\]"'),
         ("hdfs://host:1/a", None, r'hdfs-native, which is not installed[\s\S]*"millstream\[hdfs\]"'),
     ],
 )
