@@ -137,13 +137,17 @@ LONG_PAGES = {
 """Those whose servers take long to start."""
 
 
-@pytest.mark.parametrize(
-    ("page", "number"),
-    [
-        pytest.param(*block, marks=[pytest.mark.long] if block[0] in LONG_PAGES else [])
-        for block in sorted(BLOCKS)
-    ],
-)
+def runs():
+    """Return each block on each executor; programs of connectors run on Spark only where there is time for it."""
+    for page, number in sorted(BLOCKS):
+        for target in ("local", "local[2]"):
+            on_spark = target != "local"
+            is_long = page in LONG_PAGES or (on_spark and page.startswith("connectors/"))
+            marks = [*([pytest.mark.spark] if on_spark else []), *([pytest.mark.long] if is_long else [])]
+            yield pytest.param(target, page, number, marks=marks)
+
+
+@pytest.mark.parametrize(("env", "page", "number"), list(runs()), indirect=["env"])
 def test_block_does_what_its_page_says(page, number, env, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = public(

@@ -65,6 +65,7 @@ def test_the_next_driver_is_killed_as_well(jobs, name, point, part, stall_ms):
     assert job.is_right(outcome), (outcome.error, *map(str, outcome.violations), *outcome.trace)
 
 
+@pytest.mark.long
 def test_checkpoints_of_two_drivers_under_the_same_names_are_found(jobs, monkeypatch):
     """What `chk-18.2` and `shared.2` are for: a paused driver replaces its successor's files, or removes them."""
     for name in ("checkpoint_directory", "shared_directory"):

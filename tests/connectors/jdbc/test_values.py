@@ -284,15 +284,9 @@ class DieAt:
         return row
 
 
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "mode",
-    [
-        "append once",
-        pytest.param("upsert once", marks=pytest.mark.long),
-        pytest.param("statement once", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize("mode", ["append once", "upsert once", "statement once"])
 def test_job_on_spark_whose_slots_are_killed_publishes_exactly_once(postgres_target, mode, tmp_path):
     table = postgres_target.new_table()
     kind = Types.ROW_NAMED(["id", "word"], [Types.LONG(), Types.STRING()])

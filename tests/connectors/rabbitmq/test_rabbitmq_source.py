@@ -59,7 +59,7 @@ def cause_of(error: BaseException) -> BaseException:
     return error
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_with_correlation_ids_every_message_comes_once_wherever_jobs_fail(rabbit):
     def build() -> RMQSource:
         queue = new_queue()
