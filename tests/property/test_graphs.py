@@ -64,7 +64,7 @@ def check(program: Program, expected: Counter, arrival: int, *run) -> None:
         raise
 
 
-@settings(common, max_examples=90)
+@settings(common, max_examples=60)
 @given(event_time_programs())
 @in_each_form
 def test_event_time_graph_gives_the_same_for_any_parallelism_epochs_and_arrival(program):
@@ -77,7 +77,7 @@ def test_event_time_graph_gives_the_same_for_any_parallelism_epochs_and_arrival(
     check(program, expected, 1, 2, 16, "local", 3)  # most of what is read is held for later epochs
 
 
-@settings(common, max_examples=60)
+@settings(common, max_examples=40)
 @given(ordered_programs())
 @in_each_form
 def test_graph_that_depends_on_the_order_of_a_key_gives_the_same_for_any_parallelism_and_epochs(program):

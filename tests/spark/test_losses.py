@@ -248,7 +248,7 @@ def test_slot_that_waits_for_a_slower_one_is_asked_for_nothing_and_keeps_its_lea
     assert job.failures == []
 
 
-@pytest.mark.parametrize("carried", [False, True])
+@pytest.mark.parametrize("carried", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_slot_that_hangs_is_taken_for_lost_after_its_time_out(stop, carried):
     job = stop(carried=carried, timeout="4 s")
     os.kill(job.slot, signal.SIGSTOP)
@@ -319,7 +319,7 @@ def test_everything_on_spark_s_disks_is_removed_and_then_a_slot_is_lost(stop, sc
     assert len(job.failures) == 1
 
 
-@pytest.mark.parametrize("carried", [False, True])
+@pytest.mark.parametrize("carried", [pytest.param(False, marks=pytest.mark.long), True])
 def test_executor_that_is_killed_takes_its_slots_along_and_the_attempt_is_repeated(stop, processes, carried):
     job = stop(carried=carried)
     if not carried:
@@ -330,7 +330,7 @@ def test_executor_that_is_killed_takes_its_slots_along_and_the_attempt_is_repeat
     assert len(job.failures) >= 1
 
 
-@pytest.mark.parametrize("carried", [False, True])
+@pytest.mark.parametrize("carried", [pytest.param(False, marks=pytest.mark.long), True])
 def test_all_executors_are_killed_at_once(stop, processes, carried):
     job = stop(carried=carried)
     # Those of the test before were killed too, and on a loaded machine the second new one takes its time.

@@ -346,7 +346,13 @@ def verifier_of(job):
     return VERIFIERS[job]
 
 
-@pytest.mark.parametrize("name", PLANTED)
+TAKE_LONG = {"drivers_share_one_pointer", "what_a_killed_slot_staged_is_left"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] if name in TAKE_LONG else []) for name in PLANTED],
+)
 def test_verify_finds(name, monkeypatch):
     plant, job = PLANTED[name]
     verifier = verifier_of(job)
