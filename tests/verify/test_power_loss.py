@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 from sink_jobs import captured, rolling_and_merging, transactions
 
-from millstream.connectors import receive_log, write_ahead
+from millstream.connectors import receive_log, staged_blocks, write_ahead
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.sink import FileSink
 from millstream.connectors.files.writer import FileWriter
@@ -245,9 +245,9 @@ PLANTED = {
     "names of part files": (rolling_and_merging, without_sync(output._LocalOutput, "sync_directory")),
     "directories of part files": (rolling_and_merging, (FileWriter, "_make_directory", only_made)),
     "write-ahead files": (transactions, without_sync(write_ahead._WriteAheadWriter, "prepare_commit")),
-    "names of write-ahead files": (transactions, without_sync(write_ahead, "sync_directory")),
-    "the directory of write-ahead files": (transactions, without_sync(write_ahead, "make_directories")),
-    "the note that write-ahead files were sent": (transactions, (write_ahead, "write_file", plain_write)),
+    "names of write-ahead files": (transactions, without_sync(staged_blocks, "sync_directory")),
+    "the directory of write-ahead files": (transactions, without_sync(staged_blocks, "make_directories")),
+    "the note that write-ahead files were sent": (transactions, (staged_blocks, "write_file", plain_write)),
 }
 
 
