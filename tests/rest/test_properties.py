@@ -8,10 +8,10 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rest.fake_jobs import SINK, SOURCE, AnsweringJob, Client, FakeJob
+from rest.fake_jobs import SINK, SOURCE, AnsweringJob, Client
 
 RUNNING, FAILED = "1" * 32, "2" * 32
-CLIENT = Client(AnsweringJob(RUNNING), FakeJob(FAILED, "FAILED", name="<script>\x00\ud800"))
+CLIENT = Client(AnsweringJob(RUNNING), AnsweringJob(FAILED, "FAILED", name="<script>\x00\ud800"))
 DOCUMENT = CLIENT.get("/openapi.json")
 
 TEXTS = st.text(max_size=50) | st.sampled_from(
