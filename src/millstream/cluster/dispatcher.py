@@ -145,7 +145,12 @@ class Dispatcher:
             submitted_ms=self._clock.now_ms(),
             since_ms=self._clock.now_ms(),
         )
-        self._ask(lambda: self._handle(Submitted(application)), timeout_s)
+
+        def take() -> None:
+            self._store.write(application)  # else it is refused, and nothing of it is known
+            self._handle(Submitted(application))
+
+        self._ask(take, timeout_s)
         return application
 
     def cancel(self, application_id: str, *, timeout_s: float = 30.0) -> Application:
@@ -195,21 +200,40 @@ class Dispatcher:
         self._perform(self._core.handle(event, self._clock.now_ms()))
 
     def _perform(self, commands: list[Command]) -> None:
+        """Do what was decided. What cannot be noted, as on a full disk, is not started either, but tried again."""
+        refused: dict[str, OSError] = {}
         for command in commands:
             match command:
                 case Note(application):
-                    self._store.write(application)
+                    try:
+                        self._store.write(application)
+                    except OSError as error:
+                        _log.error("application %s cannot be noted: %s", application.application_id, error)
+                        refused[application.application_id] = error
+                        continue
                     if application.has_ended:
                         self._tidy()
                 case Start(application, recover):
-                    self._start(application, recover=recover)
+                    refusal = refused.get(application.application_id)
+                    if refusal is None:
+                        self._start(application, recover=recover)
+                    else:
+                        self._not_started(application, refusal, submitted=True)
                 case Terminate(application):
                     self._terminate(application)
                 case OpenSession():
-                    self._session.open()
+                    self._open_session()
+
+    def _open_session(self) -> None:
+        try:
+            self._session.open()
+        except OSError as error:
+            self._handle(SessionEnded(f"the Spark session cannot be started: {error}"))
+
+    def _not_started(self, application: Application, error: OSError, *, submitted: bool) -> None:
+        self._handle(ProcessEnded(application.application_id, None, submitted, message=str(error)))
 
     def _start(self, application: Application, *, recover: bool) -> None:
-        self._store.prepare_start(application)
         directory = self._store.directory_of(application.application_id)
         own = {
             options.TARGET.key: self._config.target,
@@ -221,6 +245,7 @@ class Dispatcher:
         variables = {_SESSION_VARIABLE: str(self._session.file)} if self._config.target != "local" else {}
         environment = compose_environment(self._config.variables, own, variables)
         try:
+            self._store.prepare_start(application)
             pid, process_start = self._processes.start(
                 application,
                 recover=recover,
@@ -229,7 +254,7 @@ class Dispatcher:
             )
         except OSError as error:
             _log.error("application %s cannot be started: %s", application.application_id, error)
-            self._handle(ProcessEnded(application.application_id, None, submitted=False, message=str(error)))
+            self._not_started(application, error, submitted=False)
             return
         self._handle(ProcessStarted(application.application_id, pid, process_start))
 

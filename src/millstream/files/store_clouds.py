@@ -7,6 +7,7 @@ server, in one step. A large one is written in its place: its name is new, and n
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
@@ -38,8 +39,9 @@ class _CloudStore(ArrowStore):
         self._bucket = place.bucket
         self._root = f"{place.bucket}{place.path}"
 
+    @abstractmethod
     def _refusal(self, error: OSError) -> Refusal:
-        raise NotImplementedError
+        """Return what an error of the service means."""
 
     def _put_parts(self, path: str, size: int, parts: Iterator[bytes]) -> None:
         file_system, target = self._place(path)
