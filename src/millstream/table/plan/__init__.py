@@ -1,0 +1,1 @@
+"""From the tree of a query to operators: binding, rewriting, changelog modes, the physical plan."""

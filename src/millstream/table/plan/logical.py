@@ -1,0 +1,273 @@
+"""The logical plan: immutable nodes with the schema of what they give.
+
+Columns are addressed by place. Rewrites make new nodes; none knows the text it came from, except for names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from millstream.table.expressions.rex import AggregateCall, Call, RowExpression, RowSchema, SortKey
+
+__all__ = [
+    "Aggregate",
+    "Correlate",
+    "Filter",
+    "Join",
+    "JoinKind",
+    "LogicalNode",
+    "Over",
+    "OverFrame",
+    "OverGroup",
+    "Project",
+    "Scan",
+    "SetOperation",
+    "Sink",
+    "Snapshot",
+    "Sort",
+    "StreamScan",
+    "TableFunctionScan",
+    "Values",
+    "Watermarks",
+    "WindowFunction",
+    "WindowKind",
+]
+
+
+@dataclass(frozen=True)
+class LogicalNode:
+    """A relation.
+
+    Attributes:
+        schema: Of its rows.
+    """
+
+    schema: RowSchema
+
+    @property
+    def inputs(self) -> tuple[LogicalNode, ...]:
+        """The relations it reads, in order."""
+        found = (getattr(self, name, None) for name in ("input", "left", "right"))
+        return tuple(each for each in found if isinstance(each, LogicalNode))
+
+
+@dataclass(frozen=True)
+class Scan(LogicalNode):
+    """A table of a catalog: `table` is a `catalog.ResolvedTable` (physical and metadata columns only are read;
+    computed columns and the watermark are nodes above)."""
+
+    table: Any
+
+
+@dataclass(frozen=True)
+class StreamScan(LogicalNode):
+    """A DataStream as a table: `stream` with what the environment knows of it (`bridge.StreamTable`)."""
+
+    stream: Any
+
+
+@dataclass(frozen=True)
+class Values(LogicalNode):
+    """Constant rows."""
+
+    rows: tuple[tuple[RowExpression, ...], ...]
+
+
+@dataclass(frozen=True)
+class Watermarks(LogicalNode):
+    """Makes a column the event-time attribute: `expression` gives the watermark of each row."""
+
+    input: LogicalNode
+    column: int
+    expression: RowExpression
+
+
+@dataclass(frozen=True)
+class Project(LogicalNode):
+    """Computes columns."""
+
+    input: LogicalNode
+    expressions: tuple[RowExpression, ...]
+
+
+@dataclass(frozen=True)
+class Filter(LogicalNode):
+    """Keeps rows where the condition is TRUE."""
+
+    input: LogicalNode
+    condition: RowExpression
+
+
+@dataclass(frozen=True)
+class Aggregate(LogicalNode):
+    """GROUP BY: key columns first, then the aggregates, then (with grouping sets) nothing else.
+
+    Attributes:
+        keys: Places of key columns.
+        calls: The aggregates.
+        sets: Grouping sets as places of `keys`; one set of all keys for a plain GROUP BY.
+        window: Of the old group windows (TUMBLE(...) in GROUP BY); their start, end, rowtime and proctime columns follow.
+    """
+
+    input: LogicalNode
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    sets: tuple[tuple[int, ...], ...] = ()
+    window: WindowFunction | None = None
+
+
+class WindowKind(Enum):
+    """Windows of table functions."""
+
+    TUMBLE = "TUMBLE"
+    HOP = "HOP"
+    CUMULATE = "CUMULATE"
+    SESSION = "SESSION"
+
+
+@dataclass(frozen=True)
+class WindowFunction(LogicalNode):
+    """A window table function: the input's columns, then window_start, window_end, window_time.
+
+    Attributes:
+        time: Place of the time attribute.
+        size_ms: Of the window; the gap of sessions.
+        slide_ms: Of HOP the slide, of CUMULATE the step; 0 of others.
+        offset_ms: Windows begin so much later.
+        partition: Key columns of SESSION.
+    """
+
+    input: LogicalNode
+    kind: WindowKind
+    time: int
+    size_ms: int
+    slide_ms: int = 0
+    offset_ms: int = 0
+    partition: tuple[int, ...] = ()
+
+
+class JoinKind(Enum):
+    """Joins."""
+
+    INNER = "INNER"
+    LEFT = "LEFT"
+    RIGHT = "RIGHT"
+    FULL = "FULL"
+    SEMI = "SEMI"
+    ANTI = "ANTI"
+
+
+@dataclass(frozen=True)
+class Join(LogicalNode):
+    """Joins two relations; the condition is over left columns followed by right ones; None is a cross join.
+
+    A right side that is a `Snapshot` is a temporal or look-up join.
+    `null_aware`: an ANTI join of NOT IN, where a NULL on either side is neither in nor not in.
+    """
+
+    left: LogicalNode
+    right: LogicalNode
+    kind: JoinKind
+    condition: RowExpression | None
+    hints: tuple[Any, ...] = ()
+    null_aware: bool = False
+
+
+@dataclass(frozen=True)
+class Snapshot(LogicalNode):
+    """`FOR SYSTEM_TIME AS OF period`: the versions of the input; `period` is over the columns of the join's left side."""
+
+    input: LogicalNode
+    period: RowExpression
+
+
+@dataclass(frozen=True)
+class Correlate(LogicalNode):
+    """Each row joined with what a table function gives of it (UNNEST is the function `UNNEST`).
+
+    Attributes:
+        call: The function over the input's columns.
+        kind: INNER or LEFT.
+        condition: Over the input's columns followed by the function's; of LEFT only TRUE or None.
+    """
+
+    input: LogicalNode
+    call: Call
+    kind: JoinKind
+    condition: RowExpression | None = None
+
+
+@dataclass(frozen=True)
+class TableFunctionScan(LogicalNode):
+    """A table function of constants."""
+
+    call: Call
+
+
+@dataclass(frozen=True)
+class OverFrame:
+    """Which rows an OVER looks at: `preceding` None is unbounded, 0 the current row; rows, or by value (RANGE)."""
+
+    rows: bool
+    preceding: int | None
+    following: int | None = 0
+
+
+@dataclass(frozen=True)
+class OverGroup:
+    """Aggregates with the same PARTITION BY, ORDER BY and frame."""
+
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    frame: OverFrame
+    calls: tuple[AggregateCall, ...]
+
+
+@dataclass(frozen=True)
+class Over(LogicalNode):
+    """Adds columns: the results of all groups, in order, behind the input's columns."""
+
+    input: LogicalNode
+    groups: tuple[OverGroup, ...]
+
+
+@dataclass(frozen=True)
+class Sort(LogicalNode):
+    """ORDER BY with OFFSET and FETCH; without keys a plain LIMIT."""
+
+    input: LogicalNode
+    keys: tuple[SortKey, ...]
+    offset: int = 0
+    fetch: int | None = None
+
+
+@dataclass(frozen=True)
+class SetOperation(LogicalNode):
+    """UNION, INTERSECT or EXCEPT (`kind`), of all rows or distinct ones."""
+
+    relations: tuple[LogicalNode, ...]
+    kind: str
+    all: bool
+
+    @property
+    def inputs(self) -> tuple[LogicalNode, ...]:
+        """The relations, in order."""
+        return self.relations
+
+
+@dataclass(frozen=True)
+class Sink(LogicalNode):
+    """INSERT INTO a table of a catalog (`catalog.ResolvedTable`), or a result that is collected (`table` None).
+
+    Attributes:
+        columns: Places of the table's columns that are written; all by default.
+        overwrite: INSERT OVERWRITE.
+        static_partition: Fixed values of partition columns.
+    """
+
+    input: LogicalNode
+    table: Any
+    overwrite: bool = False
+    static_partition: tuple[tuple[str, Any], ...] = ()

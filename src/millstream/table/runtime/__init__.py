@@ -1,0 +1,1 @@
+"""SQL operators over column batches, with the kind of change of each row."""
