@@ -69,10 +69,11 @@ class Call:
     """A function or operator applied to operands that have the types it wants: casts are explicit calls.
 
     Attributes:
-        function: Canonical name: Flink's SQL name in upper case (`UPPER`, `SUBSTRING`), or the operator's name: `+`, `-`,
-            `*`, `/`, `%`, `=`, `<>`, `<`, `<=`, `>`, `>=`, `AND`, `OR`, `NOT`, `IS NULL`, `IS NOT NULL`, `IS TRUE`, ...,
-            `CASE` (condition, value, ..., default), `CAST`, `TRY_CAST`, `ITEM`, `FIELD` (row, literal name), `ROW`, `ARRAY`,
-            `MAP`, `NEGATE`, `LIKE`, `SIMILAR TO`, `IN` (value, literals ...). User functions: their catalog name.
+        function: Canonical name: Flink's SQL name in upper case (`UPPER`, `SUBSTRING`), or the operator's name:
+            `+`, `-`, `*`, `/`, `%`, `=`, `<>`, `<`, `<=`, `>`, `>=`, `AND`, `OR`, `NOT`, `IS NULL`, `IS NOT NULL`,
+            `IS TRUE`, ..., `CASE` (condition, value, ..., default), `CAST`, `TRY_CAST`, `ITEM`, `FIELD` (row, literal
+            name), `ROW`, `ARRAY`, `MAP`, `NEGATE`, `LIKE`, `SIMILAR TO`, `IN` (value, literals ...). User functions:
+            their catalog name.
         operands: The arguments.
         type: Of the result.
         user_function: The definition of a user's function (`functions/user.py`); None of built-in ones.
@@ -92,7 +93,8 @@ class AggregateCall:
     """One aggregate of an aggregation, a window aggregation or an OVER.
 
     Attributes:
-        function: Upper-case name (`COUNT`, `SUM`, `MIN`, `FIRST_VALUE`, `LISTAGG`, ...); COUNT without arguments is COUNT(*).
+        function: Upper-case name (`COUNT`, `SUM`, `MIN`, `FIRST_VALUE`, `LISTAGG`, ...); COUNT without
+            arguments is COUNT(*).
         arguments: Places of input columns (a projection below computes expressions first).
         type: Of the result.
         distinct: Whether equal arguments count once.

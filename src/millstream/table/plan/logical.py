@@ -108,7 +108,8 @@ class Aggregate(LogicalNode):
         keys: Places of key columns.
         calls: The aggregates.
         sets: Grouping sets as places of `keys`; one set of all keys for a plain GROUP BY.
-        window: Of the old group windows (TUMBLE(...) in GROUP BY); their start, end, rowtime and proctime columns follow.
+        window: Of the old group windows (TUMBLE(...) in GROUP BY); their start, end, rowtime and proctime
+            columns follow.
     """
 
     input: LogicalNode
@@ -177,7 +178,10 @@ class Join(LogicalNode):
 
 @dataclass(frozen=True)
 class Snapshot(LogicalNode):
-    """`FOR SYSTEM_TIME AS OF period`: the versions of the input; `period` is over the columns of the join's left side."""
+    """`FOR SYSTEM_TIME AS OF period`: the versions of the input.
+
+    `period` is over the columns of the join's left side.
+    """
 
     input: LogicalNode
     period: RowExpression

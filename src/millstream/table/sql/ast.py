@@ -64,18 +64,14 @@ class Position:
     length: int = 1
 
 
-def _nowhere() -> Any:
-    return field(default=None, compare=False, repr=False, kw_only=True)
-
-
-# --- expressions -------------------------------------------------------------------------------------------------------
+# --- expressions
 
 
 @dataclass(frozen=True)
 class Expression:
     """A scalar expression."""
 
-    at: Position | None = _nowhere()
+    at: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -232,8 +228,8 @@ class TableArgument(Expression):
 class Function(Expression):
     """A call, of built-in functions too. Special syntax becomes plain arguments under Flink's function name.
 
-    `EXTRACT(u FROM x)` is EXTRACT(literal unit, x); `TRIM(BOTH a FROM b)` is TRIM(literal 'BOTH', a, b); `POSITION(a IN b)`
-    POSITION(a, b); `SUBSTRING(a FROM b FOR c)`, `OVERLAY(...)` likewise; `FLOOR(t TO HOUR)` FLOOR(t, literal unit);
+    `EXTRACT(u FROM x)` is EXTRACT(literal unit, x); `TRIM(BOTH a FROM b)` is TRIM(literal 'BOTH', a, b);
+    `POSITION(a IN b)` POSITION(a, b); `SUBSTRING(a FROM b FOR c)`, `OVERLAY(...)` likewise; `FLOOR(t TO HOUR)` FLOOR(t, literal unit);
     `ARRAY[..]`, `MAP[..]`, `ROW(..)`, `x[i]` (ITEM), `x.f` behind a call (FIELD with a literal name);
     `JSON_VALUE(j, p RETURNING t DEFAULT d ON EMPTY ...)`: options in `clauses`. Niladic functions have no arguments.
 
@@ -289,14 +285,14 @@ class WindowSpec:
     base: str = ""
 
 
-# --- relations ---------------------------------------------------------------------------------------------------------
+# --- relations
 
 
 @dataclass(frozen=True)
 class Relation:
     """What stands behind FROM."""
 
-    at: Position | None = _nowhere()
+    at: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -381,14 +377,14 @@ class MatchRecognize(Relation):
     defines: tuple[tuple[str, Expression], ...]
 
 
-# --- queries -----------------------------------------------------------------------------------------------------------
+# --- queries
 
 
 @dataclass(frozen=True)
 class Query:
     """A query: with ORDER BY, OFFSET and LIMIT (FETCH) of its own."""
 
-    at: Position | None = _nowhere()
+    at: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
     order: tuple[OrderItem, ...] = field(default=(), kw_only=True)
     offset: Expression | None = field(default=None, kw_only=True)
     limit: Expression | None = field(default=None, kw_only=True)
