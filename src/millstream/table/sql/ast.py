@@ -229,7 +229,8 @@ class Function(Expression):
     """A call, of built-in functions too. Special syntax becomes plain arguments under Flink's function name.
 
     `EXTRACT(u FROM x)` is EXTRACT(literal unit, x); `TRIM(BOTH a FROM b)` is TRIM(literal 'BOTH', a, b);
-    `POSITION(a IN b)` POSITION(a, b); `SUBSTRING(a FROM b FOR c)`, `OVERLAY(...)` likewise; `FLOOR(t TO HOUR)` FLOOR(t, literal unit);
+    `POSITION(a IN b)` POSITION(a, b); `SUBSTRING(a FROM b FOR c)`, `OVERLAY(...)` likewise;
+    `FLOOR(t TO HOUR)` FLOOR(t, literal unit);
     `ARRAY[..]`, `MAP[..]`, `ROW(..)`, `x[i]` (ITEM), `x.f` behind a call (FIELD with a literal name);
     `JSON_VALUE(j, p RETURNING t DEFAULT d ON EMPTY ...)`: options in `clauses`. Niladic functions have no arguments.
 
