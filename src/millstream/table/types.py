@@ -7,7 +7,6 @@ from millstream.types.datatypes import (
     BooleanType,
     CharType,
     DataType,
-    DataTypes,
     DateType,
     DecimalType,
     DoubleType,
@@ -25,6 +24,13 @@ from millstream.types.datatypes import (
     VarBinaryType,
     VarCharType,
 )
+from millstream.types.further_types import (
+    DataTypes,
+    DayTimeIntervalType,
+    MultisetType,
+    NullType,
+    YearMonthIntervalType,
+)
 from millstream.types.row import Row, RowKind
 
 __all__ = [
@@ -36,12 +42,15 @@ __all__ = [
     "DataType",
     "DataTypes",
     "DateType",
+    "DayTimeIntervalType",
     "DecimalType",
     "DoubleType",
     "FloatType",
     "IntType",
     "LocalZonedTimestampType",
     "MapType",
+    "MultisetType",
+    "NullType",
     "NumericType",
     "Row",
     "RowField",
@@ -53,4 +62,5 @@ __all__ = [
     "TinyIntType",
     "VarBinaryType",
     "VarCharType",
+    "YearMonthIntervalType",
 ]
