@@ -1,0 +1,151 @@
+"""The declared halves of aggregations: by key, by window, and OVER."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millstream.operators.base import Operator, OperatorSpec
+from millstream.table.expressions.rex import AggregateCall, RowSchema, SortKey
+from millstream.table.plan.logical import OverFrame, WindowKind
+from millstream.table.runtime.pending import build_pending
+
+__all__ = ["GroupAggregateSpec", "OverSpec", "WindowAggregateSpec", "describe_calls"]
+
+
+def describe_calls(calls: tuple[AggregateCall, ...]) -> str:
+    """Return aggregates as text: what is kept of them depends on nothing else."""
+    parts = []
+    for call in calls:
+        distinct = "DISTINCT " if call.distinct else ""
+        some = "" if call.filter is None else " FILTER"
+        parts.append(f"{call.function}({distinct}{call.type}){some}")
+    return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class GroupAggregateSpec(OperatorSpec):
+    """Declares GROUP BY; the output has the keys, then the results.
+
+    Without keys there is one row, on one subtask: in a stream as soon as a row came, in batch mode always.
+    Changes are netted for each epoch and key.
+
+    Attributes:
+        input: Columns of the input.
+        keys: Places of the key columns.
+        calls: The aggregates.
+        retracts: Whether the input has -U or -D rows.
+        before: Whether -U rows are emitted.
+        ttl_ms: How long a key is kept after its last row; None for ever.
+    """
+
+    input: RowSchema
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    retracts: bool = False
+    before: bool = True
+    ttl_ms: int | None = None
+    is_keyed = True
+    takes_columns = True
+
+    @property
+    def state_form(self) -> str:
+        """What is kept for each key."""
+        return f"{describe_calls(self.calls)}{' of changes' if self.retracts else ''}"
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return build_pending(self)
+
+
+@dataclass(frozen=True)
+class WindowAggregateSpec(OperatorSpec):
+    """Declares aggregates by key and window; the output has the keys, the results, then properties of the window.
+
+    Attributes:
+        input: Columns of the input.
+        keys: Places of the key columns.
+        calls: The aggregates.
+        windows: The windows.
+        time: Place of the time attribute; of attached windows it is not read.
+        size_ms: Length of windows; the gap of sessions; of CUMULATE the largest.
+        slide_ms: Of HOP the slide, of CUMULATE the step.
+        offset_ms: Windows begin so much later.
+        processing: Whether windows follow the clock.
+        properties: Which of `"start"`, `"end"`, `"time"`, `"proctime"` are put out, in order; all TIMESTAMP(3) but
+            `"proctime"`, TIMESTAMP_LTZ(3); `"time"` has the type of the time attribute.
+        attached: Places of window_start and window_end of rows that have their windows already; None if not. `windows`,
+            sizes and `time` do not matter then.
+        retracts: Whether the input has -U or -D rows.
+    """
+
+    input: RowSchema
+    keys: tuple[int, ...]
+    calls: tuple[AggregateCall, ...]
+    windows: WindowKind
+    time: int
+    size_ms: int
+    slide_ms: int = 0
+    offset_ms: int = 0
+    processing: bool = False
+    properties: tuple[str, ...] = ()
+    attached: tuple[int, int] | None = None
+    retracts: bool = False
+    is_keyed = True
+    takes_columns = True
+
+    @property
+    def state_form(self) -> str:
+        """Which windows by which time, and what is kept of their rows."""
+        kind = "attached windows" if self.attached is not None else self.windows.value
+        time = "processing time" if self.processing else "event time"
+        sizes = (
+            "" if self.windows is WindowKind.SESSION else f" {self.size_ms} {self.slide_ms} {self.offset_ms}"
+        )
+        return f"{kind}{sizes}, {time}, {describe_calls(self.calls)}"
+
+    @property
+    def waits_ms(self) -> int | None:
+        """The length of its windows by event time; of sessions the gap."""
+        return None if self.processing else self.size_ms
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return build_pending(self)
+
+
+@dataclass(frozen=True)
+class OverSpec(OperatorSpec):
+    """Declares aggregates OVER a frame; the output has the input's columns, then the results.
+
+    The input is append-only. By event time rows come out when the watermark passes them, late ones are dropped and
+    counted. Several OVERs are several operators.
+
+    Attributes:
+        input: Columns of the input.
+        partition: Places of the PARTITION BY columns.
+        order: The ORDER BY column: the time attribute, ascending; in batch mode any.
+        rowtime: Whether the order is event time; else it is processing time, the order of arrival.
+        frame: Which rows count; bounds of RANGE in milliseconds.
+        calls: The aggregates and window functions.
+        ttl_ms: Of processing time: how long a key is kept after its last row; None for ever.
+    """
+
+    input: RowSchema
+    partition: tuple[int, ...]
+    order: SortKey | None
+    rowtime: bool
+    frame: OverFrame
+    calls: tuple[AggregateCall, ...]
+    ttl_ms: int | None = None
+    is_keyed = True
+    takes_columns = True
+
+    @property
+    def state_form(self) -> str:
+        """What is kept."""
+        time = "event time" if self.rowtime else "processing time"
+        return f"{time}, {self.frame}, {describe_calls(self.calls)}"
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return build_pending(self)

@@ -1,0 +1,61 @@
+"""All operators of SQL as the planner declares them."""
+
+from __future__ import annotations
+
+from millstream.table.runtime.aggregate_specs import GroupAggregateSpec, OverSpec, WindowAggregateSpec
+from millstream.table.runtime.join_specs import (
+    IntervalJoinSpec,
+    JoinSpec,
+    LookupJoinSpec,
+    TemporalJoinSpec,
+    WindowJoinSpec,
+)
+from millstream.table.runtime.rank_specs import (
+    DeduplicateSpec,
+    MaterializeSpec,
+    NormalizeSpec,
+    RankSpec,
+    SortLimitSpec,
+    SortSpec,
+    TemporalSortSpec,
+    WindowDeduplicateSpec,
+    WindowRankSpec,
+)
+from millstream.table.runtime.row_specs import (
+    CalcSpec,
+    CorrelateSpec,
+    DropBeforeSpec,
+    ExpandSpec,
+    LimitSpec,
+    RowtimeSpec,
+    SinkConstraintSpec,
+    WindowAssignSpec,
+)
+
+__all__ = [
+    "CalcSpec",
+    "CorrelateSpec",
+    "DeduplicateSpec",
+    "DropBeforeSpec",
+    "ExpandSpec",
+    "GroupAggregateSpec",
+    "IntervalJoinSpec",
+    "JoinSpec",
+    "LimitSpec",
+    "LookupJoinSpec",
+    "MaterializeSpec",
+    "NormalizeSpec",
+    "OverSpec",
+    "RankSpec",
+    "RowtimeSpec",
+    "SinkConstraintSpec",
+    "SortLimitSpec",
+    "SortSpec",
+    "TemporalJoinSpec",
+    "TemporalSortSpec",
+    "WindowAggregateSpec",
+    "WindowAssignSpec",
+    "WindowDeduplicateSpec",
+    "WindowJoinSpec",
+    "WindowRankSpec",
+]
