@@ -30,7 +30,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Machines are slow now and then; what takes too long is caught by the limit on the test as a whole.
-settings.register_profile("millstream", deadline=None)
+settings.register_profile("millstream", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("millstream")
 
 # `batch_forms`, `servers`: with `--import-mode=importlib` tests have no directory on the path.

@@ -17,7 +17,7 @@ import pickle
 from types import ModuleType
 from typing import Any, TypeVar
 
-import cloudpickle
+from millstream.base.pickling import CodePickler
 
 __all__ = ["as_declared"]
 
@@ -46,7 +46,7 @@ def as_declared(declared: _Declared) -> _Declared:
     return copy
 
 
-class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
+class _Pickler(CodePickler):
     """Leaves classes and modules out; they are the same objects in the copy.
 
     Attributes:

@@ -8,6 +8,7 @@ from typing import Any
 import cloudpickle
 
 from millstream.base.errors import NotSerializableError
+from millstream.base.pickling import dump_by_value
 from millstream.connectors.index_splits import IndexEnumerator, IndexReader
 from millstream.spi.batch import Rows
 from millstream.spi.source import (
@@ -35,7 +36,7 @@ class CollectionSource(Source):
         held = list(values)
         self._count = len(held)
         try:
-            self._pickled: bytes = cloudpickle.dumps(held, protocol=5)
+            self._pickled: bytes = dump_by_value(held)
         except Exception as error:
             raise NotSerializableError(
                 f"a value of the collection cannot be pickled: {error}",

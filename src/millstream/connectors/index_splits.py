@@ -145,14 +145,18 @@ class IndexEnumerator(SplitEnumerator):
         return sum(length(indices) - done for indices, done in held)
 
     def _ranges(self, subtask: int, records: int, paused: Set[str]) -> list[SplitRange]:
+        """Plan a range of each split, an empty one of those that the budget does not reach.
+
+        So all hold event time back from the start: after rescaling, a subtask has splits that are as far as each other,
+        and what is read of one must not make what is read of the next late.
+        """
         planned = []
         for split_id in self._owned[subtask]:
             if split_id in paused:
                 continue
             indices, done = self._splits[split_id]
             count = min(records, length(indices) - done)
-            if count:
-                planned.append(SplitRange(split_id, indices, done, done + count, count))
+            planned.append(SplitRange(split_id, indices, done, done + count, count))
             records -= count
         return planned
 

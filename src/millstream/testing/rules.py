@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Any
 
-import cloudpickle
-
 from millstream.base.errors import shorten
+from millstream.base.pickling import dump_by_value
 
 __all__ = ["ContractViolation", "KeyOf", "Rule", "as_text", "describe_difference", "travel"]
 
@@ -55,7 +54,7 @@ def travel(thing: Any, rule: Rule, scenario: str) -> Any:
         ContractViolation: If it cannot be pickled.
     """
     try:
-        return pickle.loads(cloudpickle.dumps(thing, protocol=5))
+        return pickle.loads(dump_by_value(thing))
     except Exception as error:
         raise ContractViolation(
             rule, scenario, f"{shorten(thing)} cannot be pickled: {type(error).__name__}: {error}"

@@ -22,9 +22,8 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-import cloudpickle
-
 from millstream.base.errors import MillstreamError, StateIncompatibleError
+from millstream.base.pickling import CodePickler, dump_by_value
 
 __all__ = [
     "MAIN",
@@ -79,7 +78,7 @@ def load_state(data: bytes) -> Any:
         ) from error
 
 
-class MainRecorder(cloudpickle.CloudPickler):  # type: ignore[misc]
+class MainRecorder(CodePickler):
     """Pickles, and notes the main module's classes.
 
     Attributes:
@@ -103,7 +102,7 @@ def _holds_data(found: Any) -> bool:
     if not (dataclasses.is_dataclass(found) or issubclass(found, (Enum, tuple))):
         return False
     try:
-        cloudpickle.dumps(found, protocol=5)
+        dump_by_value(found)
     except Exception:  # noqa: BLE001 - a class may refer to anything; values of it cannot be in state then
         return False
     return True

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-import cloudpickle
-
 from millstream.base.errors import NotSerializableError, shorten
+from millstream.base.pickling import dump_by_value
 from millstream.spi.batch import IDLE, Columns, Element, Marks, Rows, StreamStatus, Watermark, concat_columns
 from millstream.types.row import rows_of, unpack_rows
 
@@ -95,7 +94,7 @@ def encode_elements(elements: list[Element]) -> bytes:
     except (pickle.PicklingError, AttributeError, TypeError):
         pass
     try:  # in one: a class of the main module comes with each pickle
-        return bytes(cloudpickle.dumps([item for piece in pieces for item in piece], protocol=5))
+        return dump_by_value([item for piece in pieces for item in piece])
     except Exception as error:
         raise _not_serializable(elements, error) from error
 
@@ -179,7 +178,7 @@ def _not_serializable(elements: list[Element], error: BaseException) -> NotSeria
     for element in elements:
         for value in element.values if isinstance(element, Rows) else ():
             try:
-                cloudpickle.dumps(value)
+                dump_by_value(value)
             except Exception as cause:  # noqa: BLE001 - any object may refuse to be pickled in any way
                 return NotSerializableError(
                     f"record {shorten(value)} of type {type(value).__name__} cannot be pickled: {cause}",

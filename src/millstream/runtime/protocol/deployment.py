@@ -14,6 +14,7 @@ from typing import Any
 import cloudpickle
 
 from millstream.base.errors import InterpreterError, JobDefinitionError, NotSerializableError, SourceError
+from millstream.base.pickling import dump_by_value
 from millstream.files.file_systems import FileSystemSettings
 from millstream.files.scratch import for_this_machine
 from millstream.graph.epoch_plan import EpochPlan
@@ -154,7 +155,7 @@ def _not_serializable(deployment: Deployment, error: Exception) -> NotSerializab
 
 def _why_not(spec: Any) -> str | None:
     try:
-        cloudpickle.dumps(spec, protocol=5)
+        dump_by_value(spec)
     except Exception as error:  # noqa: BLE001 - any object may refuse to be pickled in any way
         return f"{type(error).__name__}: {error}"
     return None

@@ -9,9 +9,8 @@ import subprocess
 import sys
 from typing import Protocol
 
-import cloudpickle
-
 from millstream.base.errors import MillstreamError
+from millstream.base.pickling import dump_by_value
 from millstream.files.file_systems import current
 from millstream.files.stores import FileRef
 from millstream.runtime.checkpoint.compaction import compact
@@ -61,7 +60,7 @@ class ProcessCompactor:
         )
         self._order = order
         assert process.stdin is not None
-        main_classes = cloudpickle.dumps(registered_main_classes(), protocol=5)
+        main_classes = dump_by_value(registered_main_classes())
         # Through the pipe, not the environment: there are credentials in it.
         file_systems = pickle.dumps(current())
         for part in (pickle.dumps(sys.path), file_systems, main_classes, pickle.dumps(order)):

@@ -23,6 +23,7 @@ from millstream.base.errors import (
     shorten,
 )
 from millstream.base.interrupts import JobInterrupted
+from millstream.base.pickling import dump_by_value
 from millstream.runtime.protocol.blocks import Block
 from millstream.runtime.protocol.report import EpochHeader, LogLine, SlotReport
 from millstream.runtime.slot.tasks import SlotTasks
@@ -159,9 +160,9 @@ def pickle_report(report: SlotReport, name_of: Callable[[int], str] = str) -> by
     try:
         return pickle.dumps(report, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError):
-        import cloudpickle
+        pass
     try:
-        return bytes(cloudpickle.dumps(report, protocol=5))
+        return dump_by_value(report)
     except Exception as error:
         raise _not_serializable(report, name_of, error) from error
 
@@ -169,8 +170,6 @@ def pickle_report(report: SlotReport, name_of: Callable[[int], str] = str) -> by
 def _not_serializable(
     report: SlotReport, name_of: Callable[[int], str], error: BaseException
 ) -> MillstreamError:
-    import cloudpickle
-
     for node_id, operator in report.operators:
         for what, values in (
             ("collected record", operator.collected),
@@ -178,7 +177,7 @@ def _not_serializable(
         ):
             for value in values:
                 try:
-                    cloudpickle.dumps(value)
+                    dump_by_value(value)
                 except Exception as cause:  # noqa: BLE001 - any object may refuse to be pickled in any way
                     return NotSerializableError(
                         f"{what} {shorten(value)} of type {type(value).__name__} cannot be pickled: {cause}",

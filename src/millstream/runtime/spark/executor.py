@@ -24,12 +24,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-import cloudpickle
 from py4j.protocol import Py4JError
 from pyspark import RDD
 
 from millstream.base.clock import SystemClock
 from millstream.base.errors import ConfigurationError, MillstreamError, SlotLostError
+from millstream.base.pickling import dump_by_value
 from millstream.config import options, options_checkpointing
 from millstream.config.configuration import Configuration
 from millstream.runtime.protocol.deployment import Deployment, dump_deployment
@@ -463,7 +463,7 @@ def _pickle_header(header: EpochHeader) -> bytes:
     try:
         return pickle.dumps(header, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError):
-        return bytes(cloudpickle.dumps(header, protocol=5))
+        return dump_by_value(header)
 
 
 def _user_path() -> list[str]:

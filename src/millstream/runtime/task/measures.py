@@ -9,9 +9,8 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-import cloudpickle
-
 from millstream.base.errors import NotSerializableError
+from millstream.base.pickling import dump_by_value
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.accumulators import Accumulator
 from millstream.metrics.groups import MetricKind, MetricName, MetricValue
@@ -128,7 +127,7 @@ def _pickle(name: str, accumulator: Accumulator[Any, Any]) -> bytes:
     except (pickle.PicklingError, AttributeError, TypeError):
         pass
     try:
-        return bytes(cloudpickle.dumps(accumulator, protocol=5))
+        return dump_by_value(accumulator)
     except Exception as error:
         raise NotSerializableError(
             f'accumulator "{name}" of type {type(accumulator).__name__} cannot be pickled: {error}',
