@@ -1,3 +1,8 @@
+"""What pickles have of functions."""
+
+import pickle
+
+from millstream.base.pickling import dump_by_value
 
 
 def test_functions_keep_the_name_of_their_file():
