@@ -30,6 +30,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyarrow import parquet
 from pyiceberg.catalog import load_catalog
 
+from doc_pages import is_program
 from millstream import common, datastream
 from millstream.base.errors import SourceError, StateAccessError
 from millstream.common import (
@@ -74,7 +75,10 @@ from servers.web import WebServer
 from servers.websocket import WebSocketServer
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if not is_program(page)),
+]
 EXAMPLES = {}
 
 
