@@ -47,6 +47,7 @@ from millstream.runtime.checkpoint.restore import discard, find_saved
 from millstream.runtime.checkpoint.state_file import StateFileWriter
 from millstream.runtime.protocol.orders import CompactionOrder
 from millstream.runtime.slot.compactor import ProcessCompactor
+from servers.ports import free_port
 from servers.storage import S3Server, secrets_in
 
 QUICK = {"s3.connection.timeout": "1 s", "s3.socket.timeout": "1 s", "s3.retry.max-num-retries": 0}
@@ -151,9 +152,7 @@ def test_an_object_that_is_gone_is_damage_and_a_bucket_that_is_gone_is_not(serve
 
 
 def closed_port() -> str:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+    return f"http://127.0.0.1:{free_port()}"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from millstream.common import Types, WatermarkStrategy
 from millstream.config.configuration import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
-from servers.process import free_port
+from servers.ports import free_port
 from servers.prometheus import PrometheusServer, lint
 
 pytestmark = pytest.mark.long

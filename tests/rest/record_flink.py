@@ -23,7 +23,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -33,6 +32,10 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from servers.ports import free_port
 
 _ID = re.compile(r"[0-9a-f]{32}(_[0-9]+)?|[0-9a-f]{32}_.*|localhost:[0-9]+-.*|127\.0\.0\.1:[0-9]+-.*")
 _NAMES_BELOW = {"user-config", "accumulators", "resource", "freeExtendedResources"}
@@ -106,24 +109,18 @@ def _cut(value: Any) -> Any:
 # --- the cluster ----------------------------------------------------------------------------------------------------
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextlib.contextmanager
 def session_cluster(work: Path) -> Iterator[int]:
     """Run a session cluster below a directory; gives the port of its REST API."""
     import pyflink
 
     home = Path(pyflink.__file__).parent
-    port = _free_port()
+    port = free_port()
     conf = work / "conf"
     shutil.copytree(home / "conf", conf)
     settings = {
         "jobmanager.rpc.address": "localhost",
-        "jobmanager.rpc.port": _free_port(),
+        "jobmanager.rpc.port": free_port(),
         "jobmanager.bind-host": "localhost",
         "jobmanager.memory.process.size": "900m",
         "taskmanager.host": "localhost",

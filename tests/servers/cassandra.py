@@ -11,7 +11,8 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster
 
 from servers.maven import jars
-from servers.process import Server, answers, free_port
+from servers.ports import free_port
+from servers.process import Server, answers
 
 VERSION = "5.0.9"
 

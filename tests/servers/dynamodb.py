@@ -13,7 +13,8 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
 from servers.kinesis import aws_properties, client_of
 from servers.maven import JVM_OPTIONS, jars
-from servers.process import Server, answers, free_port
+from servers.ports import free_port
+from servers.process import Server, answers
 
 VERSION = "3.1.0"
 _MAIN = Path(__file__).parent / "DynamoMain.java"

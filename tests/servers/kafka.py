@@ -13,7 +13,8 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaExcepti
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from servers.maven import jars
-from servers.process import Server, answers, free_port
+from servers.ports import free_port
+from servers.process import Server, answers
 
 # 4.4.0 refers to an artifact that Maven Central has not got (kafka-tools-api). Without a binding of SLF4J the broker
 # logs nothing.

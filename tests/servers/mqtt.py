@@ -15,7 +15,8 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from servers.packages import install
-from servers.process import Server, answers, free_port
+from servers.ports import free_port
+from servers.process import Server, answers
 
 _PROGRAM = "/usr/sbin/mosquitto"
 

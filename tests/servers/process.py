@@ -6,7 +6,6 @@ import ctypes
 import os
 import pwd
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,16 +13,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from servers.ports import free_port
+
 AnyServer = TypeVar("AnyServer", bound="Server")
 
 CACHE = Path(__file__).parents[2] / "build" / "test-servers"
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 class Server:

@@ -14,7 +14,8 @@ from typing import Any
 import pulsar
 
 from servers.maven import jars
-from servers.process import Server, answers, free_port
+from servers.ports import free_port
+from servers.process import Server, answers
 
 PULSAR = (
     "org.apache.pulsar:pulsar-broker:4.0.7",

@@ -14,7 +14,8 @@ from typing import Any
 import pika
 
 from servers.packages import install
-from servers.process import Server, answers, free_port
+from servers.ports import free_port
+from servers.process import Server, answers
 
 _PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 

@@ -14,7 +14,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from servers.packages import install
-from servers.process import Server, answers, free_port
+from servers.ports import free_port
+from servers.process import Server, answers
 
 
 class RedisServer(Server):

@@ -10,7 +10,8 @@ from typing import Any
 
 import urllib3
 
-from servers.process import Server, answers, free_port
+from servers.ports import free_port
+from servers.process import Server, answers
 
 
 class SearchServer(Server):

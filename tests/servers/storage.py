@@ -12,7 +12,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from servers.maven import JVM_OPTIONS, jars
-from servers.process import Server, answers, free_port
+from servers.ports import free_port
+from servers.process import Server, answers
 
 S3PROXY = ("org.gaul:s3proxy:4.1.0:jar-with-dependencies",)
 HADOOP = (

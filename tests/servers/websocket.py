@@ -10,7 +10,7 @@ from typing import Any
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import Server, ServerConnection, serve
 
-from servers.process import free_port
+from servers.ports import free_port
 
 
 class WebSocketServer:

@@ -59,6 +59,7 @@ def _read_configuration(port: int | None) -> Configuration:
 def _serve(configuration: Configuration) -> None:
     # Not needed to print help.
     from millstream.base.clock import SystemClock
+    from millstream.base.signals import wait_for
     from millstream.rest.user_jobs import serve_user_jobs
 
     ended = threading.Event()
@@ -66,5 +67,5 @@ def _serve(configuration: Configuration) -> None:
         signal.signal(number, lambda *_: ended.set())
     server = serve_user_jobs(configuration, SystemClock())
     click.echo(f"dashboard and REST API at {server.address}")
-    ended.wait()
+    wait_for(ended)
     server.close()

@@ -180,11 +180,12 @@ def cancel_command(job: str | None) -> None:
 
     JOB is the job's name, or its id or the beginning of it; it may be left out if one job runs.
     """
+    from millstream.base.signals import result_of
     from millstream.runtime.control.commands import Cancel
 
     with reporting_errors():
         chosen = choose_job(job)
-        ended = chosen.perform(Cancel()).result()
+        ended = result_of(chosen.perform(Cancel()))
     click.echo(f'job {chosen.job_id} "{chosen.name}" has ended: {ended}')
 
 
@@ -205,8 +206,9 @@ def stop_command(job: str | None, directory: str | None, drain: bool) -> None:
 
     JOB is the job's name, or its id or the beginning of it; it may be left out if one job runs.
     """
+    from millstream.base.signals import result_of
     from millstream.runtime.control.commands import Stop
 
     with reporting_errors():
-        path = choose_job(job).perform(Stop(absolute(directory), drain)).result()
+        path = result_of(choose_job(job).perform(Stop(absolute(directory), drain)))
     click.echo(path)

@@ -32,9 +32,10 @@ def command(
     JOB is the job's name, or its id or the beginning of it. KEY is written as Python writes it: 17, "'17'" for the
     text, "('a', 1)"; any other text stands for itself. A key that has nothing shows None.
     """
+    from millstream.base.signals import result_of
     from millstream.runtime.control.codec import to_plain
     from millstream.runtime.control.commands import QueryState
 
     with reporting_errors():
-        answer = choose_job(job).perform(QueryState(uid, state, key, window)).result()
+        answer = result_of(choose_job(job).perform(QueryState(uid, state, key, window)))
     click.echo(json.dumps(to_plain(answer), indent=2, ensure_ascii=False) if as_json else answer.value)

@@ -30,10 +30,11 @@ def trigger(job: str | None, directory: str | None) -> None:
     JOB is the job's name, or its id or the beginning of it; it may be left out if one job runs. The savepoint is
     made in DIR, by default in the job's execution.checkpointing.savepoint-dir.
     """
+    from millstream.base.signals import result_of
     from millstream.runtime.control.commands import TriggerSavepoint
 
     with reporting_errors():
-        path = choose_job(job).perform(TriggerSavepoint(absolute(directory))).result()
+        path = result_of(choose_job(job).perform(TriggerSavepoint(absolute(directory))))
     click.echo(path)
 
 

@@ -23,6 +23,7 @@ from typing import Any
 from millstream.base.clock import Clock, SystemClock
 from millstream.base.errors import ConfigurationError, JobRequestError, MillstreamError
 from millstream.base.ids import new_id
+from millstream.base.signals import next_of
 from millstream.cluster.application_store import ApplicationStore
 from millstream.cluster.applications import RUNNING, Application, Program
 from millstream.cluster.core import (
@@ -118,7 +119,7 @@ class Dispatcher:
         ticker = threading.Thread(target=self._tick, name="dispatcher-clock", daemon=True)
         ticker.start()
         try:
-            while (work := self._queue.get()) is not None:
+            while (work := next_of(self._queue)) is not None:
                 work()
         finally:
             self._ended.set()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol
 
+from millstream.base.signals import result_of
 from millstream.common.completable_future import CompletableFuture
 from millstream.common.job_execution_result import JobExecutionResult
 from millstream.common.job_failure import JobFailureInfo
@@ -77,7 +78,7 @@ class JobClient:
             The savepoint's path.
         """
         future = self._job.savepoint(savepoint_directory, stop=True, drain=advance_to_end_of_event_time)
-        return CompletableFuture(future.result, future.done)
+        return CompletableFuture(lambda: result_of(future), future.done)
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
         """Take a savepoint; the job goes on.
@@ -89,7 +90,7 @@ class JobClient:
             The savepoint's path.
         """
         future = self._job.savepoint(savepoint_directory)
-        return CompletableFuture(future.result, future.done)
+        return CompletableFuture(lambda: result_of(future), future.done)
 
     def query_state(
         self, uid: str, state_name: str, key: Any, namespace: Any = None
@@ -110,7 +111,7 @@ class JobClient:
             state, and JobExecutionError if the job ends before.
         """
         future = self._job.query_state(uid, state_name, key, namespace)
-        return CompletableFuture(lambda: pickle.loads(future.result()), future.done)
+        return CompletableFuture(lambda: pickle.loads(result_of(future)), future.done)
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         """Return the accumulators' merged results by name, as of the job's last epoch."""

@@ -15,7 +15,7 @@ from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ValueStateDescriptor
 from millstream.files.file_systems import FileSystemSettings, using
 from millstream.files.stores import open_store
-from servers.process import free_port
+from servers.ports import free_port
 
 
 def store_at(location, options):

@@ -26,7 +26,7 @@ from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.files.file_systems import FileSystemSettings, using
 from millstream.files.paths import list_files, open_file
 from millstream.testing import FailurePoint, MiniCluster, SinkTarget, check_sink
-from servers.process import free_port
+from servers.ports import free_port
 
 NOW_MS = 1_000_000
 

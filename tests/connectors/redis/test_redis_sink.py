@@ -19,7 +19,7 @@ from millstream.datastream.connectors.redis import (
 from millstream.spi.batch import Rows
 from millstream.spi.sink import WriterContext
 from millstream.testing import SinkTarget, check_sink
-from servers.process import free_port
+from servers.ports import free_port
 from servers.redis import RedisDatabase, RedisServer
 
 SHORT = Patience(total_s=0.3)

@@ -27,7 +27,7 @@ from millstream.files.file_systems import FileSystemSettings, using
 from millstream.files.output import open_output
 from millstream.table import DataTypes
 from millstream.testing import FailurePoint, MiniCluster, SinkTarget, check_sink
-from servers.process import free_port
+from servers.ports import free_port
 
 NOW_MS = 1_000_000
 

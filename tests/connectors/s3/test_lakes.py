@@ -25,7 +25,7 @@ from millstream.datastream.connectors.iceberg import IcebergSink, IcebergSource
 from millstream.files.file_systems import FileSystemSettings, using
 from millstream.table import DataTypes
 from millstream.testing import SinkTarget, check_sink, check_source
-from servers.process import free_port
+from servers.ports import free_port
 
 KIND = DataTypes.ROW(
     [DataTypes.FIELD("number", DataTypes.BIGINT()), DataTypes.FIELD("shop", DataTypes.STRING())]

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from millstream.base.signals import next_of
 from millstream.operators.weight import estimate_bytes
 from millstream.runtime.protocol.report import LogLine
 
@@ -73,7 +74,7 @@ class JobOutput:
 
     def read(self, collect_id: str) -> Iterator[Any]:
         """Iterate over collected records until the job's end."""
-        while (waiting := self._queues[collect_id].get()) is not None:
+        while (waiting := next_of(self._queues[collect_id])) is not None:
             records, size = waiting
             with self._counting:
                 self._waiting_bytes -= size

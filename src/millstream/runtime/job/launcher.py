@@ -20,6 +20,7 @@ from millstream.base.errors import (
 )
 from millstream.base.ids import new_id
 from millstream.base.interrupts import is_interruption
+from millstream.base.signals import wait_for
 from millstream.common.job_failure import JobFailureInfo
 from millstream.config import options, options_operating, options_state
 from millstream.config import options_checkpointing as keys
@@ -328,7 +329,7 @@ class _Job(RunningJob):
         # Not by join(): one that is interrupted by a signal takes the thread for ended, on some Python versions.
         self._waiting.append(threading.current_thread())
         try:
-            ended = self._ended.wait(timeout_s)
+            ended = wait_for(self._ended, timeout_s)
         finally:
             self._waiting.remove(threading.current_thread())
         if not ended:

@@ -9,6 +9,7 @@ import pytest
 from millstream.base.clock import ManualClock
 from millstream.base.errors import ConfigurationError
 from millstream.runtime.spark.master import SparkMasterError, check_master_answers
+from servers.ports import free_port
 
 
 @pytest.fixture
@@ -19,9 +20,7 @@ def listening():
 
 @pytest.fixture
 def closed():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    return port
+    return free_port()
 
 
 def test_master_that_answers_is_enough(listening, closed):

@@ -14,6 +14,7 @@ from millstream.runtime.slot.place import find_place
 from millstream.runtime.slot.wire import Request, SlotAddress
 from millstream.runtime.spark import slot_group
 from millstream.runtime.spark.slot_group import SlotGroup
+from servers.ports import free_port
 
 
 def group(*addresses):
@@ -51,8 +52,7 @@ def test_executor_whose_slot_is_silent_elsewhere_is_told_of(silent, monkeypatch)
 
 
 def test_slot_elsewhere_whose_port_is_closed_has_ended():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        closed = server.getsockname()[:2]
+    closed = ("127.0.0.1", free_port())
     elsewhere = SlotAddress(0, "", 1, "", tcp=closed, executor="7", place="elsewhere")
     assert group(elsewhere).abort() == set()
 
