@@ -30,7 +30,6 @@ NOT_HERE = {
     "/jobs/:job/vertices/:vertex/subtasks/accumulators": "accumulators are merged over all operators",
     "/jobs/:job/vertices/:vertex/subtasks/0/attempts/:attempt/accumulators": "accumulators are merged",
     "/jobs/:job/vertices/:vertex/flamegraph": "stacks of a JVM",
-    "/jobs/:job/vertices/:vertex/jm-operator-metrics": "operators have no part in the driver",
 }
 """Paths of Flink's that are not served, and what they would show."""
 QUERIES = {

@@ -7,6 +7,7 @@ from typing import Any
 
 from millstream.config import options
 from millstream.config.configuration import Configuration
+from millstream.config.options_operating import LATENCY_INTERVAL
 
 __all__ = ["ExecutionConfig"]
 
@@ -76,12 +77,14 @@ class ExecutionConfig:
         return self
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
-        """Keep an interval; without effect."""
-        return self._keep("latency_tracking_interval", interval)
+        """Set how often sources emit latency markers, in milliseconds; 0 for never."""
+        self._configuration.set(LATENCY_INTERVAL, interval)
+        return self
 
     def get_latency_tracking_interval(self) -> int:
-        """Return the interval that was kept, 0 at first."""
-        return int(self._kept.get("latency_tracking_interval", 0))
+        """Return how often sources emit latency markers, in milliseconds; 0 for never."""
+        interval_ms: int = self._configuration.get(LATENCY_INTERVAL)
+        return interval_ms
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
         """Keep an interval; without effect."""

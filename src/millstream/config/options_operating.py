@@ -12,6 +12,9 @@ __all__ = [
     "ARCHIVE_MAX_CAPACITY",
     "CHECKPOINT_HISTORY_SIZE",
     "EPOCH_HISTORY_SIZE",
+    "LATENCY_GRANULARITY",
+    "LATENCY_HISTORY_SIZE",
+    "LATENCY_INTERVAL",
     "METRICS_REPORTERS",
     "OPERATING_OPTIONS",
 ]
@@ -56,8 +59,31 @@ METRICS_REPORTERS: Final = ConfigOption(
     "By default all that have any.",
 )
 
+LATENCY_INTERVAL: Final = ConfigOption(
+    "metrics.latency.interval",
+    OptionType.DURATION,
+    0,
+    "How often each subtask of a source emits a marker that operators measure latency by; 0 for never.",
+)
+LATENCY_GRANULARITY: Final = ConfigOption(
+    "metrics.latency.granularity",
+    OptionType.STRING,
+    "operator",
+    "Whether an operator has one histogram of latency, one for each source, or one for each subtask of each source.",
+    choices=("single", "operator", "subtask"),
+)
+LATENCY_HISTORY_SIZE: Final = ConfigOption(
+    "metrics.latency.history-size",
+    OptionType.POSITIVE_INTEGER,
+    128,
+    "Of how many markers the quantiles of latency are.",
+)
+
 OPERATING_OPTIONS: Final = (
     METRICS_REPORTERS,
+    LATENCY_INTERVAL,
+    LATENCY_GRANULARITY,
+    LATENCY_HISTORY_SIZE,
     CHECKPOINT_HISTORY_SIZE,
     EPOCH_HISTORY_SIZE,
     ARCHIVE_DIRECTORY,

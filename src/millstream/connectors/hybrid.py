@@ -22,6 +22,7 @@ from millstream.base.errors import ConfigurationError, TypeMismatchError
 from millstream.spi.source import (
     Boundedness,
     EmitBatch,
+    Pending,
     PlanRequest,
     RangeEnd,
     Source,
@@ -256,6 +257,10 @@ class _HybridEnumerator(SplitEnumerator):
         # It is told of the checkpoint that holds its end.
         self._former.append(self._current)
         self._begin(number, source)
+
+    def pending(self) -> Pending:
+        """Return what the source has that is being read: of those behind it nothing is known."""
+        return self._current.pending()
 
     def advance(self, ends: Sequence[RangeEnd]) -> None:
         """Tell the source that is being read."""

@@ -13,6 +13,7 @@ from millstream.base.time import MAX_TIMESTAMP
 from millstream.spi.batch import Batch
 from millstream.spi.source import (
     EmitBatch,
+    Pending,
     PlanRequest,
     RangeEnd,
     SourcePlan,
@@ -134,6 +135,18 @@ class IndexEnumerator(SplitEnumerator):
                 for owned in self._owned:
                     if end.split_id in owned:
                         owned.remove(end.split_id)
+
+    def pending(self) -> Pending:
+        """Return how many indices are left; not of splits without end."""
+        indices = [indices for indices, _ in self._splits.values()]
+        splits = {subtask: len(owned) for subtask, owned in enumerate(self._owned)}
+        if any(each.stop >= MAX_TIMESTAMP for each in indices):
+            return Pending(splits=splits, unassigned_splits=0)
+        left = {
+            subtask: sum(length(self._splits[i][0]) - self._splits[i][1] for i in owned)
+            for subtask, owned in enumerate(self._owned)
+        }
+        return Pending(records=left, splits=splits, unassigned_splits=0)
 
     def snapshot(self) -> list[Remaining]:
         """Return what remains."""

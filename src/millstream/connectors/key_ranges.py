@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from millstream.base.errors import SourceError, shorten
-from millstream.spi.source import RangeEnd
+from millstream.spi.source import Pending, RangeEnd
 from millstream.types.datatypes import RowType
 
 __all__ = [
@@ -207,6 +207,11 @@ class RangeAssignment:
         """Return the ranges that are not finished, those first that were begun."""
         begun = (keys for ranges in self.assigned for keys in ranges.values())
         return (*sorted(begun, key=lambda keys: keys.number), *self._waiting)
+
+    def pending(self) -> Pending:
+        """Return how many ranges are not finished."""
+        splits = {subtask: len(ranges) for subtask, ranges in enumerate(self.assigned)}
+        return Pending(splits=splits, unassigned_splits=len(self._waiting))
 
     def owners(self) -> dict[int, int]:
         """Return the subtask of each range that is assigned, by its number."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from millstream.spi.source import PlanRequest, RangeEnd, SplitRange
+from millstream.spi.source import Pending, PlanRequest, RangeEnd, SplitRange
 
 __all__ = ["QueueSnapshot", "QueuedSplit", "SplitQueue"]
 
@@ -133,6 +133,19 @@ class SplitQueue(Generic[Queued]):
                 if split is not None:
                     finished.append(split)
         return finished
+
+    def pending(self, left_of: Callable[[Queued, Any], int]) -> Pending:
+        """Return what is not read.
+
+        Args:
+            left_of: How many bytes of a split are behind a position; None is its beginning.
+        """
+        left = {
+            subtask: sum(left_of(split, self._positions.get(split_id)) for split_id, split in splits.items())
+            for subtask, splits in enumerate(self._assigned)
+        }
+        counts = {subtask: len(splits) for subtask, splits in enumerate(self._assigned)}
+        return Pending(bytes=left, splits=counts, unassigned_splits=len(self._waiting))
 
     def snapshot(self) -> QueueSnapshot[Queued]:
         """Return the splits not finished, in order, and the positions."""

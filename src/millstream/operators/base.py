@@ -23,13 +23,14 @@ from millstream.common.accumulators import Accumulators
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.metrics.groups import MetricGroup, MetricName, MetricValue
 from millstream.operators.budget import WorkBudget
-from millstream.spi.batch import Batch, StreamStatus
+from millstream.spi.batch import Batch, LatencyMarker, StreamStatus
 from millstream.spi.sink import Sink
 from millstream.spi.source import Source
 from millstream.spi.versions import FIRST_VERSION
 
 if TYPE_CHECKING:
     from millstream.operators.combining import Combiner
+    from millstream.operators.latency import LatencyTracker
     from millstream.operators.split_time import SplitTime
     from millstream.state.keyed import KeyedStateBackend
     from millstream.state.operator_state import OperatorStateBackend
@@ -82,6 +83,9 @@ class Output(ABC):
     def emit_status(self, status: StreamStatus) -> None:
         """Tell that the stream went idle or active."""
 
+    def emit_latency_marker(self, marker: LatencyMarker) -> None:
+        """Hand on a latency marker; outputs that nobody measures drop it."""
+
 
 def _never() -> bool:
     return False
@@ -120,6 +124,7 @@ class OperatorReport:
             epoch.
         metrics: Metrics that changed; filled in by the runtime.
         accumulators: Class name and pickled accumulator of those that changed; filled in by the runtime.
+        latency: Histograms of latency markers that changed; filled in by the runtime.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -134,6 +139,7 @@ class OperatorReport:
     made_watermark_ms: int | None = None
     metrics: dict[MetricName, MetricValue] = field(default_factory=dict)
     accumulators: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+    latency: Mapping[MetricName, MetricValue] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -162,6 +168,7 @@ class OperatorContext:
         checkpoint_directory: Where the job's checkpoints are kept; None if no directory was named.
         metrics: The group of the user's metrics.
         generation: Tells drivers of the same job apart, larger for later ones.
+        latency: Makes and takes latency markers; None if latency is not measured.
     """
 
     job_id: str
@@ -183,6 +190,7 @@ class OperatorContext:
     checkpoint_directory: str | None = None
     metrics: MetricGroup = field(init=False)
     generation: int = 0
+    latency: LatencyTracker | None = None
 
     def __post_init__(self) -> None:
         self.metrics = MetricGroup(lambda: self.time.now_ms)
@@ -315,6 +323,11 @@ class Operator(ABC):
     def process_status(self, status: StreamStatus) -> None:
         """Learn that all inputs are idle, or one is active again."""
         self.output.emit_status(status)
+
+    def process_latency_marker(self, marker: LatencyMarker) -> None:
+        """Note how long a marker took from its source, and hand it on."""
+        if self.context.latency is not None:
+            self.context.latency.take(marker)
 
     def on_processing_time(self) -> None:
         """Fire processing-time timers that are due at `context.time.now_ms`; called as an epoch begins."""

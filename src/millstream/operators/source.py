@@ -200,6 +200,7 @@ class SourceOperator(Operator):
             self._work_off()
         elif not self._agenda:
             self._check_idle()
+            self._mark_latency()
 
     @property
     def held(self) -> int:
@@ -212,9 +213,15 @@ class SourceOperator(Operator):
         return self.watermark_ms == MAX_TIMESTAMP
 
     def next_processing_time(self) -> int | None:
-        """Return when a split, or the subtask if it has none, will be idle."""
+        """Return when a split, or the subtask if it has none, will be idle, or a latency marker is due."""
         if self.watermark_ms == MAX_TIMESTAMP:
             return None
+        latency, idle_at_ms = self.context.latency, self._next_idle_ms()
+        if latency is None:
+            return idle_at_ms
+        return latency.due_ms if idle_at_ms is None else min(latency.due_ms, idle_at_ms)
+
+    def _next_idle_ms(self) -> int | None:
         if not self._splits and self._strategy.idle_timeout_ms is not None and self._status is ACTIVE:
             return self._empty_since_ms + self._strategy.idle_timeout_ms
         return min(
@@ -359,7 +366,13 @@ class SourceOperator(Operator):
             start = stop
         return None
 
+    def _mark_latency(self) -> None:
+        """Put a latency marker behind what was emitted, if it is time for one."""
+        if self.context.latency is not None:
+            self.context.latency.emit_if_due(self.context.time.now_ms)
+
     def _emit(self, split: SplitWatermarks, batch: Batch) -> None:
+        self._mark_latency()
         if self._status is IDLE:
             split.idle = False
             self._set_status(ACTIVE)

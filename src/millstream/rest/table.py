@@ -253,6 +253,13 @@ ROUTES = (
     ),
     _get(f"{_VERTEX}/metrics", on_metrics.vertex, "Metrics of a vertex.", list[metrics.Metric], _GET),
     _get(
+        f"{_VERTEX}/jm-operator-metrics",
+        on_metrics.coordinator,
+        "What the driver tells of a vertex' operators.",
+        list[metrics.Metric],
+        _GET,
+    ),
+    _get(
         f"{_VERTEX}/subtasks/metrics",
         on_metrics.subtasks,
         "Metrics over a vertex' subtasks.",

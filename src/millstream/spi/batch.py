@@ -36,6 +36,7 @@ __all__ = [
     "Batch",
     "Columns",
     "Element",
+    "LatencyMarker",
     "Marks",
     "Rows",
     "StreamStatus",
@@ -376,6 +377,21 @@ class Watermark:
     timestamp_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class LatencyMarker:
+    """Tells those that it reaches how long records take from a source.
+
+    Attributes:
+        marked_ms: When the source put it between its records, epoch milliseconds of the wall clock.
+        operator_id: The source.
+        subtask: The source's subtask.
+    """
+
+    marked_ms: int
+    operator_id: str
+    subtask: int
+
+
 class StreamStatus(Enum):
     """Whether a channel counts when watermarks are combined."""
 
@@ -386,4 +402,4 @@ class StreamStatus(Enum):
 ACTIVE = StreamStatus.ACTIVE
 IDLE = StreamStatus.IDLE
 
-Element = Rows | Columns | Watermark | StreamStatus
+Element = Rows | Columns | Watermark | StreamStatus | LatencyMarker

@@ -115,9 +115,11 @@ class FileFormat(ABC):
     Attributes:
         decompress: Whether files named .gz, .bz2, .xz, .zst or .deflate are decompressed for it.
         gives_columns: Whether its records can be columns: `FileRecords.read_columns` is called only then.
+        byte_positions: Whether positions are tuples that begin with a byte of the (decompressed) file.
     """
 
     decompress: bool = False
+    byte_positions: bool = False
     gives_columns: bool = True
 
     @abstractmethod

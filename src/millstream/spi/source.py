@@ -24,6 +24,7 @@ from millstream.types.basic import TypeInformation
 __all__ = [
     "Boundedness",
     "EmitBatch",
+    "Pending",
     "PlanRequest",
     "RangeEnd",
     "Source",
@@ -124,6 +125,23 @@ class SourcePlan:
     next_ms: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What waits outside, in a source's splits, to be read.
+
+    Attributes:
+        records: How many records, by subtask; empty if that is not known.
+        bytes: How many bytes, by subtask; empty if that is not known.
+        splits: How many splits that are assigned and not finished, by subtask; empty if that is not known.
+        unassigned_splits: How many splits that no subtask has yet; None if that is not known.
+    """
+
+    records: Mapping[int, int] = field(default_factory=dict)
+    bytes: Mapping[int, int] = field(default_factory=dict)
+    splits: Mapping[int, int] = field(default_factory=dict)
+    unassigned_splits: int | None = None
+
+
 class SplitEnumerator(ABC):
     """Plans what is read. Lives on the driver; one thread calls it."""
 
@@ -150,6 +168,13 @@ class SplitEnumerator(ABC):
         itself goes on from its checkpoints. So what it raises is logged and does not fail the job. The next epoch
         waits for it.
         """
+
+    def pending(self) -> Pending:
+        """Return what was there when `plan` was called last and `advance` was not told of: for metrics.
+
+        Called about once a second; asks nobody. By default nothing is known.
+        """
+        return Pending()
 
     def close(self) -> None:
         """Release what the enumerator holds."""

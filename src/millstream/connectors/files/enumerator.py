@@ -12,8 +12,9 @@ from itertools import pairwise
 from typing import Any
 
 from millstream.connectors.split_queue import QueueSnapshot, SplitQueue
+from millstream.files.compression import is_compressed
 from millstream.files.paths import FoundFile, list_files
-from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator
+from millstream.spi.source import Pending, PlanRequest, RangeEnd, SourcePlan, SplitEnumerator
 
 __all__ = ["FileEnumerator", "FileEnumeratorSnapshot", "FilePart", "FileSplit"]
 
@@ -88,6 +89,7 @@ class FileEnumerator(SplitEnumerator):
         interval_ms: int | None,
         restored: FileEnumeratorSnapshot | None,
         split_bytes: Callable[[FoundFile], int | None] | None = None,
+        byte_positions: bool = False,
     ) -> None:
         """List the files, or go on from a snapshot.
 
@@ -97,6 +99,7 @@ class FileEnumerator(SplitEnumerator):
             interval_ms: How often to look for new files; None to look only now.
             restored: A snapshot, also of another parallelism.
             split_bytes: How large the parts of a file are; None, or of it, if the file is not cut.
+            byte_positions: As of `FileFormat`.
 
         Raises:
             SourceError: If there is nothing at a path.
@@ -105,6 +108,7 @@ class FileEnumerator(SplitEnumerator):
         self._interval_ms = interval_ms
         snapshot = restored or FileEnumeratorSnapshot()
         self._split_bytes = split_bytes
+        self._byte_positions = byte_positions
         self._queue: SplitQueue[FilePart] = SplitQueue(
             parallelism,
             QueueSnapshot(snapshot.waiting, snapshot.positions, snapshot.owners, snapshot.parallelism),
@@ -135,6 +139,16 @@ class FileEnumerator(SplitEnumerator):
         finished = self._queue.advance(ends)
         if self._interval_ms is not None:
             self._done.update(part.file.path for part in finished)
+
+    def pending(self) -> Pending:
+        """Return how many bytes and files are not read; files whose positions are no bytes count whole until then."""
+        return self._queue.pending(self._left_of)
+
+    def _left_of(self, part: FilePart, position: Any) -> int:
+        if position is None or not self._byte_positions or is_compressed(part.file.path):
+            return part.size_bytes
+        end = part.file.size_bytes if part.part is None else part.part[1]
+        return min(max(end - int(position[0]), 0), part.size_bytes)
 
     def snapshot(self) -> FileEnumeratorSnapshot:
         """Return the files not finished, the positions, and the files done."""

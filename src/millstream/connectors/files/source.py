@@ -93,6 +93,7 @@ class FileSource(Source):
             interval_ms=self._interval_ms,
             restored=restored,
             split_bytes=self._bytes_of_parts,
+            byte_positions=self._format.byte_positions,
         )
 
     def _bytes_of_parts(self, file: FoundFile) -> int | None:

@@ -16,6 +16,7 @@ from millstream.connectors.key_ranges import KeyRange, RangeAssignment, range_id
 from millstream.spi.batch import Rows
 from millstream.spi.source import (
     EmitBatch,
+    Pending,
     PlanRequest,
     RangeEnd,
     SourcePlan,
@@ -115,6 +116,10 @@ class QueryEnumerator(SplitEnumerator):
             if end.finished:
                 del self._positions[number], self._parameters[number]
                 self._shares.finish(number)
+
+    def pending(self) -> Pending:
+        """Return how many splits are left: how many rows a query has nobody knows."""
+        return self._shares.pending()
 
     def snapshot(self) -> QuerySnapshot:
         """Return the splits that are not finished, and the positions in them."""

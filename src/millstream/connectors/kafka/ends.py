@@ -51,6 +51,11 @@ class EndOffsets:
         self._failing_since: float | None = None
         self._unknown_since: float | None = None
 
+    @property
+    def known(self) -> Offsets:
+        """The ends that are known."""
+        return self._ends
+
     def ask(self, partitions: Collection[KafkaTopicPartition]) -> Offsets:
         """Return the ends that are known, by now or from before.
 

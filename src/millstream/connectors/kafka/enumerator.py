@@ -24,7 +24,7 @@ from millstream.connectors.kafka.offsets import KafkaOffsetsInitializer, OffsetL
 from millstream.connectors.kafka.partitions import KafkaTopicPartition
 from millstream.connectors.kafka.positions import KafkaSnapshot, KafkaSplit, SplitPosition, owner_of
 from millstream.connectors.kafka.settings import SourceSettings
-from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
+from millstream.spi.source import Pending, PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
 
 __all__ = ["KafkaEnumerator"]
 
@@ -59,6 +59,7 @@ class KafkaEnumerator(SplitEnumerator):
         self._opened: set[KafkaTopicPartition] = set()
         self._behind_end: dict[KafkaTopicPartition, float] = {}
         self._turn = 0
+        self._parallelism = 1
         interval_ms = settings.discovery_interval_ms
         self._discovery = (
             None
@@ -79,6 +80,7 @@ class KafkaEnumerator(SplitEnumerator):
         """Plan up to the ends of the partitions, as far as the budget goes."""
         if self._commits is not None:
             self._commits.go_on()
+        self._parallelism = request.parallelism
         self._discover(request.now_ms)
         unfinished = {each: split for each, split in self._positions.items() if not split.finished}
         ends = self._ends.ask(unfinished)
@@ -105,6 +107,20 @@ class KafkaEnumerator(SplitEnumerator):
             partition = by_id[end.split_id]
             self._positions[partition].position = end.position
             self._opened.add(partition)
+
+    def pending(self) -> Pending:
+        """Return how many offsets there are up to the ends of the partitions, or to where the source stops."""
+        records = dict.fromkeys(range(self._parallelism), 0)
+        splits = dict(records)
+        for partition, split in self._positions.items():
+            if split.finished:
+                continue
+            subtask = owner_of(partition, self._parallelism)
+            splits[subtask] += 1
+            end = self._ends.known.get(partition, split.position)
+            end = end if split.end is None else min(end, split.end)
+            records[subtask] += max(end - split.position, 0)
+        return Pending(records=records, splits=splits, unassigned_splits=0)
 
     def snapshot(self) -> KafkaSnapshot:
         """Return how far each partition has been read."""

@@ -48,6 +48,8 @@ class AvroFormat(BulkFormat):
     promoted.
     """
 
+    byte_positions = True
+
     def __init__(self, schema: AvroSchema | None, *, as_rows: bool) -> None:
         if schema is not None and not isinstance(schema, AvroSchema):
             raise ConfigurationError(

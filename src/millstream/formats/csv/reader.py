@@ -35,6 +35,8 @@ class CsvReaderFormat(StreamFormat):
     None, except in string columns.
     """
 
+    byte_positions = True
+
     def __init__(self, schema: CsvSchema, *, columns_from_header: bool = False) -> None:
         if not columns_from_header and not schema.columns:
             raise ConfigurationError(

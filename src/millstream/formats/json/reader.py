@@ -34,6 +34,8 @@ class JsonLinesFormat(StreamFormat):
     for other types where it has their form (`"12"`), dates and times are text, byte arrays base64, keys of maps text.
     """
 
+    byte_positions = True
+
     def __init__(self, schema: RowType) -> None:
         if not isinstance(schema, RowType):
             raise ConfigurationError(

@@ -43,6 +43,8 @@ class StreamFormat(StreamFileFormat):
 class TextLineFormat(StreamFormat):
     """Lines of text; a position is (byte, number of lines before it)."""
 
+    byte_positions = True
+
     def __init__(self, charset_name: str = "UTF-8") -> None:
         self._charset = check_charset(charset_name)
         if "\n".encode(self._charset) != b"\n":

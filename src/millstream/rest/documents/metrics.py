@@ -18,6 +18,7 @@ __all__ = [
     "Metric",
     "aggregate_metrics",
     "cluster_metrics",
+    "coordinator_metrics",
     "job_metrics",
     "metric_documents",
     "subtask_metrics",
@@ -84,8 +85,14 @@ def job_metrics(view: MetricsView) -> dict[str, Any]:
 
 def vertex_metrics(view: MetricsView, vertex_id: str) -> dict[str, Any]:
     """Return metrics of all subtasks of a vertex, as `<subtask>.<name>` or `<subtask>.<operator>.<name>`."""
-    metrics = (each for each in view.metrics if each.vertex_id == vertex_id)
+    metrics = (each for each in view.metrics if each.vertex_id == vertex_id and each.subtask is not None)
     return dict(_values(metrics, lambda metric: f"{metric.subtask}.{_own_name(metric)}"))
+
+
+def coordinator_metrics(view: MetricsView, vertex_id: str) -> dict[str, Any]:
+    """Return metrics that the driver tells of a vertex' operators, as `<operator>.<name>`."""
+    metrics = (each for each in view.metrics if each.vertex_id == vertex_id and each.subtask is None)
+    return dict(_values(metrics, _own_name))
 
 
 def subtask_metrics(view: MetricsView, vertex_id: str, subtask: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from millstream.rest.handlers.found import job_of, subtask_of, vertex_of
 from millstream.rest.routes import Call
 from millstream.runtime.control.views import MetricsView
 
-__all__ = ["job", "jobs", "subtask", "subtasks", "vertex", "watermarks"]
+__all__ = ["coordinator", "job", "jobs", "subtask", "subtasks", "vertex", "watermarks"]
 
 
 def job(call: Call) -> list[metrics.Metric]:
@@ -29,6 +29,13 @@ def vertex(call: Call) -> list[metrics.Metric]:
     found = vertex_of(call, job_of(call))
     values = metrics.vertex_metrics(call.context.jobs.view(call.path["jobid"], MetricsView), found.vertex_id)
     return metrics.metric_documents(values, call.query["get"])
+
+
+def coordinator(call: Call) -> list[metrics.Metric]:
+    """Answer `/jobs/:jobid/vertices/:vertexid/jm-operator-metrics`."""
+    found = vertex_of(call, job_of(call))
+    view = call.context.jobs.view(call.path["jobid"], MetricsView)
+    return metrics.metric_documents(metrics.coordinator_metrics(view, found.vertex_id), call.query["get"])
 
 
 def subtasks(call: Call) -> list[metrics.AggregatedMetric]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from millstream.runtime.control.job_history import JobHistory
-from millstream.runtime.control.views import MetricView, PlanView, WatermarksView
+from millstream.runtime.control.views import MetricView, OperatorView, PlanView, VertexPlan, WatermarksView
+from millstream.spi.source import Pending
 
-__all__ = ["job_metrics", "source_lags"]
+__all__ = ["job_metrics", "pending_metrics", "source_lags"]
 
 
 def job_metrics(history: JobHistory, now_ms: int) -> list[MetricView]:
@@ -52,31 +53,69 @@ def source_lags(watermarks: WatermarksView, plan: PlanView, now_ms: int) -> list
     """Return how far each subtask that makes watermarks is behind the clock, of its split that is farthest behind.
 
     `watermarkLag` is the clock less the watermark; `currentEmitEventTimeLag` is when the last record was emitted less
-    its event time, if the largest that came so far is its.
+    its event time, if the largest that came so far is its; `sourceIdleTime` is how long no record came, of the split
+    that had the last one.
     """
-    places = {each.node_id: (vertex, each) for vertex in plan.vertices for each in vertex.operators}
     lags: dict[tuple[int, int, str], int] = {}
     for fact in watermarks.facts:
+        last_ms = fact.last_record_ms
+        if last_ms is not None:
+            key = (fact.node_id, fact.subtask, "sourceIdleTime")
+            lags[key] = min(lags.get(key, now_ms), max(now_ms - last_ms, 0))
         if fact.watermark_ms is not None and not fact.idle:
             key = (fact.node_id, fact.subtask, "watermarkLag")
             lags[key] = max(lags.get(key, 0), now_ms - fact.watermark_ms)
-        if fact.event_time_ms is not None and fact.last_record_ms is not None:
+        if fact.event_time_ms is not None and last_ms is not None:
             key = (fact.node_id, fact.subtask, "currentEmitEventTimeLag")
-            lags[key] = max(lags.get(key, 0), fact.last_record_ms - fact.event_time_ms)
+            lags[key] = max(lags.get(key, 0), last_ms - fact.event_time_ms)
+    place_of = _places(plan)
+    return [
+        _gauge(*place_of[node_id], name, lag_ms, subtask=subtask)
+        for (node_id, subtask, name), lag_ms in sorted(lags.items())
+    ]
+
+
+def pending_metrics(pending: Mapping[int, Pending], plan: PlanView) -> list[MetricView]:
+    """Return what waits outside to be read, of sources that know it.
+
+    Args:
+        pending: By node id.
+        plan: The job's operators.
+    """
+    place_of = _places(plan)
     found = []
-    for (node_id, subtask, name), lag_ms in sorted(lags.items()):
-        vertex, operator = places[node_id]
-        found.append(
-            MetricView(
-                "operator",
-                name,
-                "gauge",
-                lag_ms,
-                vertex_id=vertex.vertex_id,
-                vertex_name=vertex.name,
-                operator_id=operator.operator_id,
-                operator=operator.name,
-                subtask=subtask,
-            )
+    for node_id, each in sorted(pending.items()):
+        vertex, operator = place_of[node_id]
+        of_subtasks = (
+            ("pendingRecords", each.records),
+            ("pendingBytes", each.bytes),
+            ("assignedSplits", each.splits),
         )
+        for name, values in of_subtasks:
+            for subtask, value in sorted(values.items()):
+                found.append(_gauge(vertex, operator, name, value, subtask=subtask))
+        if each.unassigned_splits is not None:
+            found.append(
+                _gauge(vertex, operator, "coordinator.enumerator.unassignedSplits", each.unassigned_splits)
+            )
     return found
+
+
+def _places(plan: PlanView) -> dict[int, tuple[VertexPlan, OperatorView]]:
+    return {each.node_id: (vertex, each) for vertex in plan.vertices for each in vertex.operators}
+
+
+def _gauge(
+    vertex: VertexPlan, operator: OperatorView, name: str, value: int, *, subtask: int | None = None
+) -> MetricView:
+    return MetricView(
+        "operator",
+        name,
+        "gauge",
+        value,
+        vertex_id=vertex.vertex_id,
+        vertex_name=vertex.name,
+        operator_id=operator.operator_id,
+        operator=operator.name,
+        subtask=subtask,
+    )

@@ -29,7 +29,7 @@ from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.control.console import JobOutput
 from millstream.runtime.control.events import SlotsDeployed
 from millstream.runtime.control.queryable import answer_queries
-from millstream.runtime.control.views import EpochView, SlotView
+from millstream.runtime.control.views import EpochView, SlotView, WatermarksView
 from millstream.runtime.job.checkpointing import EpochCheckpoints
 from millstream.runtime.job.flow import FlowControl
 from millstream.runtime.job.observer import JobObserver
@@ -116,7 +116,7 @@ class JobMaster:
             job_name=job_name,
             batch=deployment.batch,
             clock=clock,
-            publish=observer.publish_watermarks,
+            publish=self._publish,
         )
         self._sources = SourceCoordinator(
             job_graph, SplitAligner(monitor, started_ms=deployment.now_ms), restored
@@ -176,6 +176,7 @@ class JobMaster:
             except StoppedWithSavepoint:
                 log.info("job ends behind its savepoint", extra={"job": self._deployment.job_id})
             self._executor.finish(self._checkpoints.completed)
+            self.observer.publish_pending(self._sources.pending())
             self._control.tell_stopped()
             self.runtime_ms = round((self._clock.monotonic() - self._started) * 1000)
         except BaseException as error:
@@ -190,6 +191,10 @@ class JobMaster:
             self.observer.end_attempt(self._watermarks.view())
             self._sources.close()
             self._sinks.close()
+
+    def _publish(self, view: WatermarksView) -> None:
+        self.observer.publish_watermarks(view)
+        self.observer.publish_pending(self._sources.pending())
 
     def _abort(self) -> None:
         """End the failed attempt; what goes wrong by that is logged: the attempt's own failure is what counts."""

@@ -59,7 +59,7 @@ from millstream.runtime.job.job_master import JobMaster
 from millstream.runtime.job.live_job import LiveJob
 from millstream.runtime.job.observer import JobObserver
 from millstream.runtime.job.serving import find_server
-from millstream.runtime.job.settings import JobSettings
+from millstream.runtime.job.settings import JobSettings, latency_settings
 from millstream.runtime.job.steering import JobControl
 from millstream.runtime.job.supervisor import JobSupervisor
 from millstream.runtime.program.dependencies import collect_dependencies
@@ -205,6 +205,7 @@ class _Job(RunningJob):
             checkpoint_directory=_where(checkpoint_settings.directory),
             generation=0 if lost is None or traces.ownership is None else traces.ownership.term,
             combine=CombineMode.of(configuration.get(options.EXCHANGE_COMBINE)),
+            latency=latency_settings(configuration),
         )
         self._checkpoints = CheckpointCoordinator(
             checkpoint_settings,

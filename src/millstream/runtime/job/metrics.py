@@ -22,11 +22,15 @@ from millstream.metrics.groups import MetricKind, MetricName, MetricValue, RateW
 from millstream.operators.base import OperatorReport
 from millstream.runtime.control.views import MetricView, OperatorView, PlanView, VertexPlan
 from millstream.runtime.task.load import (
+    BACK_PRESSURED,
+    BACK_PRESSURED_MS,
     BACK_PRESSURED_TIME,
+    BUSY_MS,
     BUSY_TIME,
     BYTES_IN,
     BYTES_OUT,
     HELD_RECORDS,
+    IDLE_MS,
     IDLE_TIME,
 )
 from millstream.runtime.task.measures import CURRENT_INPUT_WATERMARK, RECORDS_IN, RECORDS_OUT
@@ -34,7 +38,10 @@ from millstream.runtime.task.measures import CURRENT_INPUT_WATERMARK, RECORDS_IN
 __all__ = ["JobMetrics", "SubtaskFigures"]
 
 _FLINK_NAMES = {"late_records_dropped": "numLateRecordsDropped"}
-_OF_TASKS = frozenset({BUSY_TIME, BACK_PRESSURED_TIME, IDLE_TIME, HELD_RECORDS, BYTES_IN, BYTES_OUT})
+_OF_TASKS = frozenset(
+    {BUSY_TIME, BACK_PRESSURED_TIME, IDLE_TIME, BUSY_MS, BACK_PRESSURED_MS, IDLE_MS, BACK_PRESSURED}
+    | {HELD_RECORDS, BYTES_IN, BYTES_OUT}
+)
 """What a subtask tells of itself as a whole comes with the report of its first operator."""
 _WITH_RATES = (RECORDS_IN, RECORDS_OUT, BYTES_IN, BYTES_OUT)
 _CURRENT_OUTPUT_WATERMARK = MetricName(("currentOutputWatermark",))
@@ -85,6 +92,7 @@ class JobMetrics:
         self._values: dict[_Key, MetricValue] = {}
         self._before: dict[_Key, MetricValue] = {}
         self._rates: dict[_Key, RateWindow] = {}
+        self._latency: dict[_Key, MetricValue] = {}
         self._start()
 
     def _start(self) -> None:
@@ -103,14 +111,17 @@ class JobMetrics:
                 if value.kind is not MetricKind.GAUGE:
                     self._before[key] = _sum(self._before.get(key), value)
             self._values = {key: _nothing(value) for key, value in self._before.items()}
+            self._latency = {}
             self._start()
 
     def record(self, node_id: int, subtask: int, report: OperatorReport) -> None:
         """Take in what an operator reported at the end of an epoch."""
         made_ms = report.made_watermark_ms
-        if not report.metrics and not report.counters and made_ms is None:
+        if not report.metrics and not report.counters and made_ms is None and not report.latency:
             return
         with self._lock:
+            for name, value in report.latency.items():
+                self._latency[_Key(node_id, subtask, name)] = value
             if made_ms is not None:
                 key = _Key(node_id, subtask, _CURRENT_OUTPUT_WATERMARK)
                 self._values[key] = MetricValue(MetricKind.GAUGE, made_ms)
@@ -144,6 +155,9 @@ class JobMetrics:
                 for view in self._task_views(vertex, subtask, now_ms)
             ]
             found += [view for key in sorted(self._values) for view in self._views_of(key, now_ms)]
+            found += [
+                _latency_view(key.subtask, key.name, self._latency[key]) for key in sorted(self._latency)
+            ]
             return found
 
     def snapshot(self) -> dict[str, Any]:
@@ -165,7 +179,14 @@ class JobMetrics:
                 shown.update((f"{identifier}_{figure}", number) for figure, number in value.items())
             else:
                 shown[identifier] = value
+        for key, latency in self._latency_now():
+            identifier = ".".join((self._job_name, *key.name.path))
+            shown.update((f"{identifier}_{figure}", number) for figure, number in latency.items())
         return shown
+
+    def _latency_now(self) -> list[tuple[_Key, dict[str, Any]]]:
+        with self._lock:
+            return [(key, _histogram(self._latency[key].value)) for key in sorted(self._latency)]
 
     def by_subtask(self) -> dict[tuple[str, int], SubtaskFigures]:
         """Return what each subtask has done, by vertex id and subtask."""
@@ -250,9 +271,26 @@ class JobMetrics:
             mean = total / count if count else None
             return {"sum": total, "count": count, "min": least, "max": greatest, "mean": mean}
         if kind is MetricKind.HISTOGRAM:
-            count, figures = value
-            return {"count": count, **figures}
+            return _histogram(value)
         return value
+
+
+def _histogram(value: Any) -> dict[str, Any]:
+    count, figures = value
+    return {"count": count, **figures}
+
+
+def _latency_view(subtask: int, name: MetricName, value: MetricValue) -> MetricView:
+    """Return a histogram of latency: as in Flink one of the job's, told by where the subtask runs."""
+    return MetricView(
+        scope="job",
+        name=".".join(name.path),
+        kind=value.kind.value,
+        value=_histogram(value.value),
+        subtask=subtask,
+        variables=dict(name.variables),
+        logical_name=".".join(_without_values(name)),
+    )
 
 
 def _view(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -26,7 +26,7 @@ from millstream.graph.epoch_plan import EpochPlan
 from millstream.runtime.control.codec import to_plain, view_name
 from millstream.runtime.control.events import JobEvent
 from millstream.runtime.control.job_history import HistorySizes, JobHistory
-from millstream.runtime.control.job_metrics import job_metrics, source_lags
+from millstream.runtime.control.job_metrics import job_metrics, pending_metrics, source_lags
 from millstream.runtime.control.plan import describe_plan
 from millstream.runtime.control.status_files import StatusFile
 from millstream.runtime.control.views import (
@@ -46,6 +46,7 @@ from millstream.runtime.control.views import (
 )
 from millstream.runtime.job.accumulators import JobAccumulators
 from millstream.runtime.job.metrics import JobMetrics, SubtaskFigures
+from millstream.spi.source import Pending
 
 __all__ = ["JobObserver"]
 
@@ -98,6 +99,7 @@ class JobObserver:
         self._watermarks = WatermarksView(
             job_id, name, clock.now_ms(), clock.now_ms(), batch, 0, MIN_TIMESTAMP
         )
+        self._pending: Mapping[int, Pending] = {}
         self._views: dict[type[Any], Callable[[], Any]] = {
             JobView: self._job,
             CheckpointsView: lambda: self._under_lock(self._history.checkpoints_view),
@@ -127,6 +129,10 @@ class JobObserver:
         self.metrics.tick()
         if self._status_file is not None:
             self._status_file.write(to_plain(view))
+
+    def publish_pending(self, pending: Mapping[int, Pending]) -> None:
+        """Take note of what waits to be read outside, by node id; called about once a second."""
+        self._pending = pending
 
     def end_attempt(self, view: WatermarksView) -> None:
         """Take note of how far event time was; other processes read of it no more."""
@@ -203,7 +209,7 @@ class JobObserver:
             hosts = tuple(slot.host for slot in self._history.slots)
             attempt = self._history.attempt
         lags = source_lags(self._watermarks, self._plan, now_ms)
-        found = (*of_job, *of_subtasks, *lags)
+        found = (*of_job, *of_subtasks, *lags, *pending_metrics(self._pending, self._plan))
         return MetricsView(self.job_id, self.name, now_ms, found, attempt, hosts)
 
     def _accumulators(self) -> AccumulatorsView:

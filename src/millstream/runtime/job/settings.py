@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from millstream.config import options
 from millstream.config.configuration import Configuration
+from millstream.config.options_operating import LATENCY_GRANULARITY, LATENCY_HISTORY_SIZE, LATENCY_INTERVAL
+from millstream.operators.latency import LatencyGranularity, LatencySettings
 
-__all__ = ["JobSettings"]
+__all__ = ["JobSettings", "latency_settings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +62,12 @@ class JobSettings:
             epoch_hold_after=get(options.EPOCH_HOLD_AFTER),
             collect_max_bytes=get(options.COLLECT_MAX_BYTES),
         )
+
+
+def latency_settings(configuration: Configuration) -> LatencySettings | None:
+    """Return how latency is measured; None if it is not, as by default."""
+    interval_ms = configuration.get(LATENCY_INTERVAL)
+    if interval_ms <= 0:
+        return None
+    granularity = LatencyGranularity(configuration.get(LATENCY_GRANULARITY))
+    return LatencySettings(interval_ms, granularity, configuration.get(LATENCY_HISTORY_SIZE))

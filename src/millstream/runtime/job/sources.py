@@ -12,7 +12,7 @@ from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.runtime.protocol.report import SourceWork
 from millstream.runtime.watermarks.alignment import HeldBack, SplitAligner
-from millstream.spi.source import PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
+from millstream.spi.source import Pending, PlanRequest, RangeEnd, SourcePlan, SplitEnumerator, SplitRange
 
 __all__ = ["EpochWork", "SourceCoordinator"]
 
@@ -91,6 +91,10 @@ class SourceCoordinator:
                     held=held.get(source.node.id, _NOTHING),
                 )
         return work
+
+    def pending(self) -> dict[int, Pending]:
+        """Return what waits outside to be read, by node id."""
+        return {source.node.id: source.enumerator.pending() for source in self._sources}
 
     def advance(self, node_id: int, ends: Sequence[RangeEnd]) -> None:
         """Tell a source's enumerator where its ranges were left."""

@@ -17,7 +17,17 @@ from typing import Any
 
 from millstream.base.errors import NotSerializableError, shorten
 from millstream.base.pickling import dump_by_value
-from millstream.spi.batch import IDLE, Columns, Element, Marks, Rows, StreamStatus, Watermark, concat_columns
+from millstream.spi.batch import (
+    IDLE,
+    Columns,
+    Element,
+    LatencyMarker,
+    Marks,
+    Rows,
+    StreamStatus,
+    Watermark,
+    concat_columns,
+)
 from millstream.types.row import rows_of, unpack_rows
 
 __all__ = ["Block", "decode_elements", "encode_elements", "join_columns"]
@@ -131,6 +141,8 @@ def _items(element: Element) -> Iterator[tuple[Any, int]]:
         yield element, 0  # Arrow's buffers, and few objects
     elif isinstance(element, Watermark):
         yield element.timestamp_ms, 0
+    elif isinstance(element, LatencyMarker):
+        yield element, 0
     else:
         yield element is IDLE, 0
 
@@ -167,7 +179,7 @@ def _element(item: Any) -> Element:
             None if stamps is None else _numbers(stamps),
             None if marks is None else Marks(*map(_numbers, marks)),
         )
-    if type(item) is Columns:
+    if type(item) is Columns or type(item) is LatencyMarker:
         return item
     if type(item) is bool:
         return StreamStatus.IDLE if item else StreamStatus.ACTIVE

@@ -19,6 +19,7 @@ from millstream.files.file_systems import FileSystemSettings
 from millstream.files.scratch import for_this_machine
 from millstream.graph.epoch_plan import EpochPlan
 from millstream.operators.combining import CombineMode
+from millstream.operators.latency import LatencySettings
 from millstream.runtime.program.dependencies import Dependencies
 from millstream.runtime.program.main_module import MainModule, dump_program, load_program
 from millstream.runtime.protocol.orders import RestoreOrder
@@ -53,6 +54,7 @@ class Deployment:
         generation: Tells drivers of the same job apart, larger for later ones; 0 for the one that began it.
         combine: When records are put together before they are sent.
         name: Of the job, for users.
+        latency: How latency is measured; None if it is not.
     """
 
     job_id: str
@@ -70,6 +72,7 @@ class Deployment:
     generation: int = 0
     combine: CombineMode = CombineMode.AUTO
     name: str = "millstream"
+    latency: LatencySettings | None = None
 
 
 def dump_deployment(deployment: Deployment, *, on_this_machine: bool = False) -> bytes:

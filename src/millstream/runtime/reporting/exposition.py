@@ -3,6 +3,8 @@
 ::
 
     flink_jobmanager_job_<name>{job_id, job_name, host}
+    flink_taskmanager_job_<name>{… tm_id}                       of the job, told by a slot: latency
+    flink_jobmanager_job_operator_<name>{… operator_id, …}      of an operator, told by the driver: splits
     flink_taskmanager_job_task_<name>{… task_id, task_name, task_attempt_num, subtask_index, tm_id}
     flink_taskmanager_job_task_operator_<groups>_<name>{… operator_id, operator_name, keys of key-value groups}
 
@@ -77,7 +79,8 @@ def render(jobs: Iterable[MetricsView], host: str) -> str:
     for job in jobs:
         for metric in job.metrics:
             own_name = metric.logical_name or metric.name
-            name = f"{_SCOPES[metric.scope]}_{_INVALID.sub('_', own_name)}"
+            scope = _prefix(metric)
+            name = f"{scope}_{_INVALID.sub('_', own_name)}"
             kind = "summary" if metric.kind in ("histogram", "distribution") else "gauge"
             family = families.setdefault(
                 name,
@@ -87,6 +90,15 @@ def render(jobs: Iterable[MetricsView], host: str) -> str:
                 family.add(_samples(metric, _labels_of(job, metric, host)))
     lines = [line for family in families.values() for line in family.lines()]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _prefix(metric: MetricView) -> str:
+    """Return what Flink's names begin with: jobs have metrics in slots as well, operators in the driver."""
+    if metric.scope == "job" and metric.subtask is not None:
+        return "flink_taskmanager_job"
+    if metric.scope == "operator" and metric.subtask is None:
+        return "flink_jobmanager_job_operator"
+    return _SCOPES[metric.scope]
 
 
 def _samples(metric: MetricView, labels: Mapping[str, str]) -> Iterator[_Sample]:
@@ -116,7 +128,11 @@ def _labels_of(job: MetricsView, metric: MetricView, host: str) -> dict[str, str
         labels |= {
             "host": job.hosts[slot] if slot < len(job.hosts) else host,
             "tm_id": f"slot-{slot}",
-            "task_id": metric.vertex_id or "",
+        }
+        if metric.vertex_id is None:
+            return labels | {_label_name(key): value for key, value in metric.variables.items()}
+        labels |= {
+            "task_id": metric.vertex_id,
             "task_name": metric.vertex_name or "",
             "task_attempt_id": f"{metric.vertex_id}_{slot}_{job.attempt}",
             "task_attempt_num": str(job.attempt),

@@ -62,7 +62,7 @@ class SlotTasks:
         job_graph = deployment.plan.job_graph
         self._levels = [
             [
-                Subtask(deployment, vertex, slot, self._time, self._clock.monotonic)
+                Subtask(deployment, vertex, slot, self._time, self._clock)
                 for vertex_id in level
                 if slot < (vertex := job_graph.vertex(vertex_id)).parallelism
             ]

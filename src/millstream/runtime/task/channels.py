@@ -27,7 +27,7 @@ from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import BatchHandler
 from millstream.operators.budget import WorkBudget
 from millstream.runtime.task.measures import MarkedHandler
-from millstream.spi.batch import ACTIVE, IDLE, Columns, Element, Rows, StreamStatus, Watermark
+from millstream.spi.batch import ACTIVE, IDLE, Columns, Element, LatencyMarker, Rows, StreamStatus, Watermark
 
 __all__ = ["ChannelId", "ChannelMerger"]
 
@@ -119,6 +119,7 @@ class ChannelMerger:
             the epoch for all that is due then, and is called again in the next one, before anything else.
         marked: Takes batches with watermarks between their records whole, where there is only one channel: its
             watermarks are the subtask's own. Else they are cut there, and take their turn.
+        on_latency_marker: Told of latency markers; None drops them.
     """
 
     def __init__(
@@ -131,7 +132,9 @@ class ChannelMerger:
         aligned: Collection[ChannelId] = (),
         advance: Callable[[int], bool] | None = None,
         marked: MarkedHandler | None = None,
+        on_latency_marker: Callable[[LatencyMarker], None] | None = None,
     ) -> None:
+        self._on_latency_marker = on_latency_marker
         self._marked = marked if len(channels) == 1 else None
         self._advance_some = advance
         self._aligning = False
@@ -187,9 +190,15 @@ class ChannelMerger:
         )
 
     def snapshot(self) -> tuple[Any, dict[ChannelId, list[Element]]]:
-        """Return how far event time has come in all channels, and what waits in them; may share live objects."""
+        """Return how far event time has come in all channels, and what waits in them; may share live objects.
+
+        Latency markers are left out: they would tell of the time until somebody restores it.
+        """
         inputs = [source.snapshot() for source in self._inputs]
-        pending = {channel: list(elements) for channel, elements in self._pending.items()}
+        pending: dict[ChannelId, list[Element]] = {
+            channel: [each for each in elements if not isinstance(each, LatencyMarker)]
+            for channel, elements in self._pending.items()
+        }
         return (self._combined, dict(self._watermarks), inputs), pending
 
     def restore_channels(self, time: Any, pending: Mapping[ChannelId, list[Element]]) -> None:
@@ -267,6 +276,10 @@ class ChannelMerger:
                 self._input_of[channel].advance(channel, element.timestamp_ms)
                 self._combine()
                 break
+            if isinstance(element, LatencyMarker):
+                if self._on_latency_marker is not None:
+                    self._on_latency_marker(element)
+                continue
             self._set_status(channel, element)
             if self._due is not None:
                 break

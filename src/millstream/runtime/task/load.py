@@ -14,11 +14,15 @@ from millstream.operators.base import OperatorReport
 from millstream.runtime.protocol.blocks import Block
 
 __all__ = [
+    "BACK_PRESSURED",
+    "BACK_PRESSURED_MS",
     "BACK_PRESSURED_TIME",
+    "BUSY_MS",
     "BUSY_TIME",
     "BYTES_IN",
     "BYTES_OUT",
     "HELD_RECORDS",
+    "IDLE_MS",
     "IDLE_TIME",
     "SubtaskLoad",
 ]
@@ -27,6 +31,10 @@ BUSY_TIME = MetricName(("busyTimeMsPerSecond",))
 BACK_PRESSURED_TIME = MetricName(("backPressuredTimeMsPerSecond",))
 IDLE_TIME = MetricName(("idleTimeMsPerSecond",))
 HELD_RECORDS = MetricName(("heldRecords",))
+BACK_PRESSURED = MetricName(("isBackPressured",))
+BUSY_MS = MetricName(("accumulateBusyTimeMs",))
+IDLE_MS = MetricName(("accumulateIdleTimeMs",))
+BACK_PRESSURED_MS = MetricName(("accumulateBackPressuredTimeMs",))
 BYTES_IN = MetricName(("numBytesIn",))
 BYTES_OUT = MetricName(("numBytesOut",))
 
@@ -45,6 +53,7 @@ class SubtaskLoad:
         self._told = self._seen = monotonic()
         self._busy_s = self._pressed_s = 0.0
         self._held: int | None = None
+        self._total_s = dict.fromkeys((BUSY_MS, BACK_PRESSURED_MS, IDLE_MS), 0.0)
         self._bytes_in = self._bytes_out = self._told_in = self._told_out = 0
 
     def received(self, blocks: Sequence[Block]) -> None:
@@ -96,11 +105,24 @@ class SubtaskLoad:
             (IDLE_TIME, 1_000 - busy - pressed),
         ):
             report.metrics[name] = MetricValue(MetricKind.GAUGE, share)
+        report.metrics[BACK_PRESSURED] = MetricValue(MetricKind.GAUGE, pressed > 0)
+        self._tell_total(report, passed_s)
         if held != self._held:
             self._held = held
             report.metrics[HELD_RECORDS] = MetricValue(MetricKind.GAUGE, held)
         self._told = self._monotonic()
         self._busy_s = self._pressed_s = 0.0
+
+    def _tell_total(self, report: OperatorReport, passed_s: float) -> None:
+        busy_s = min(self._busy_s, passed_s)
+        pressed_s = min(self._pressed_s, passed_s - busy_s)
+        for name, more_s in (
+            (BUSY_MS, busy_s),
+            (BACK_PRESSURED_MS, pressed_s),
+            (IDLE_MS, passed_s - busy_s - pressed_s),
+        ):
+            self._total_s[name] += more_s
+            report.metrics[name] = MetricValue(MetricKind.COUNTER, round(self._total_s[name] * 1_000))
 
     def _tell_bytes(self, report: OperatorReport) -> None:
         if self._bytes_in != self._told_in:

@@ -101,6 +101,8 @@ class OperatorMeasures:
             self._watermark_ms = operator.watermark_ms
             report.metrics[CURRENT_INPUT_WATERMARK] = MetricValue(MetricKind.GAUGE, self._watermark_ms)
         report.metrics.update(operator.context.metrics.collect_changes())
+        if operator.context.latency is not None:
+            report.latency = operator.context.latency.collect_changes()
         accumulators = operator.context.accumulators.all()
         if accumulators:
             self._fill_accumulators(report, checkpoint=checkpoint)

@@ -20,7 +20,7 @@ from millstream.operators.weight import estimate_bytes, weigh
 from millstream.runtime.protocol.blocks import Block, encode_elements, join_columns
 from millstream.runtime.task.failures import guarded
 from millstream.runtime.task.measures import counted_marked
-from millstream.spi.batch import Batch, Columns, Element, Marks, Rows, StreamStatus, Watermark
+from millstream.spi.batch import Batch, Columns, Element, LatencyMarker, Marks, Rows, StreamStatus, Watermark
 from millstream.types.arrow_records import int64_array
 
 __all__ = ["ChainOutput", "ExchangeWriter"]
@@ -57,6 +57,7 @@ class ExchangeWriter:
             None  # the last watermark; None as well behind a pause, when receivers may be ahead
         )
         self._has_paused = False
+        self._marked = 0
         self._gathered_bytes = 0
         self._unweighed = self._unseen = 0
         self._newest: list[Any] = []
@@ -210,6 +211,12 @@ class ExchangeWriter:
         for elements in self._elements.values():
             elements.append(status)
 
+    def latency_marker(self, marker: LatencyMarker) -> None:
+        """Send a latency marker to one of the targets, each in its turn."""
+        self._marked += 1
+        targets = list(self._elements)
+        self._elements[targets[self._marked % len(targets)]].append(marker)
+
     def flush(self) -> list[Block]:
         """Return the epoch's blocks and start anew; channels that carried nothing have none."""
         blocks = []
@@ -263,6 +270,7 @@ class ChainOutput(Output):
         self._side: dict[str, _Readers] = {}
         self._watermark: list[Callable[[int], None]] = []
         self._status: list[Callable[[StreamStatus], None]] = []
+        self._latency: list[Callable[[LatencyMarker], None]] = []
 
     def add_operator(
         self, operator: Operator, spec: OperatorSpec, name: str, side_output: str | None
@@ -277,6 +285,7 @@ class ChainOutput(Output):
         self._add(handler, advance, side_output, takes_columns=spec.takes_columns)
         self._watermark.append(advance)
         self._status.append(guarded(operator.process_status, name))
+        self._latency.append(operator.process_latency_marker)
 
     def add_exchange(self, writer: ExchangeWriter, spec: OperatorSpec, side_output: str | None) -> None:
         """Have output gathered for other subtasks."""
@@ -285,6 +294,7 @@ class ChainOutput(Output):
         self._add(writer.batch, writer.watermark, side_output, takes_columns=True)
         self._watermark.append(writer.watermark)
         self._status.append(writer.status)
+        self._latency.append(writer.latency_marker)
 
     @property
     def wants_columns(self) -> bool:
@@ -347,6 +357,11 @@ class ChainOutput(Output):
         """Hand on a change of status to all readers."""
         for change in self._status:
             change(status)
+
+    def emit_latency_marker(self, marker: LatencyMarker) -> None:
+        """Hand on a latency marker to all readers."""
+        for take in self._latency:
+            take(marker)
 
 
 class _Readers:

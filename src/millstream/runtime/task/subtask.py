@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from millstream.base.clock import SystemClock
+from millstream.base.clock import Clock, SystemClock
 from millstream.base.crash_points import reach
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.graph.job_graph import JobEdge, JobGraph, JobVertex
@@ -14,6 +14,7 @@ from millstream.graph.stream_graph import StreamEdge, StreamNode
 from millstream.operators.base import EpochTime, Operator, OperatorContext, OperatorReport, OperatorSpec
 from millstream.operators.budget import EpochLimits, WorkBudget
 from millstream.operators.combining import CombineMode, CombiningGate
+from millstream.operators.latency import LatencyTracker
 from millstream.operators.partitioners import Broadcast, KeyGroups
 from millstream.operators.source import SourceOperator
 from millstream.runtime.checkpoint.state_file import StateFileWriter
@@ -55,7 +56,7 @@ class Subtask:
         vertex: The chain.
         index: Subtask index.
         time: The slot's processing time.
-        monotonic: Gives seconds from an arbitrary start; None for the machine's clock.
+        clock: Time as it passes; None for the machine's clock.
 
     Attributes:
         vertex: The chain.
@@ -70,9 +71,10 @@ class Subtask:
         vertex: JobVertex,
         index: int,
         time: EpochTime,
-        monotonic: Callable[[], float] | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        self._monotonic = monotonic or SystemClock().monotonic
+        self._clock = clock or SystemClock()
+        self._monotonic = self._clock.monotonic
         self.budget = WorkBudget(self._monotonic)
         self._load = SubtaskLoad(self._monotonic)
         self._stack = WorkStack()
@@ -124,7 +126,9 @@ class Subtask:
                 if exchange.edge.side_output is not None:
                     sides[exchange.edge.source].add(exchange.edge.side_output)
         for node, operator in self.operators:
-            operator.setup(self._context(node, frozenset(sides[node.id])), outputs[node.id])
+            context = self._context(node, frozenset(sides[node.id]))
+            context.latency = self._build_latency(node, outputs[node.id])
+            operator.setup(context, outputs[node.id])
             if self._deployment.batch and node.spec.is_keyed:
                 outputs[node.id].add_ending(guarded(partial(fire_processing_timers, operator), node.name))
 
@@ -164,6 +168,18 @@ class Subtask:
             budget=self.budget,
             checkpoint_directory=deployment.checkpoint_directory,
             generation=deployment.generation,
+        )
+
+    def _build_latency(self, node: StreamNode, output: ChainOutput) -> LatencyTracker | None:
+        settings = self._deployment.latency
+        if settings is None or self._deployment.batch:
+            return None
+        return LatencyTracker(
+            settings,
+            operator_id=node.operator_id,
+            subtask=self.index,
+            now_ms=self._clock.now_ms,
+            hand_on=output.emit_latency_marker,
         )
 
     def _build_keyed_state(self, node: StreamNode) -> KeyedStateBackend:
@@ -208,6 +224,7 @@ class Subtask:
             self._broadcast_channels(job_graph),
             None if self._deployment.batch else guarded(head.advance_watermark, node.name),
             guarded(counted_marked(head, takes_columns=columnar), node.name),
+            head.process_latency_marker,
         )
 
     def _broadcast_channels(self, job_graph: JobGraph) -> list[ChannelId]:

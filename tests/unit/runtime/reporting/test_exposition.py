@@ -45,6 +45,39 @@ def test_scopes_have_flinks_names_and_labels():
     ]
 
 
+def test_latency_belongs_to_the_job_in_a_slot_and_unassigned_splits_to_an_operator_in_the_driver():
+    groups = {"source_id": "s", "operator_id": "o", "operator_subtask_index": "1"}
+    latency = MetricView(
+        "job",
+        "latency.source_id.s.operator_id.o.operator_subtask_index.1.latency",
+        "histogram",
+        {"count": 4, "median": 7},
+        subtask=1,
+        variables=groups,
+        logical_name="latency.source_id.operator_id.operator_subtask_index.latency",
+    )
+    splits = MetricView(
+        "operator",
+        "coordinator.enumerator.unassignedSplits",
+        "gauge",
+        9,
+        vertex_id="v",
+        vertex_name="V",
+        operator_id="o",
+        operator="Map",
+    )
+    lines = [line for line in shown(latency, splits) if not line.startswith("#")]
+    job = 'job_id="abc",job_name="the \\"job\\""'
+    slot = f'{job},host="host-1",tm_id="slot-1",source_id="s",operator_id="o",operator_subtask_index="1"'
+    name = "flink_taskmanager_job_latency_source_id_operator_id_operator_subtask_index_latency"
+    assert lines == [
+        f'{name}{{{slot},quantile="0.5"}} 7',
+        f"{name}_count{{{slot}}} 4",
+        f'flink_jobmanager_job_operator_coordinator_enumerator_unassignedSplits{{{job},host="driver",'
+        'operator_id="o",operator_name="Map"} 9',
+    ]
+
+
 def values(*metrics):
     """Return names with their last label, and values."""
     lines = [line for line in shown(*metrics) if not line.startswith("#")]
