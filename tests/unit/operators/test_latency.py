@@ -171,7 +171,7 @@ def test_every_operator_behind_a_source_measures_latency_over_exchanges_too(new_
         each.name: each.operator_id
         for vertex in masters[0].observer._plan.vertices
         for each in vertex.operators
-    }  # noqa: E501
+    }
     (source,) = (identifier for name, identifier in operators.items() if "Numbers" in name)
     latencies = [each for each in found if each.name.startswith("latency.")]
     measured = {(each.variables["operator_id"], each.subtask) for each in latencies}
@@ -184,7 +184,7 @@ def test_every_operator_behind_a_source_measures_latency_over_exchanges_too(new_
     assert all(
         each.logical_name == "latency.source_id.operator_id.operator_subtask_index.latency"
         for each in latencies
-    )  # noqa: E501
+    )
     shown = masters[0].metrics.snapshot()
     for each in latencies:
         assert shown[f"job.{each.name}_count"] == each.value["count"]
