@@ -1,0 +1,1 @@
+"""Tables of the built-in functions, one family a file."""

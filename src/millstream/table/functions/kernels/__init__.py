@@ -1,0 +1,1 @@
+"""What computes the built-in functions over columns, one family a file."""
