@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from millstream.operators.base import Operator, OperatorSpec
+from millstream.operators.combining import Combiner
 from millstream.table.expressions.rex import AggregateCall, RowSchema, SortKey
 from millstream.table.plan.logical import OverFrame, WindowKind
+from millstream.table.runtime.combine import GroupCombiner, can_combine
+from millstream.table.runtime.group_aggregate import GroupAggregateOperator
 from millstream.table.runtime.pending import build_pending
 
 __all__ = ["GroupAggregateSpec", "OverSpec", "WindowAggregateSpec", "describe_calls"]
@@ -54,7 +57,13 @@ class GroupAggregateSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return GroupAggregateOperator(self)
+
+    def build_combiner(self) -> Combiner | None:
+        """Make what begins the aggregates where rows come from, if all rows are inserts."""
+        if self.retracts or not self.keys or not can_combine(self.calls, self.input, retracts=False):
+            return None
+        return GroupCombiner(self.input, self.keys, self.calls)
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,8 @@ class WindowAggregateSpec(OperatorSpec):
         attached: Places of window_start and window_end of rows that have their windows already; None if not. `windows`,
             sizes and `time` do not matter then.
         retracts: Whether the input has -U or -D rows.
+        shift_zone: The session's time zone if the time is a TIMESTAMP_LTZ: window_start and window_end are what clocks
+            show there. None for a TIMESTAMP.
     """
 
     input: RowSchema
@@ -90,6 +101,7 @@ class WindowAggregateSpec(OperatorSpec):
     properties: tuple[str, ...] = ()
     attached: tuple[int, int] | None = None
     retracts: bool = False
+    shift_zone: str | None = None
     is_keyed = True
     takes_columns = True
 

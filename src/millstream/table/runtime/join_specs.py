@@ -32,6 +32,9 @@ class JoinSpec(OperatorSpec):
         before: Whether -U rows are emitted; without, updates come as +U alone where they can be told.
         null_aware: An ANTI join of NOT IN: a NULL among the right keys leaves nothing, a NULL left key is not in.
         null_safe: For each key whether NULL equals NULL (IS NOT DISTINCT FROM); empty for none.
+        left_retracts: Whether the left input has anything but inserts.
+        right_retracts: The same of the right input.
+        zone: The session's time zone.
         ttl_left_ms: How long left rows are kept; None for ever.
         ttl_right_ms: The same of right rows.
     """
@@ -49,6 +52,9 @@ class JoinSpec(OperatorSpec):
     before: bool = True
     null_aware: bool = False
     null_safe: tuple[bool, ...] = ()
+    left_retracts: bool = True
+    right_retracts: bool = True
+    zone: str = "UTC"
     ttl_left_ms: int | None = None
     ttl_right_ms: int | None = None
     is_keyed = True
@@ -80,6 +86,7 @@ class IntervalJoinSpec(OperatorSpec):
         upper_ms: Greatest difference, inclusive.
         condition: What else has to hold, over the left columns followed by the right ones.
         processing: Whether times are those of arrival.
+        zone: The session's time zone.
     """
 
     left: RowSchema
@@ -93,6 +100,7 @@ class IntervalJoinSpec(OperatorSpec):
     upper_ms: int
     condition: RowExpression | None = None
     processing: bool = False
+    zone: str = "UTC"
     is_keyed = True
     takes_columns = True
 
@@ -121,6 +129,8 @@ class WindowJoinSpec(OperatorSpec):
         right_window: The same of the right input.
         condition: What else has to hold, over the left columns followed by the right ones.
         processing: Whether windows end by the clock.
+        zone: The session's time zone.
+        shift_zone: The same if the time attribute is a TIMESTAMP_LTZ, so window columns are what clocks show there.
     """
 
     left: RowSchema
@@ -132,6 +142,8 @@ class WindowJoinSpec(OperatorSpec):
     right_window: tuple[int, int]
     condition: RowExpression | None = None
     processing: bool = False
+    zone: str = "UTC"
+    shift_zone: str | None = None
     is_keyed = True
     takes_columns = True
 
@@ -160,6 +172,7 @@ class TemporalJoinSpec(OperatorSpec):
         left_time: Place of the left event-time attribute.
         right_time: Place of the right event-time attribute, counted from the right input's first column.
         condition: What else has to hold, over the left columns followed by the right ones.
+        zone: The session's time zone.
     """
 
     left: RowSchema
@@ -170,6 +183,7 @@ class TemporalJoinSpec(OperatorSpec):
     left_time: int
     right_time: int
     condition: RowExpression | None = None
+    zone: str = "UTC"
     is_keyed = True
     takes_columns = True
 
@@ -195,6 +209,7 @@ class LookupJoinSpec(OperatorSpec):
         right: Columns of the look-up's rows.
         join: INNER or LEFT.
         condition: What else has to hold, over the input's columns followed by the look-up's.
+        zone: The session's time zone.
         cache: What each subtask keeps; None for nothing.
         capacity: How many look-ups are under way at most.
         timeout_ms: For one look-up with its attempts; 0 for none.
@@ -210,6 +225,7 @@ class LookupJoinSpec(OperatorSpec):
     right: RowSchema
     join: JoinKind
     condition: RowExpression | None = None
+    zone: str = "UTC"
     cache: LookupCache | None = None
     capacity: int = 100
     timeout_ms: int = 180_000

@@ -111,6 +111,7 @@ class WindowRankSpec(OperatorSpec):
         end: Last number.
         with_number: Whether the number is put out, a BIGINT.
         processing: Whether windows end by the clock.
+        shift_zone: The session's time zone if the time attribute is a TIMESTAMP_LTZ; None for a TIMESTAMP.
     """
 
     input: RowSchema
@@ -121,6 +122,7 @@ class WindowRankSpec(OperatorSpec):
     end: int = 1
     with_number: bool = False
     processing: bool = False
+    shift_zone: str | None = None
     is_keyed = True
     takes_columns = True
 
@@ -144,6 +146,7 @@ class WindowDeduplicateSpec(OperatorSpec):
         rowtime: Place of the event-time column that says which is first.
         window: Places of window_start and window_end.
         keep_last: Whether the last one is kept.
+        shift_zone: The session's time zone if the time attribute is a TIMESTAMP_LTZ; None for a TIMESTAMP.
     """
 
     input: RowSchema
@@ -151,6 +154,7 @@ class WindowDeduplicateSpec(OperatorSpec):
     rowtime: int
     window: tuple[int, int]
     keep_last: bool = False
+    shift_zone: str | None = None
     is_keyed = True
     takes_columns = True
 

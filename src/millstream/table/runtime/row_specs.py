@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.table.expressions.rex import Call, RowExpression, RowSchema
 from millstream.table.plan.logical import JoinKind, WindowKind
+from millstream.table.runtime.calc import CalcOperator, DropBeforeOperator, ExpandOperator, RowtimeOperator
 from millstream.table.runtime.pending import build_pending
+from millstream.table.runtime.window_assign import WindowAssignOperator
 
 __all__ = [
     "CalcSpec",
@@ -30,18 +32,20 @@ class CalcSpec(OperatorSpec):
         expressions: What each column of the output is; named f0, f1, ...
         condition: Rows where it is not TRUE are left out; None keeps all.
         names: Names of the output's columns; empty for f0, f1, ...
+        zone: The session's time zone.
     """
 
     input: RowSchema
     expressions: tuple[RowExpression, ...]
     condition: RowExpression | None = None
     names: tuple[str, ...] = ()
+    zone: str = "UTC"
     takes_columns = True
     acts_on_time = False
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return CalcOperator(self)
 
 
 @dataclass(frozen=True)
@@ -53,17 +57,19 @@ class RowtimeSpec(OperatorSpec):
         column: Place of the event-time attribute.
         expression: The watermark of a row, a TIMESTAMP or TIMESTAMP_LTZ; NULL gives none.
         idle_timeout_ms: After how long without a row the stream counts as idle; None never.
+        zone: The session's time zone.
     """
 
     input: RowSchema
     column: int
     expression: RowExpression
     idle_timeout_ms: int | None = None
+    zone: str = "UTC"
     takes_columns = True
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return RowtimeOperator(self)
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ class ExpandSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return ExpandOperator(self)
 
 
 @dataclass(frozen=True)
@@ -107,6 +113,8 @@ class WindowAssignSpec(OperatorSpec):
         slide_ms: Of HOP the slide, of CUMULATE the step.
         offset_ms: Windows begin so much later.
         processing: Whether windows follow the clock, not the column.
+        shift_zone: The session's time zone if the time is a TIMESTAMP_LTZ: window_start and window_end are what clocks
+            show there. None for a TIMESTAMP.
     """
 
     input: RowSchema
@@ -116,12 +124,13 @@ class WindowAssignSpec(OperatorSpec):
     slide_ms: int = 0
     offset_ms: int = 0
     processing: bool = False
+    shift_zone: str | None = None
     takes_columns = True
     acts_on_time = False
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return WindowAssignOperator(self)
 
 
 @dataclass(frozen=True)
@@ -134,6 +143,7 @@ class CorrelateSpec(OperatorSpec):
         output: Columns of the input, then those of the function.
         join: INNER or LEFT.
         condition: Over the output's columns; None keeps all.
+        zone: The session's time zone.
     """
 
     input: RowSchema
@@ -141,6 +151,7 @@ class CorrelateSpec(OperatorSpec):
     output: RowSchema
     join: JoinKind = JoinKind.INNER
     condition: RowExpression | None = None
+    zone: str = "UTC"
     takes_columns = True
     acts_on_time = False
 
@@ -158,7 +169,7 @@ class DropBeforeSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return DropBeforeOperator()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Aggregate functions by slot: what each keeps, adds, takes back, and gives."""

@@ -1,0 +1,64 @@
+"""Expressions over an operator's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.operators.base import OperatorContext
+from millstream.table.expressions.rex import RowExpression, RowSchema
+
+__all__ = ["Expressions"]
+
+
+class Expressions:
+    """Computes expressions of batches.
+
+    Args:
+        expressions: What is computed.
+        schema: Columns that they are over.
+        zone: The session's time zone.
+    """
+
+    def __init__(self, expressions: Sequence[RowExpression], schema: RowSchema, zone: str = "UTC") -> None:
+        from millstream.table.expressions.compiling import ExpressionProgram, Setting
+
+        self._program = ExpressionProgram(expressions, schema)
+        self._setting = Setting(zone=zone)
+        self._context: OperatorContext | None = None
+
+    def open(self, context: OperatorContext) -> None:
+        """Make ready, before the first batch."""
+        from millstream.operators.runtime_context import OperatorRuntimeContext
+
+        self._context = context
+        self._setting.functions = OperatorRuntimeContext(context)
+        self._program.open(self._setting)
+
+    def close(self) -> None:
+        """Close user functions."""
+        self._program.close()
+
+    def evaluate(self, columns: Sequence[pa.Array], count: int, watermark_ms: int | None = None) -> list[Any]:
+        """Return a column for each expression."""
+        assert self._context is not None, "expressions that were not opened"
+        self._setting.now_ms = self._context.time.now_ms
+        self._setting.watermark_ms = watermark_ms
+        return [
+            pa.repeat(value, count) if isinstance(value, pa.Scalar) else value
+            for value in self._program.evaluate_columns(columns, count)
+        ]
+
+    def holds(self, columns: Sequence[pa.Array], count: int) -> Any:
+        """Return for each row whether the only expression, a condition, is TRUE; numpy's."""
+        (column,) = self.evaluate(columns, count)
+        return pc.fill_null(column, fill_value=False).to_numpy(zero_copy_only=False).astype(bool, copy=False)
+
+
+def places_where(mask: Any) -> Any | None:
+    """Return the places where a mask is True; None if it is everywhere."""
+    return None if mask.all() else np.flatnonzero(mask)
