@@ -60,7 +60,8 @@ lint: $(STAMP)  ## run ruff, mypy and import-linter
 bench: $(STAMP)  ## measure what README and docs quote, beside what is committed; BENCH_ARGS="--only flights", --update
 	@$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
 
-docs: $(STAMP)  ## write the reference pages that are generated from the code
+docs: $(STAMP)  ## write the reference pages that are generated from the code, and build the site
 	@$(BIN)/millstream config --markdown > docs/options.md
 	@$(BIN)/python -m millstream.rest.reference docs/rest.md
-	@echo "docs/options.md docs/rest.md"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --site-dir site
+	@echo "docs/options.md docs/rest.md; the site: site/index.html"

@@ -1,11 +1,12 @@
 """What `mkdocs` does besides for this site: pages and files from outside `docs/`, and links to them.
 
-Links in the documents are those of the repository, so that they work where the repository is read. Here each becomes the
-link between the same two files in the site, where what is in `docs/` is at the top.
+Links in the documents are those of the repository, so that they work where the repository is read. Here each becomes
+the link between the same two files in the site, where what is in `docs/` is at the top.
 """
 
 from __future__ import annotations
 
+import importlib
 import posixpath
 import re
 from pathlib import Path
@@ -18,7 +19,6 @@ BESIDE = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "LICENSE",
-    "README.md",
     "SECURITY.md",
     "benchmarks/**/*.py",
     "benchmarks/**/*.md",
@@ -28,6 +28,21 @@ BESIDE = (
     "pyproject.toml",
 )
 """Files from outside `docs/` that documents may link to."""
+API = {
+    "Streams": "millstream.datastream",
+    "Functions": "millstream.datastream.functions",
+    "State": "millstream.datastream.state",
+    "Windows": "millstream.datastream.window",
+    "Aggregates by expression": "millstream.datastream.expressions",
+    "Common": "millstream.common",
+    "Watermarks": "millstream.common.watermark_strategy",
+    "Files": "millstream.datastream.connectors.file_system",
+    "Kafka": "millstream.datastream.connectors.kafka",
+    "Testing": "millstream.testing",
+    "Sources of your own": "millstream.spi.source",
+    "Sinks of your own": "millstream.spi.sink",
+}
+"""Modules with a page of reference; all that their `__all__` names is on it."""
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"(^```.*?^```)", re.S | re.M)
 
@@ -39,11 +54,17 @@ def on_files(files: Any, config: Any) -> Any:
             if path.is_file() and "__pycache__" not in path.parts:
                 place = path.relative_to(ROOT).as_posix()
                 files.append(File(place, str(ROOT), config["site_dir"], config["use_directory_urls"]))
+    for title, module in API.items():
+        names = importlib.import_module(module).__all__
+        text = f"# {title}\n\n`{module}`\n\n" + "\n\n".join(f"::: {module}.{name}" for name in names)
+        files.append(File.generated(config, f"api/{module}.md", content=text))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Have links lead to where files are in the site."""
+    if page.file.generated_by is not None:
+        return markdown
     source = Path(page.file.abs_src_path).relative_to(ROOT).as_posix()
     here = posixpath.dirname(page.file.src_uri)
 
@@ -58,8 +79,13 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
             if not index:
                 return label
             place = f"{place}/{index[0]}"
-        place = place.removeprefix("docs/")
+        place = "index.md" if place == "README.md" else place.removeprefix("docs/")
         return f"{shown}[{label}]({posixpath.relpath(place, here or '.')}{anchor or ''})"
 
     parts = _FENCE.split(markdown)
     return "".join(part if part.startswith("```") else _LINK.sub(in_site, part) for part in parts)
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Leave out the one script that the theme would load from elsewhere: it has searching work from `file://` too."""
+    return re.sub(r'<script src="https://[^"]*"></script>', "", output)

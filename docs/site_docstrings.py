@@ -1,0 +1,33 @@
+"""Examples in docstrings, which begin with `>>>`, become blocks of code in the site's reference."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import griffe
+
+_EXAMPLE = re.compile(r"(?:^[ \t]*>>> .*\n?(?:^[ \t]*\S.*\n?)*\n?)+", re.M)
+
+
+def fenced(text: str) -> str:
+    """Put a fence around each run of examples.
+
+    >>> print(fenced("Sums.\\n\\n>>> 1 + 1\\n2\\n"))
+    Sums.
+    <BLANKLINE>
+    ```pycon
+    >>> 1 + 1
+    2
+    ```
+    """
+    return _EXAMPLE.sub(lambda found: f"```pycon\n{found.group(0).rstrip()}\n```\n", text).rstrip("\n")
+
+
+class FencedExamples(griffe.Extension):
+    """Changes docstrings as they are read."""
+
+    def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
+        """Put fences into one object's docstring."""
+        if obj.docstring is not None:
+            obj.docstring.value = fenced(obj.docstring.value)
