@@ -17,6 +17,10 @@ __all__ = ["main"]
 # named behind a colon.
 COMMANDS = {
     "run": ("millstream.cli.run", "Run a program."),
+    "run-application": (
+        "millstream.cli.run:application_command",
+        "Run a program as a Spark application of its own, and watch it.",
+    ),
     "cluster": ("millstream.cli.cluster", "A Spark session that stays, and jobs side by side in it."),
     "logs": ("millstream.cli.logs", "Show what a cluster's application writes."),
     "info": ("millstream.cli.info", "Show a program's plan without running it."),

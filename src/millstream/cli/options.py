@@ -24,6 +24,7 @@ __all__ = [
     "CONFIG_VARIABLE",
     "FILE_VARIABLE",
     "SESSION_TARGET",
+    "SUPERVISOR_VARIABLE",
     "TARGET_KEY",
     "JobOptions",
     "check_settings",
@@ -43,6 +44,8 @@ PARALLELISM_KEY = "parallelism.default"
 TARGET_KEY = "execution.target"
 SESSION_TARGET = "session"
 """The target of jobs that a cluster runs; a cluster's own jobs have its master for a target."""
+SUPERVISOR_VARIABLE = "MILLSTREAM_SUPERVISOR"
+"""Set in the environment of an application's driver, see `cluster/application_mode.py`."""
 DEBUG_KEY = "millstream.debug"
 VERBOSE_KEY = "millstream.verbose"
 SAVEPOINT_KEY = "execution.state-recovery.path"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import click
 
 from millstream.cli.options import (
     SESSION_TARGET,
+    SUPERVISOR_VARIABLE,
     JobOptions,
     cluster_option,
     install_pyflink,
@@ -18,7 +20,7 @@ from millstream.cli.options import (
     pyflink_option,
 )
 
-__all__ = ["command", "run_with_options"]
+__all__ = ["application_command", "command", "run_with_options"]
 
 
 @click.command("run", context_settings={"allow_interspersed_args": False})
@@ -47,6 +49,12 @@ __all__ = ["command", "run_with_options"]
     is_flag=True,
     help="Give the program to the running cluster and return; `--target session` without it waits for its end.",
 )
+@click.option(
+    "--application",
+    is_flag=True,
+    help="Application mode: watch the program's process, start it again where it was lost, serve the REST API and "
+    "dashboard; the exit code says how it ended.",
+)
 @cluster_option
 @pyflink_option
 @click.argument("program", type=click.Path(exists=True, dir_okay=False, readable=True), metavar="JOB.PY")
@@ -56,6 +64,7 @@ def command(
     arguments: tuple[str, ...],
     pyflink: bool,
     detached: bool,
+    application: bool,
     cluster: str | None,
     **options: Any,
 ) -> None:
@@ -64,6 +73,16 @@ def command(
     Options for millstream stand before JOB.PY; they have the last word over the environment and over
     configuration files, a program's own settings over them.
     """
+    if application:
+        if detached or cluster is not None or options["target"] == SESSION_TARGET:
+            raise click.UsageError(
+                "--application runs a program outside of clusters: it goes neither with --detached, --cluster nor with "
+                f"--target {SESSION_TARGET}"
+            )
+        # Not needed to run a program in this process.
+        from millstream.cli.application import run_application
+
+        sys.exit(run_application(program, arguments, JobOptions(**options), pyflink=pyflink))
     if detached or options["target"] == SESSION_TARGET:
         # Not needed to run a program in this process.
         from millstream.cli.submission import submit
@@ -74,12 +93,31 @@ def command(
     sys.exit(run_with_options(program, arguments, JobOptions(**options)))
 
 
+def _run_application(**options: Any) -> None:
+    assert command.callback is not None
+    command.callback(**options, application=True, cluster=None, detached=False)
+
+
+application_command = click.Command(
+    "run-application",
+    params=[each for each in command.params if each.name not in ("application", "cluster", "detached")],
+    callback=_run_application,
+    help="Run the program JOB.PY with its own ARGS in application mode: `millstream run --application`.",
+    context_settings={"allow_interspersed_args": False},
+)
+"""Flink's name for `run --application`."""
+
+
 def run_with_options(program: str, arguments: Sequence[str], options: JobOptions) -> int:
     """Run a program and return its exit code."""
     # Neither is needed to print help or a usage error.
     from millstream.cli.progress import showing_progress
     from millstream.cli.script import EXIT_FAILED, JobRecorder, run_program
 
+    if SUPERVISOR_VARIABLE in os.environ:
+        from millstream.cluster.application_mode import end_with_supervisor
+
+        end_with_supervisor(os.environ)
     if options.verbose:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     options.export()
@@ -87,7 +125,8 @@ def run_with_options(program: str, arguments: Sequence[str], options: JobOptions
     recorder = JobRecorder()
     code = run_program(program, arguments, verbose=options.verbose, display=display, recorder=recorder)
     last = recorder.jobs[-1] if recorder.jobs else None
-    if code == EXIT_FAILED and last is not None and last.ended_before and last.status() == "CANCELED":
+    is_application = SUPERVISOR_VARIABLE in os.environ
+    if code == EXIT_FAILED and last is not None and last.status() == "CANCELED":
         # What was cancelled on purpose is not to be started again and again.
-        return 0
+        return 0 if last.ended_before or is_application else code
     return code

@@ -38,11 +38,13 @@ from millstream.runtime.slot.core import SlotCore
 from millstream.runtime.slot.doors import Doors, name_slot
 from millstream.runtime.slot.garbage import collect_rarely
 from millstream.runtime.slot.tasks import SlotTasks
+from millstream.runtime.slot.versions import find_mismatch
 from millstream.runtime.slot.wire import Answer, Request, SlotAddress, receive, send
 from millstream.runtime.slot.workspace import Workspace, open_workspace
 from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.failures import describe_failure, user_frames
 from millstream.runtime.task.interrupting import MainThreadInterrupter
+from millstream.version import __version__
 
 __all__ = ["SlotBoot", "main"]
 
@@ -65,6 +67,7 @@ class SlotBoot:
         python_path: Where modules are looked for.
         workspace: Name of the attempt's workspace.
         python_version: Of the driver, major and minor: pickled functions load in no other.
+        millstream_version: Of the driver: what it pickles loads in no other.
         place: Who shares it talks through the Unix socket, see `slot.place`.
         executor: Spark's id of the executor beside which it lives; None in local mode.
         bind: Address of this host at which others may ask; empty for all it has.
@@ -84,6 +87,7 @@ class SlotBoot:
     place: str = ""
     executor: str | None = None
     bind: str = ""
+    millstream_version: str = __version__
 
 
 @dataclass(slots=True)
@@ -297,11 +301,9 @@ def _user_stack() -> str:
 def main() -> None:
     """Start a slot: leave the process that started it, tell the address, serve."""
     boot: SlotBoot = pickle.load(sys.stdin.buffer)
-    if sys.version_info[:2] != boot.python_version:
-        wanted, found = (
-            ".".join(map(str, version)) for version in (boot.python_version, sys.version_info[:2])
-        )
-        sys.exit(f"The program runs on Python {wanted}, the slot's interpreter {sys.executable} is {found}.")
+    mismatch = find_mismatch(boot.python_version, boot.millstream_version)
+    if mismatch is not None:
+        sys.exit(f"{mismatch.message}. {mismatch.detail}")
     if os.fork():
         os._exit(0)  # so that the slot is nobody's child and leaves no zombie
     os.environ.pop("PYTHONSAFEPATH", None)  # of Spark's workers, not for what functions start

@@ -33,8 +33,10 @@ from millstream.base.errors import InterpreterError, MillstreamError, SlotLostEr
 from millstream.runtime.protocol.deployment import load_dependencies
 from millstream.runtime.slot.place import find_place, inspect_executor
 from millstream.runtime.slot.process import SlotBoot, unpickle_address
+from millstream.runtime.slot.versions import find_mismatch
 from millstream.runtime.slot.wire import Request, SlotAddress, ask
 from millstream.runtime.slot.workspace import open_workspace
+from millstream.version import __version__
 
 __all__ = ["BrokenInputError", "LevelShuttle", "SlotStarter", "pack_target", "prepare_worker_once"]
 
@@ -87,6 +89,7 @@ class SlotStarter:
         python_path: Where modules are looked for.
         workspace: Name of the attempt's workspace.
         python_version: Of the driver, major and minor.
+        millstream_version: Of the driver.
     """
 
     deployment: Any
@@ -97,11 +100,16 @@ class SlotStarter:
     python_path: tuple[str, ...]
     workspace: str
     python_version: tuple[int, int]
+    millstream_version: str = __version__
 
     def __call__(self, slot: int, items: Iterable[Any]) -> Iterator[bytes]:
         """Run in Spark's Python worker."""
         for _ in items:
             pass
+        mismatch = find_mismatch(self.python_version, self.millstream_version)
+        if mismatch is not None:
+            yield pickle.dumps(mismatch)
+            return
         prepare_worker_once()
         jvm_pid = _grandparent()
         executor = inspect_executor(jvm_pid)
@@ -117,6 +125,7 @@ class SlotStarter:
             python_path=self.python_path,
             workspace=self.workspace,
             python_version=self.python_version,
+            millstream_version=self.millstream_version,
             place=find_place(),
             executor=executor.id,
             bind=executor.bind,
