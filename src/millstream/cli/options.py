@@ -72,6 +72,10 @@ class JobOptions:
         claim_mode: Who owns it, NO_CLAIM or CLAIM; None for the configured mode.
         recover: Go on where a driver was lost.
         config: A configuration file, in place of those that are found.
+        python_files: Files that slots are to import, with commas between; as of `python.files`.
+        python_archives: Archives that are unpacked for slots; as of `python.archives`.
+        python_requirements: Packages that slots need; as of `python.requirements`.
+        python_executable: The slots' interpreter; as of `python.executable`.
     """
 
     definitions: dict[str, str]
@@ -85,6 +89,10 @@ class JobOptions:
     claim_mode: str | None = None
     recover: bool = False
     config: str | None = None
+    python_files: str | None = None
+    python_archives: str | None = None
+    python_requirements: str | None = None
+    python_executable: str | None = None
 
     def settings(self) -> dict[str, str]:
         """Return all of it as option keys and values; `-D` has the last word."""
@@ -105,6 +113,13 @@ class JobOptions:
             settings[RECOVER_KEY] = "true"
         if self.claim_mode is not None:
             settings[CLAIM_MODE_KEY] = self.claim_mode
+        shipped = {
+            "python.files": self.python_files,
+            "python.archives": self.python_archives,
+            "python.requirements": self.python_requirements,
+            "python.executable": self.python_executable,
+        }
+        settings |= {key: value for key, value in shipped.items() if value is not None}
         return settings | self.definitions
 
     def export(self) -> None:
@@ -238,6 +253,39 @@ _DECORATORS = (
     ),
     click.option("--debug", is_flag=True, help="Run in this process, so that breakpoint() works."),
     click.option("--verbose", is_flag=True, help="Show all frames of errors, also millstream's and Java's."),
+    click.option(
+        "-pyfs",
+        "--pyFiles",
+        "--py-files",
+        "python_files",
+        metavar="FILES",
+        help="Python files, packages, wheels and zip files that functions import, with commas between "
+        "(python.files).",
+    ),
+    click.option(
+        "-pyarch",
+        "--pyArchives",
+        "--archives",
+        "python_archives",
+        metavar="FILES",
+        help="Archives that are unpacked where functions run, with commas between; FILE#NAME becomes the directory "
+        "NAME (python.archives).",
+    ),
+    click.option(
+        "-pyreq",
+        "--pyRequirements",
+        "python_requirements",
+        metavar="FILE[#DIRECTORY]",
+        help="A requirements.txt that pip installs where functions run; from packages in DIRECTORY only, if one is "
+        "named (python.requirements).",
+    ),
+    click.option(
+        "-pyexec",
+        "--pyExecutable",
+        "python_executable",
+        metavar="PYTHON",
+        help="Interpreter of the functions; a relative path leads into an archive (python.executable).",
+    ),
     click.option(
         "--progress/--no-progress", default=None, help="Show progress; by default on a terminal only."
     ),
