@@ -348,8 +348,8 @@ class CallParser:
 
     def _behind(self, call: ast.Function) -> ast.Function:
         cursor = self.cursor
-        for words, nulls in ((("IGNORE", "NULLS"), "IGNORE NULLS"), (("RESPECT", "NULLS"), "RESPECT NULLS")):
-            if cursor.take(*words):
+        for clause, nulls in ((("IGNORE", "NULLS"), "IGNORE NULLS"), (("RESPECT", "NULLS"), "RESPECT NULLS")):
+            if cursor.take(*clause):
                 call = replace(call, nulls=nulls)
         if cursor.take("WITHIN", "GROUP"):
             cursor.expect_symbol("(")

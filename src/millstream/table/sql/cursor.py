@@ -223,7 +223,7 @@ class Cursor:
         """Make an error at a token, the current one by default."""
         where = at or (token or self.current).position
         return SqlParseError(
-            f"{message} (line {where.line}, column {where.column})", at=where, text=self.text, hint=hint
+            message, at=where, text=self.text, hint=hint
         )
 
     def fail(self, *expected: str) -> NoReturn:
@@ -239,7 +239,7 @@ class Cursor:
         wanted = tuple(expected) or tuple(self._asked)
         ended = token.kind is TokenKind.END
         seen = "the end of the text" if ended else f'"{token.text}"'
-        message = f"{seen} was not expected at line {token.line}, column {token.column}"
+        message = f"{seen} was not expected here"
         detail = f"Expected: {_listed(wanted)}." if wanted else None
         raise SqlParseError(
             message,

@@ -10,6 +10,7 @@ from millstream.table.sql.cursor import Cursor
 from millstream.table.sql.errors import closest
 from millstream.table.sql.lexer import TokenKind
 from millstream.types import datatypes as sql
+from millstream.types import further_types
 
 __all__ = ["INTERVAL_UNITS", "parse_type"]
 
@@ -245,7 +246,7 @@ def _absent(cursor: Cursor) -> sql.DataType:
 
 
 def _made(cursor: Cursor, class_name: str, shown: str, *arguments: Any) -> sql.DataType:
-    kind = getattr(sql, class_name, None)
+    kind = getattr(sql, class_name, None) or getattr(further_types, class_name, None)
     if kind is None:
         raise cursor.error(f"type {shown} is not in millstream yet")
     made: sql.DataType = kind(*arguments)

@@ -1,0 +1,1 @@
+"""Connectors of tables, by the option `connector`."""

@@ -1,0 +1,1 @@
+"""What a session of SQL knows and does: statements, settings, the shell."""
