@@ -1,0 +1,200 @@
+"""Catalogs: where tables, views and functions are kept by name."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.table.catalog.resolved import Identifier, ResolvedTable
+from millstream.table.errors import ValidationError, did_you_mean
+
+__all__ = ["Catalog", "CatalogDatabase", "CatalogFunction", "CatalogView", "Entry", "InMemoryCatalog"]
+
+
+@dataclass(frozen=True)
+class CatalogView:
+    """A view.
+
+    Attributes:
+        identifier: Its full name.
+        text: Its query as it was written; empty if it came from the Table API.
+        query: The query's tree with full names of tables, or a bound logical node.
+        columns: New names of its columns; empty keeps them.
+        comment: What it is for.
+        temporary: Whether only the session knows it.
+    """
+
+    identifier: Identifier
+    text: str
+    query: Any
+    columns: tuple[str, ...] = ()
+    comment: str = ""
+    temporary: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """Its full name, with dots."""
+        return ".".join(self.identifier)
+
+
+Entry = ResolvedTable | CatalogView
+
+
+@dataclass(frozen=True)
+class CatalogDatabase:
+    """A database: a comment and properties."""
+
+    comment: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CatalogFunction:
+    """A user's function.
+
+    Attributes:
+        identifier: Its full name; of system functions only the name.
+        class_name: `module.attribute` of Python.
+        language: PYTHON (JAVA and SCALA are refused before).
+        definition: The function itself, if it is known already.
+        temporary: Whether only the session knows it.
+    """
+
+    identifier: tuple[str, ...]
+    class_name: str
+    language: str = "PYTHON"
+    definition: Any = None
+    temporary: bool = False
+
+
+class Catalog(ABC):
+    """Keeps what is declared, by database and name.
+
+    Attributes:
+        options: What it was made with, `type` among them.
+        comment: What it is for.
+        default_database: The database it is used with first.
+    """
+
+    def __init__(
+        self, default_database: str = "default", options: Mapping[str, str] | None = None, comment: str = ""
+    ) -> None:
+        self.default_database = default_database
+        self.options = dict(options or {})
+        self.comment = comment
+
+    @abstractmethod
+    def databases(self) -> Sequence[str]:
+        """Return the names of the databases."""
+
+    @abstractmethod
+    def database(self, name: str) -> CatalogDatabase:
+        """Return a database that is there."""
+
+    @abstractmethod
+    def put_database(self, name: str, database: CatalogDatabase) -> None:
+        """Add or replace a database."""
+
+    @abstractmethod
+    def remove_database(self, name: str) -> None:
+        """Remove a database with all in it."""
+
+    @abstractmethod
+    def entries(self, database: str) -> Mapping[str, Entry]:
+        """Return tables and views of a database by name."""
+
+    @abstractmethod
+    def put(self, database: str, name: str, entry: Entry) -> None:
+        """Add or replace a table or view."""
+
+    @abstractmethod
+    def remove(self, database: str, name: str) -> None:
+        """Remove a table or view."""
+
+    @abstractmethod
+    def functions(self, database: str) -> Mapping[str, CatalogFunction]:
+        """Return the functions of a database by name."""
+
+    @abstractmethod
+    def put_function(self, database: str, name: str, function: CatalogFunction) -> None:
+        """Add or replace a function."""
+
+    @abstractmethod
+    def remove_function(self, database: str, name: str) -> None:
+        """Remove a function."""
+
+    def close(self) -> None:
+        """Be left: the catalog was dropped or the session ends."""
+
+    def check_database(self, catalog: str, name: str) -> None:
+        """Refuse a database that is not there.
+
+        Raises:
+            ValidationError: If it is not.
+        """
+        if name not in self.databases():
+            raise ValidationError(
+                f'database "{name}" was not found in catalog "{catalog}"',
+                detail=f"It has: {', '.join(self.databases())}.",
+                hint=did_you_mean(name, self.databases()),
+            )
+
+
+@dataclass
+class _Database:
+    database: CatalogDatabase
+    entries: dict[str, Entry] = field(default_factory=dict)
+    functions: dict[str, CatalogFunction] = field(default_factory=dict)
+
+
+class InMemoryCatalog(Catalog):
+    """Lives as long as the session."""
+
+    def __init__(
+        self, default_database: str = "default", options: Mapping[str, str] | None = None, comment: str = ""
+    ) -> None:
+        super().__init__(default_database, options, comment)
+        self._databases = {default_database: _Database(CatalogDatabase())}
+
+    def databases(self) -> Sequence[str]:
+        """Return the names of the databases."""
+        return list(self._databases)
+
+    def database(self, name: str) -> CatalogDatabase:
+        """Return a database that is there."""
+        return self._databases[name].database
+
+    def put_database(self, name: str, database: CatalogDatabase) -> None:
+        """Add or replace a database."""
+        kept = self._databases.setdefault(name, _Database(database))
+        kept.database = database
+
+    def remove_database(self, name: str) -> None:
+        """Remove a database with all in it."""
+        del self._databases[name]
+
+    def entries(self, database: str) -> Mapping[str, Entry]:
+        """Return tables and views of a database by name."""
+        return self._databases[database].entries
+
+    def put(self, database: str, name: str, entry: Entry) -> None:
+        """Add or replace a table or view."""
+        self._databases[database].entries[name] = entry
+
+    def remove(self, database: str, name: str) -> None:
+        """Remove a table or view."""
+        del self._databases[database].entries[name]
+
+    def functions(self, database: str) -> Mapping[str, CatalogFunction]:
+        """Return the functions of a database by name."""
+        return self._databases[database].functions
+
+    def put_function(self, database: str, name: str, function: CatalogFunction) -> None:
+        """Add or replace a function."""
+        self._databases[database].functions[name] = function
+
+    def remove_function(self, database: str, name: str) -> None:
+        """Remove a function."""
+        del self._databases[database].functions[name]
