@@ -20,6 +20,7 @@ __all__ = [
     "check_bucket_id",
     "cut_by_bucket",
     "cut_columns",
+    "partition_text",
 ]
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -325,6 +326,11 @@ class _FieldBuckets(KeyedBucketAssigner):
 
 _UNSAFE = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
 """What Hive and Flink escape in the names of partitions."""
+
+
+def partition_text(text: str) -> str:
+    """Return text as it stands in the name of a partition's directory, as Hive and Flink write it."""
+    return _UNSAFE.sub(_escaped, text)
 
 
 def _escaped(match: re.Match[str]) -> str:

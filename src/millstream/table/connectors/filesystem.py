@@ -1,0 +1,176 @@
+"""The connector `filesystem`: files below a path, in a format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from millstream.base.errors import ConfigurationError, NotSupportedError
+from millstream.base.time import Duration
+from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.connectors.files.buckets import BucketAssigner
+from millstream.connectors.files.rolling import OutputFileConfig
+from millstream.connectors.files.sink import FileSink
+from millstream.connectors.files.source import FileSource
+from millstream.operators.sink import SinkSpec
+from millstream.table.connectors.base import SinkRequest, TableConnector
+from millstream.table.connectors.conversion import FromSqlSpec, ToSqlSpec
+from millstream.table.connectors.file_formats import file_reader, file_writer
+from millstream.table.connectors.partitions import PartitionBuckets, PartitionedToSqlSpec
+from millstream.table.connectors.print_sinks import with_parallelism
+from millstream.types.datatypes import DataType, RowField, RowType, VarCharType
+
+__all__ = ["FilesystemConnector"]
+
+_METADATA = {"file.path": "file_path"}
+
+
+class FilesystemConnector(TableConnector):
+    """Reads and writes files.
+
+    ======================================  ==============================================================
+    option                                  meaning
+    ======================================  ==============================================================
+    ``path``                                a file or directory, local or a URI
+    ``format``                              csv, json, parquet, avro, orc, raw (of lines of text, read only)
+    ``source.monitor-interval``             follows the directory: how often it looks for new files
+    ``source.split-size``                   reads larger files in parts (millstream's own)
+    ``sink.parallelism``                    of the sink
+    ``scan.parallelism``                    of the source
+    ======================================  ==============================================================
+
+    Columns of PARTITIONED BY are directories, `key=value`. Metadata: `file.path`.
+    """
+
+    name = "filesystem"
+
+    def check(self) -> None:
+        """Check the options."""
+        options = self.options
+        options.required("path", "/path/to/directory")
+        options.required("format", "csv")
+        options.duration("source.monitor-interval")
+        options.memory("source.split-size")
+        for key in ("sink.parallelism", "scan.parallelism"):
+            options.integer(key, smallest=1)
+        options.text("partition.default-name")
+        for key in ("sink.rolling-policy.rollover-interval", "sink.rolling-policy.check-interval"):
+            options.duration(key)
+        for key in ("sink.rolling-policy.file-size", "sink.rolling-policy.inactivity-interval"):
+            options.text(key)
+        if options.flag("auto-compaction", False):
+            raise NotSupportedError("'auto-compaction' = 'true' of tables is not in millstream yet")
+        options.with_prefix("sink.partition-commit.")
+        options.with_prefix("partition.time-extractor.")
+        self._row_type(tuple(range(len(self.table.schema))))
+        file_reader(options.required("format"), self._row_type(None), options)
+        options.check_all_read()
+
+    # --- reading
+
+    def is_bounded(self) -> bool:
+        """Return whether the files that are there are all."""
+        return self.options.duration("source.monitor-interval") is None
+
+    def readable_metadata(self) -> Mapping[str, Any]:
+        """Return the file's path."""
+        return {"file.path": VarCharType(nullable=False)}
+
+    def scan(self, environment: Any, columns: Sequence[int]) -> Any:
+        """Return the rows of the files."""
+        self.check()
+        table, options = self.table, self.options
+        schema = table.schema
+        names = tuple(schema.names[place] for place in columns)
+        types = tuple(schema.types[place] for place in columns)
+        metadata = self._metadata(names)
+        outside = {*metadata, *table.partition_keys}
+        # Formats with columns of their own are asked for those that are wanted; CSV has all, in order.
+        wanted = None if options.required("format") in ("csv", "raw") else set(names) - outside
+        if wanted is not None and not wanted:
+            wanted = None
+        reader, is_stream = file_reader(options.required("format"), self._row_type(wanted), options)
+        path = options.required("path")
+        make = FileSource.for_record_stream_format if is_stream else FileSource.for_bulk_file_format
+        builder = make(reader, path)
+        interval_ms = options.duration("source.monitor-interval")
+        if interval_ms is not None:
+            builder.monitor_continuously(Duration.of_millis(interval_ms))
+        split_bytes = options.memory("source.split-size")
+        needs_path = bool(outside & set(names))
+        if needs_path:
+            builder.add_metadata("file_path", "record_number")
+        elif split_bytes is not None:
+            builder.set_split_size(split_bytes)
+        stream = environment.from_source(
+            builder.build(), WatermarkStrategy.no_watermarks(), f"{table.name}[filesystem]"
+        )
+        stream = with_parallelism(stream, options.integer("scan.parallelism", smallest=1))
+        where = f'table "{table.full_name}"'
+        if not needs_path:
+            return stream._transform(f"{table.name}[columns]", ToSqlSpec(names, types, where))
+        default = options.text("partition.default-name", "__DEFAULT_PARTITION__") or ""
+        spec = PartitionedToSqlSpec(names, types, where, table.partition_keys, metadata, default)
+        return stream._transform(f"{table.name}[columns]", spec)
+
+    def _metadata(self, names: Sequence[str]) -> tuple[str, ...]:
+        found = []
+        for column in self.table.columns:
+            if column.kind == "metadata":
+                key = column.metadata_key or column.name
+                if key not in _METADATA:
+                    raise ConfigurationError(
+                        f'table "{self.table.full_name}" has the metadata column "{column.name}"',
+                        detail=f"The connector filesystem knows: {', '.join(_METADATA)}.",
+                    )
+                if column.name in names:
+                    found.append(column.name)
+        return tuple(found)
+
+    def _row_type(self, wanted: set[str] | tuple[int, ...] | None) -> RowType:
+        """Return names and types of the columns in the files."""
+        keys = self.table.partition_keys
+        fields = []
+        for column in self.table.physical:
+            inside = column.name not in keys and column.type is not None
+            if inside and (not isinstance(wanted, set) or column.name in wanted):
+                fields.append(RowField(column.name, _nullable(column.type)))
+        return RowType(fields)
+
+    # --- writing
+
+    def sink(self, stream: Any, request: SinkRequest) -> Any:
+        """Write files; they are seen when they are finished and their epoch is safe."""
+        self.check()
+        table, options = self.table, self.options
+        schema = table.write_schema
+        kinds = dict(zip(schema.names, schema.types, strict=True))
+        inside = [name for name in schema.names if name not in table.partition_keys]
+        row_type = RowType([RowField(name, kinds[name]) for name in inside])
+        format_name = options.required("format")
+        writer = file_writer(format_name, row_type, options)
+        builder = FileSink.for_bulk_format(options.required("path"), writer)
+        builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        suffix = {"csv": ".csv", "json": ".json", "parquet": ".parquet", "orc": ".orc", "avro": ".avro"}[format_name]
+        builder.with_output_file_config(OutputFileConfig.builder().with_part_suffix(suffix).build())
+        if table.partition_keys:
+            default = options.text("partition.default-name", "__DEFAULT_PARTITION__") or ""
+            assigner = PartitionBuckets(table.partition_keys, default)
+            builder.with_bucket_assigner(assigner)
+            writer = assigner.without_keys(writer, tuple(inside))
+            builder = FileSink.for_bulk_format(options.required("path"), writer)
+            builder.with_bucket_assigner(assigner)
+            builder.with_output_file_config(OutputFileConfig.builder().with_part_suffix(suffix).build())
+        named = stream._transform(f"{table.name}[rows]", FromSqlSpec(schema.names, schema.types))
+        ended = named._transform(f"Sink: {table.full_name}", SinkSpec(builder.build(), None))
+        return with_parallelism(ended, options.integer("sink.parallelism", smallest=1))
+
+
+def _nullable(kind: DataType | None) -> DataType:
+    """Return a type without NOT NULL: what a file lacks is refused with the column's name, behind the reader."""
+    import copy
+
+    assert kind is not None
+    made = copy.copy(kind)
+    made.nullable = True
+    return made
