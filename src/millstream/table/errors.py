@@ -18,7 +18,7 @@ class SqlError(MillstreamError, ValueError):
     """A statement, or a program of the Table API, cannot be what it is meant to be.
 
     Attributes:
-        at: Where in the text; None if it has no place there (the Table API).
+        position: Where in the text; None if it has no place there (the Table API).
         text: The statement, once `in_text` was called.
     """
 
@@ -29,11 +29,11 @@ class SqlError(MillstreamError, ValueError):
         self, message: str, *, at: Position | None = None, detail: str | None = None, hint: str | None = None
     ) -> None:
         super().__init__(message, detail=detail, hint=hint)
-        self.at = at
+        self.position = at
         self.text: str | None = None
 
     def in_text(self, text: str) -> Self:
-        """Take the text that `at` is a place in, to show its line; an earlier one stays. Returns itself."""
+        """Take the text that `position` is a place in, to show its line; an earlier one stays. Returns itself."""
         if self.text is None:
             self.text = text
         return self
@@ -41,20 +41,20 @@ class SqlError(MillstreamError, ValueError):
     def __str__(self) -> str:
         """Return the message, with the line and a caret below its place."""
         lines = super().__str__().split("\n")
-        if self.at is None:
+        if self.position is None:
             return "\n".join(lines)
-        lines[0] += f" (line {self.at.line}, column {self.at.column})"
+        lines[0] += f" (line {self.position.line}, column {self.position.column})"
         return "\n".join([lines[0], *self._excerpt(), *lines[1:]])
 
     def _excerpt(self) -> list[str]:
-        if self.text is None or self.at is None:
+        if self.text is None or self.position is None:
             return []
         rows = self.text.splitlines()
-        if not 1 <= self.at.line <= len(rows):
+        if not 1 <= self.position.line <= len(rows):
             return []
-        row = rows[self.at.line - 1]
-        shown = min(max(self.at.length, 1), max(len(row) - self.at.column + 1, 1))
-        blank = "".join("\t" if each == "\t" else " " for each in row[: self.at.column - 1])
+        row = rows[self.position.line - 1]
+        shown = min(max(self.position.length, 1), max(len(row) - self.position.column + 1, 1))
+        blank = "".join("\t" if each == "\t" else " " for each in row[: self.position.column - 1])
         return [f"  {row}", f"  {blank}{'^' * shown}"]
 
 

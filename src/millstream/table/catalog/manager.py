@@ -149,7 +149,9 @@ class CatalogManager:
             return
         found.check_database(catalog, name)
         if (catalog, name) == (self.current_catalog, self.current_database):
-            raise ValidationError(f'database "{name}" is in use', hint="Change to another one first: USE other.")
+            raise ValidationError(
+                f'database "{name}" is in use', hint="Change to another one first: USE other."
+            )
         if (found.entries(name) or found.functions(name)) and not cascade:
             raise ValidationError(f'database "{name}" is not empty', hint="Write DROP DATABASE ... CASCADE.")
         found.remove_database(name)
@@ -164,7 +166,8 @@ class CatalogManager:
         """
         if not 1 <= len(parts) <= 3:
             raise ValidationError(
-                f'the name "{".".join(parts)}" has {len(parts)} parts', detail="It is catalog.database.name at most."
+                f'the name "{".".join(parts)}" has {len(parts)} parts',
+                detail="It is catalog.database.name at most.",
             )
         whole = (self.current_catalog, self.current_database)[: 3 - len(parts)] + tuple(parts)
         return whole[0], whole[1], whole[2]
@@ -311,7 +314,12 @@ class CatalogManager:
     # --- functions
 
     def create_function(
-        self, function: CatalogFunction, *, system: bool = False, if_not_exists: bool = False, replaced: bool = False
+        self,
+        function: CatalogFunction,
+        *,
+        system: bool = False,
+        if_not_exists: bool = False,
+        replaced: bool = False,
     ) -> None:
         """Add a user's function.
 
@@ -331,7 +339,8 @@ class CatalogManager:
             return
         if there and not replaced:
             raise ValidationError(
-                f'function "{".".join(function.identifier)}" exists already', hint="Drop it, or write IF NOT EXISTS."
+                f'function "{".".join(function.identifier)}" exists already',
+                hint="Drop it, or write IF NOT EXISTS.",
             )
         if system:
             self._system_functions[name.lower()] = function
@@ -360,7 +369,8 @@ class CatalogManager:
                 keeper.remove_function(key[1], key[2])
         if found is None and not if_exists:
             raise ValidationError(
-                f'function "{".".join(parts)}" was not found', hint=did_you_mean(parts[-1], self.user_functions())
+                f'function "{".".join(parts)}" was not found',
+                hint=did_you_mean(parts[-1], self.user_functions()),
             )
         return found is not None
 

@@ -70,7 +70,9 @@ class _ToSql(Operator):
         spec = self._spec
         columns = batch if isinstance(batch, Columns) else self._from_rows(batch)
         try:
-            arrays = [cast_column(self._found(columns, place), kind) for place, kind in enumerate(self._kinds)]
+            arrays = [
+                cast_column(self._found(columns, place), kind) for place, kind in enumerate(self._kinds)
+            ]
         except pa.ArrowException as error:
             raise TypeMismatchError(f"a row of {spec.where} does not fit its columns: {error}") from error
         for place in self._not_null:
@@ -94,7 +96,9 @@ class _ToSql(Operator):
 
     def _from_rows(self, batch: Rows) -> Columns:
         if not batch.values:
-            return Columns(pa.record_batch([pa.array([], kind) for kind in self._kinds], names=list(self._names())))
+            return Columns(
+                pa.record_batch([pa.array([], kind) for kind in self._kinds], names=list(self._names()))
+            )
         first = batch.values[0]
         if self._spec.by_place or not hasattr(first, "_fields"):
             return Columns.from_rows(Rows(batch.values))

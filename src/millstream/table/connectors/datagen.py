@@ -22,7 +22,9 @@ class DatagenConnector(TableConnector):
     name = "datagen"
 
     def _source(self) -> Any:
-        schema = Schema([(column.name, column.type) for column in self.table.physical if column.type is not None])
+        schema = Schema(
+            [(column.name, column.type) for column in self.table.physical if column.type is not None]
+        )
         options = {key: value for key, value in self.table.options.items() if key != "connector"}
         return build_datagen_source(TableDescriptor("datagen", schema, options))
 

@@ -151,7 +151,9 @@ class FilesystemConnector(TableConnector):
         writer = file_writer(format_name, row_type, options)
         builder = FileSink.for_bulk_format(options.required("path"), writer)
         builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
-        suffix = {"csv": ".csv", "json": ".json", "parquet": ".parquet", "orc": ".orc", "avro": ".avro"}[format_name]
+        suffix = {"csv": ".csv", "json": ".json", "parquet": ".parquet", "orc": ".orc", "avro": ".avro"}[
+            format_name
+        ]
         builder.with_output_file_config(OutputFileConfig.builder().with_part_suffix(suffix).build())
         if table.partition_keys:
             default = options.text("partition.default-name", "__DEFAULT_PARTITION__") or ""

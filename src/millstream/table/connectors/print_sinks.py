@@ -43,7 +43,9 @@ class PrintConnector(TableConnector):
         fields = [RowField(name, kind) for name, kind in zip(schema.names, schema.types, strict=True)]
         value_type = row_type_info(RowType(fields), RowTypeInfo)
         if value_type is None:
-            raise ConfigurationError(f'table "{self.table.full_name}" has a column whose type cannot be printed')
+            raise ConfigurationError(
+                f'table "{self.table.full_name}" has a column whose type cannot be printed'
+            )
         names = FromSqlSpec(schema.names, schema.types, keeps_kinds=True)
         spec = PrintSpec(
             self.options.text("print-identifier"), self.options.flag("standard-error", False), value_type

@@ -24,7 +24,7 @@ __all__ = ["from_python", "to_python"]
 def to_python(column: pa.Array, kind: t.DataType) -> list[Any]:
     """Return a column's values as functions get them: NULL is None, ROW a `Row`, MAP a dict, moments `Instant`."""
     if isinstance(kind, f.RawType):
-        return [None if data is None else pickle.loads(data) for data in column.to_pylist()]  # noqa: S301
+        return [None if data is None else pickle.loads(data) for data in column.to_pylist()]
     if isinstance(kind, f.DayTimeIntervalType):
         step = datetime.timedelta(milliseconds=1)
         return [None if amount is None else amount * step for amount in column.to_pylist()]

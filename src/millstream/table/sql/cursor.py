@@ -222,9 +222,7 @@ class Cursor:
     ) -> SqlParseError:
         """Make an error at a token, the current one by default."""
         where = at or (token or self.current).position
-        return SqlParseError(
-            message, at=where, text=self.text, hint=hint
-        )
+        return SqlParseError(message, at=where, text=self.text, hint=hint)
 
     def fail(self, *expected: str) -> NoReturn:
         """Refuse the current token.
