@@ -200,7 +200,5 @@ def _batches_of(rows: Sequence[Sequence[Any]], types: Sequence[DataType]) -> Ite
 
     from millstream.table.functions.types import arrow_type
 
-    arrays = [
-        pa.array([row[place] for row in rows], arrow_type(kind)) for place, kind in enumerate(types)
-    ]
+    arrays = [pa.array([row[place] for row in rows], arrow_type(kind)) for place, kind in enumerate(types)]
     yield None, pa.record_batch(arrays, names=[f"f{place}" for place in range(len(types))])

@@ -74,7 +74,13 @@ class Tableau:
     """
 
     def __init__(
-        self, schema: RowSchema, *, shows_kinds: bool, fixed_widths: bool, max_width: int = 30, zone: str = "UTC"
+        self,
+        schema: RowSchema,
+        *,
+        shows_kinds: bool,
+        fixed_widths: bool,
+        max_width: int = 30,
+        zone: str = "UTC",
     ) -> None:
         self._schema = schema
         self._shows_kinds = shows_kinds

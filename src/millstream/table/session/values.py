@@ -14,9 +14,7 @@ from millstream.types.datatypes import DataType, VarCharType
 __all__ = ["python_rows", "text_rows"]
 
 
-def python_rows(
-    kinds: Any, batch: Any, types: Sequence[DataType]
-) -> Iterator[tuple[int, tuple[Any, ...]]]:
+def python_rows(kinds: Any, batch: Any, types: Sequence[DataType]) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """Yield kind and values of each row of a batch."""
     count = batch.num_rows
     columns: Iterable[Sequence[Any]] = [values_of(column) for column in batch.columns]
@@ -44,9 +42,10 @@ def _texts(batch: Any, place: int, kind: DataType, schema: RowSchema, zone: str)
     column = batch.column(place)
     if type(kind) is VarCharType or pa.types.is_string(column.type):
         return column
-    from millstream.table.expressions.compiling import EvaluationContext, ExpressionProgram
-    from millstream.table.functions.registry import build_cast
+    from millstream.table.expressions.compiling import ExpressionProgram
+    from millstream.table.functions.coercion import build_cast
+    from millstream.table.functions.kernels.values import Setting
 
     program = ExpressionProgram((build_cast(InputRef(0, kind), VarCharType()),), RowSchema(("f0",), (kind,)))
-    program.open(EvaluationContext(zone=zone))
+    program.open(Setting(zone=zone))
     return program.evaluate(pa.record_batch([column], names=["f0"]))[0]

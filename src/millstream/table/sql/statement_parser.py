@@ -315,9 +315,7 @@ class StatementParser:
             cursor.advance()
         key = cursor.text_since(start)
         cursor.expect_symbol("=")
-        if cursor.is_string and (
-            cursor.ahead(1).value == ";" or not cursor.ahead(1).text
-        ):
+        if cursor.is_string and (cursor.ahead(1).value == ";" or not cursor.ahead(1).text):
             return st.SetOption(key, cursor.string())
         return st.SetOption(key, self._raw("a value"))
 
