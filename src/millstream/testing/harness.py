@@ -54,7 +54,8 @@ from millstream.state.operator_state import OperatorStateBackend
 from millstream.testing.declared import DeclaredInput, DeclaredOperator, find_operator
 from millstream.testing.recorder import Emitted, Record, Recorder, SideRecord
 from millstream.testing.storage import MemoryStores
-from millstream.types.arrow_records import int64_array
+from millstream.types.arrow_records import int8_array, int64_array
+from millstream.types.row import RowKind
 
 if TYPE_CHECKING:
     import pyarrow
@@ -213,17 +214,24 @@ class OperatorHarness:
         self._deal(Rows(given, stamps), input)
 
     def push_columns(
-        self, data: pyarrow.RecordBatch, timestamps: Iterable[int] | None = None, *, input: int = 0
+        self,
+        data: pyarrow.RecordBatch,
+        timestamps: Iterable[int] | None = None,
+        *,
+        kinds: Iterable[RowKind] | None = None,
+        input: int = 0,
     ) -> None:
         """Have records processed as one batch of columns; operators that take none are given rows, as in a job.
 
         Args:
             data: The records.
             timestamps: Event time of each; None if they have none.
+            kinds: Kind of change of each; None if all are inserts.
             input: The input that they come from.
         """
         stamps = None if timestamps is None else int64_array(list(timestamps))
-        self._deal(Columns(data, stamps), input)
+        changes = None if kinds is None else int8_array([kind.value for kind in kinds])
+        self._deal(Columns(data, stamps, changes), input)
 
     def _check_input(self, index: int) -> None:
         if not 0 <= index < len(self._marks):

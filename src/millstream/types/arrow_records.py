@@ -17,6 +17,7 @@ __all__ = [
     "concat_batches",
     "dump_batch",
     "int64_array",
+    "int8_array",
     "kinds_of",
     "load_batch",
     "named_array",
@@ -28,6 +29,12 @@ def int64_array(numbers: Any) -> Any:
     """Return numbers, a sequence or an array of numpy's, as an int64 array."""
     pa = load_arrow("columns")
     return pa.array(numbers, pa.int64())
+
+
+def int8_array(numbers: Any) -> Any:
+    """Return numbers, a sequence or an array of numpy's, as an int8 array: kinds of rows."""
+    pa = load_arrow("columns")
+    return pa.array(numbers, pa.int8())
 
 
 def batch_of(records: Sequence[Any], schema: Any | None = None) -> Any:

@@ -73,7 +73,10 @@ class EpochOperator(Operator):
 
     Attributes:
         counters: Counts of the epoch, by name.
+        whole_in_batch: Whether in batch mode all rows are worked on at once, at the end of the input.
     """
+
+    whole_in_batch = False
 
     def __init__(self, kinds: Sequence[Sequence[pa.DataType]], retracts: Sequence[bool]) -> None:
         self._kinds = [list(each) for each in kinds]
@@ -127,7 +130,7 @@ class EpochOperator(Operator):
         columns = Columns.from_rows(batch) if isinstance(batch, Rows) else batch
         self._waiting[index].append((columns, seen))
         self._rows += len(columns)
-        if self._rows >= _MOST_ROWS:
+        if self._rows >= _MOST_ROWS and not (self.whole_in_batch and self.context.batch):
             self._work()
 
     def process_watermark(self, timestamp_ms: int) -> None:
@@ -144,7 +147,8 @@ class EpochOperator(Operator):
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
         """Work on what waits, hand on the watermark, report counts."""
-        self.flush()
+        if not (self.whole_in_batch and self.context.batch):
+            self.flush()
         for name, count in self.counters.items():
             report.counters[name] = report.counters.get(name, 0) + count
         self.counters = {}

@@ -8,6 +8,7 @@ from millstream.operators.base import Operator, OperatorSpec
 from millstream.spi.lookup import AsyncLookup, LookupCache
 from millstream.table.expressions.rex import RowExpression, RowSchema
 from millstream.table.plan.logical import JoinKind
+from millstream.table.runtime.join import JoinOperator
 from millstream.table.runtime.pending import build_pending
 
 __all__ = ["IntervalJoinSpec", "JoinSpec", "LookupJoinSpec", "TemporalJoinSpec", "WindowJoinSpec"]
@@ -67,7 +68,7 @@ class JoinSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return JoinOperator(self)
 
 
 @dataclass(frozen=True)
