@@ -23,9 +23,8 @@ def run(step: Step, names: dict, page: Path) -> None:
         code = compile("\n" * (step.line - 1) + step.text, str(page), "exec")
         exec(code, names)
         return
-    from millstream.table.sql.parser import split_statements
-
     from millstream.table import EnvironmentSettings, TableEnvironment
+    from millstream.table.sql.parser import split_statements
 
     if "t_env" not in names:
         names["t_env"] = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())

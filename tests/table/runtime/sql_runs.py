@@ -89,7 +89,9 @@ class SqlRun:
         self.now_ms = 0
 
     def _build(self, parallelism: int, restore: Any = None) -> OperatorHarness:
-        selectors = [FieldSelector([f"f{place}" for place in places]) if places else None for places in self.keys]
+        selectors = [
+            FieldSelector([f"f{place}" for place in places]) if places else None for places in self.keys
+        ]
 
         def program(*streams: DataStream[Any]) -> DataStream[Any]:
             edges = [
@@ -117,9 +119,7 @@ class SqlRun:
     def push(self, index: int, changes: Sequence[Change]) -> None:
         kinds = [kind for kind, _ in changes]
         types = arrow_types(self.schemas[index])
-        columns = [
-            pa.array([row[place] for _, row in changes], kind) for place, kind in enumerate(types)
-        ]
+        columns = [pa.array([row[place] for _, row in changes], kind) for place, kind in enumerate(types)]
         data = pa.RecordBatch.from_arrays(columns, [f"f{place}" for place in range(len(types))])
         plain = all(kind is INSERT for kind in kinds)
         self.harness.push_columns(data, kinds=None if plain else kinds, input=index)

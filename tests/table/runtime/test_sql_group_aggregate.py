@@ -18,7 +18,9 @@ from millstream.table.expressions.rex import AggregateCall
 from millstream.table.runtime.specs import GroupAggregateSpec
 from millstream.types.datatypes import DataTypes as D
 
-SCHEMA = schema_of(D.STRING(), D.BIGINT(), D.DOUBLE(), D.DECIMAL(12, 2), D.STRING(), D.BOOLEAN(), D.TIMESTAMP(3))
+SCHEMA = schema_of(
+    D.STRING(), D.BIGINT(), D.DOUBLE(), D.DECIMAL(12, 2), D.STRING(), D.BOOLEAN(), D.TIMESTAMP(3)
+)
 CALLS = {
     "COUNT(*)": AggregateCall("COUNT", (), D.BIGINT(False)),
     "COUNT(f1)": AggregateCall("COUNT", (1,), D.BIGINT(False)),
@@ -61,7 +63,9 @@ def oracle(rows: Counter[tuple[Any, ...]], keys: str, calls: dict[str, Any]) -> 
         "CREATE TABLE t (f0 VARCHAR, f1 BIGINT, f2 DOUBLE, f3 DECIMAL(12,2), f4 VARCHAR, f5 BOOLEAN, f6 TIMESTAMP)"
     )
     if rows:
-        connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?)", [list(r) for r in rows.elements()])
+        connection.executemany(
+            "INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?)", [list(r) for r in rows.elements()]
+        )
     group = f"GROUP BY {keys}" if keys else "HAVING COUNT(*) > 0"
     columns = ", ".join(part for part in (keys, *calls) if part)
     return Counter(connection.execute(f"SELECT {columns} FROM t {group}").fetchall())
@@ -71,7 +75,9 @@ def oracle(rows: Counter[tuple[Any, ...]], keys: str, calls: dict[str, Any]) -> 
 @pytest.mark.parametrize("keys", [(0,), (0, 5), (6,), ()])
 @given(seed=st.integers(0, 10**9))
 @settings(max_examples=4, deadline=None, derandomize=True)
-def test_groups_are_what_the_rows_that_are_left_give(keys: tuple[int, ...], retracts: bool, seed: int) -> None:
+def test_groups_are_what_the_rows_that_are_left_give(
+    keys: tuple[int, ...], retracts: bool, seed: int
+) -> None:
     random = Random(seed)
     chosen = dict(random.sample(sorted(CALLS.items()), random.randint(1, 8)))
     changes, left = changelog(random, 120, lambda: row(random), retracts=retracts)

@@ -100,7 +100,9 @@ def test_a_join_is_that_of_the_rows_that_are_left(kind: JoinKind, condition: boo
     )
 
 
-def upserts(random: Random, count: int, make: Any, *, before: bool) -> tuple[list[Change], Counter[tuple[Any, ...]]]:
+def upserts(
+    random: Random, count: int, make: Any, *, before: bool
+) -> tuple[list[Change], Counter[tuple[Any, ...]]]:
     """Return changes by a unique key, the columns 0 and 1."""
     there: dict[Any, tuple[Any, ...]] = {}
     changes: list[Change] = []
@@ -132,7 +134,15 @@ def test_rows_with_a_unique_key_replace_those_before(kind: JoinKind, before: boo
     changes_left, left = upserts(random, 60, make_left, before=before)
     changes_right, right = changelog(random, 60, make_right, retracts=True)
     spec = JoinSpec(
-        LEFT, RIGHT, (0,), (0,), kind, CONDITION, left_unique=(0, 1), left_upserts=not before, left_retracts=True
+        LEFT,
+        RIGHT,
+        (0,),
+        (0,),
+        kind,
+        CONDITION,
+        left_unique=(0, 1),
+        left_upserts=not before,
+        left_retracts=True,
     )
     run = SqlRun(spec, [LEFT, RIGHT], [(0,), (0,)], random)
     assert run.run(mixed(random, changes_left, changes_right)) == joined(left, right, kind, condition=True)

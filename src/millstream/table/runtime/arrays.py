@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.table.expressions.rex import RowSchema
-from millstream.types import datatypes as types
-from millstream.types.arrow_types import arrow_type as stored_type
+from millstream.table.functions.types import arrow_type
 
 __all__ = [
     "array_of",
@@ -26,25 +25,6 @@ __all__ = [
     "validity_of",
     "values_of_fixed",
 ]
-
-_MICROS = 6
-
-
-def arrow_type(data_type: types.DataType) -> pa.DataType:
-    """Return the Arrow type that a SQL type has on the wire."""
-    if isinstance(data_type, types.LocalZonedTimestampType):
-        return pa.timestamp("us" if data_type.precision <= _MICROS else "ns", "UTC")
-    if isinstance(data_type, types.TimestampType):
-        return pa.timestamp("us" if data_type.precision <= _MICROS else "ns")
-    if isinstance(data_type, types.TimeType):
-        return pa.time32("ms") if data_type.precision <= 3 else pa.time64("us")
-    if isinstance(data_type, types.ArrayType):
-        return pa.list_(arrow_type(data_type.element_type))
-    if isinstance(data_type, types.MapType):
-        return pa.map_(arrow_type(data_type.key_type), arrow_type(data_type.value_type))
-    if isinstance(data_type, types.RowType):
-        return pa.struct([pa.field(field.name, arrow_type(field.data_type)) for field in data_type])
-    return stored_type(data_type)
 
 
 def arrow_types(schema: RowSchema) -> list[pa.DataType]:

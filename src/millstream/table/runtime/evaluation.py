@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.operators.base import OperatorContext
+from millstream.operators.runtime_context import OperatorRuntimeContext
+from millstream.table.expressions.compiling import ExpressionProgram, Setting
 from millstream.table.expressions.rex import RowExpression, RowSchema
 
 __all__ = ["Expressions"]
@@ -25,16 +26,12 @@ class Expressions:
     """
 
     def __init__(self, expressions: Sequence[RowExpression], schema: RowSchema, zone: str = "UTC") -> None:
-        from millstream.table.expressions.compiling import ExpressionProgram, Setting
-
         self._program = ExpressionProgram(expressions, schema)
         self._setting = Setting(zone=zone)
         self._context: OperatorContext | None = None
 
     def open(self, context: OperatorContext) -> None:
         """Make ready, before the first batch."""
-        from millstream.operators.runtime_context import OperatorRuntimeContext
-
         self._context = context
         self._setting.functions = OperatorRuntimeContext(context)
         self._program.open(self._setting)
@@ -57,8 +54,3 @@ class Expressions:
         """Return for each row whether the only expression, a condition, is TRUE; numpy's."""
         (column,) = self.evaluate(columns, count)
         return pc.fill_null(column, fill_value=False).to_numpy(zero_copy_only=False).astype(bool, copy=False)
-
-
-def places_where(mask: Any) -> Any | None:
-    """Return the places where a mask is True; None if it is everywhere."""
-    return None if mask.all() else np.flatnonzero(mask)

@@ -119,7 +119,7 @@ class JoinOperator(EpochOperator):
                 continue
             if index == 1 and self._spec.null_aware:
                 self._right_rows += int(delta.weights.sum())
-                self._right_nulls += int(delta.weights[~joins].sum())
+                self._right_nulls += 0 if joins is None else int(delta.weights[~joins].sum())
             pairs = self._meet(index, delta, joins, now_ms)
             self._count_matches(index, delta, pairs)
             looked[1 - index].append(pairs.right if index == 0 else pairs.left)
