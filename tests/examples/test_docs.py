@@ -11,6 +11,7 @@ import ast
 import asyncio
 import itertools
 import json
+import logging
 import re
 import sqlite3
 import sys
@@ -477,6 +478,17 @@ def operating(case):
         assert case.names["seen"].name == "operated"
     finally:
         client.cancel().result()
+
+
+@example("operating.md", 1)
+def json_log(case):
+    shop = logging.getLogger("shop")
+    try:
+        yield {}, {}
+        (handler,) = shop.handlers
+        assert json.loads(handler.format(logging.makeLogRecord({"msg": "sold"})))["message"] == "sold"
+    finally:
+        shop.handlers.clear()
 
 
 # docs/metrics.md

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -113,14 +112,18 @@ def run_with_options(program: str, arguments: Sequence[str], options: JobOptions
     # Neither is needed to print help or a usage error.
     from millstream.cli.progress import showing_progress
     from millstream.cli.script import EXIT_FAILED, JobRecorder, run_program
+    from millstream.config.configuration import Configuration
+    from millstream.config.options_operating import LOG_FORMAT
+    from millstream.runtime.reporting.log_lines import set_up_logging
 
     if SUPERVISOR_VARIABLE in os.environ:
         from millstream.cluster.application_mode import end_with_supervisor
 
         end_with_supervisor(os.environ)
-    if options.verbose:
-        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     options.export()
+    configuration = Configuration.load(os.environ)
+    if options.verbose or configuration.get(LOG_FORMAT) == "json":
+        set_up_logging(configuration)
     display = showing_progress(wanted=options.progress)
     recorder = JobRecorder()
     code = run_program(program, arguments, verbose=options.verbose, display=display, recorder=recorder)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import logging
 import os
 import signal
 import sys
@@ -23,6 +22,7 @@ from millstream.config.configuration import Configuration
 from millstream.config.options_rest import REST_ENABLED
 from millstream.files.private_files import check_private
 from millstream.rest.user_jobs import serve_user_jobs
+from millstream.runtime.reporting.log_lines import set_up_logging
 
 __all__ = ["main"]
 
@@ -31,13 +31,13 @@ _CONFIG_VARIABLE = "MILLSTREAM_CONFIG"
 
 def main(path: str) -> int:
     """Run a dispatcher on a directory until it is told to stop; return the exit code."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     directory = Path(path)
     try:
+        configuration = Configuration.load(os.environ)
+        set_up_logging(configuration)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_private(directory)
         lock = _lock(directory)
-        configuration = Configuration.load(os.environ)
         clock = SystemClock()
         target = configuration.get(options.TARGET)
         dispatcher = Dispatcher(

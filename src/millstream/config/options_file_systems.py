@@ -135,6 +135,10 @@ def is_secret(key: str) -> bool:
     [True, True]
     """
     return (
-        re.search(r"secret|password|token|credential|(access|account)[-.]key|api-?key", key, re.IGNORECASE)
+        re.search(
+            r"secret|password|token|credential|(access|account)[-.]key|api-?key|exporter[.]headers",
+            key,
+            re.IGNORECASE,
+        )
         is not None
     )

@@ -15,6 +15,8 @@ __all__ = [
     "LATENCY_GRANULARITY",
     "LATENCY_HISTORY_SIZE",
     "LATENCY_INTERVAL",
+    "LOG_FORMAT",
+    "LOG_LEVEL",
     "METRICS_REPORTERS",
     "OPERATING_OPTIONS",
 ]
@@ -79,7 +81,24 @@ LATENCY_HISTORY_SIZE: Final = ConfigOption(
     "Of how many markers the quantiles of latency are.",
 )
 
+LOG_FORMAT: Final = ConfigOption(
+    "millstream.log.format",
+    OptionType.STRING,
+    "text",
+    "How `millstream run` and clusters write their log: as text, or each entry as a JSON object in a line.",
+    choices=("text", "json"),
+)
+LOG_LEVEL: Final = ConfigOption(
+    "millstream.log.level",
+    OptionType.STRING,
+    "INFO",
+    "From which level on they do.",
+    choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+)
+
 OPERATING_OPTIONS: Final = (
+    LOG_FORMAT,
+    LOG_LEVEL,
     METRICS_REPORTERS,
     LATENCY_INTERVAL,
     LATENCY_GRANULARITY,

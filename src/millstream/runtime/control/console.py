@@ -52,7 +52,9 @@ class JobOutput:
             if line.level is None:
                 sys.stdout.write(f"[{line.origin}] {line.text}\n")
             else:
-                _USER_LOG.log(line.level, "[%s] %s", line.origin, line.text)
+                operator, found, subtask = line.origin.rpartition("#")
+                fields = {"operator": operator, "subtask": int(subtask)} if found else {}
+                _USER_LOG.log(line.level, "[%s] %s", line.origin, line.text, extra=fields)
         sys.stdout.flush()
 
     def collected(self, node_id: int, records: Sequence[Any]) -> None:

@@ -20,6 +20,7 @@ from millstream.base.errors import (
 )
 from millstream.base.ids import new_id
 from millstream.base.interrupts import is_interruption
+from millstream.base.log_context import add_to_log_context
 from millstream.base.signals import wait_for
 from millstream.common.job_failure import JobFailureInfo
 from millstream.config import options, options_operating, options_state
@@ -68,6 +69,7 @@ from millstream.runtime.protocol.executor import Executor, find_executor
 from millstream.runtime.recovery.failures import FailureHistory, describe_failure
 from millstream.runtime.recovery.high_availability import JobTraces, find_traces
 from millstream.runtime.recovery.restart import restart_strategy
+from millstream.runtime.reporting.log_lines import keep_secret
 from millstream.runtime.reporting.reporters import JobReporters
 from millstream.runtime.slot.workspace import sweep_workspaces
 from millstream.state.backends import KeyedStateSettings
@@ -305,6 +307,8 @@ class _Job(RunningJob):
 
     def run(self) -> None:
         """Run to the end and keep what became of it."""
+        keep_secret(self._submission.configuration)
+        add_to_log_context(job=self.job_id, job_name=self.name)
         try:
             with using(self._deployment.file_systems):
                 self._supervisor.run()

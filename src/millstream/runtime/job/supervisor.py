@@ -34,6 +34,7 @@ from millstream.base.errors import (
     StateIncompatibleError,
 )
 from millstream.base.interrupts import is_interruption
+from millstream.base.log_context import add_to_log_context
 from millstream.common.functions import CheckpointedFunction
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
@@ -339,6 +340,7 @@ class JobSupervisor:
             self._move("CREATED")
             self.master = self._build_master(attempt, self._last_checkpoint())
         assert self.master is not None, "prepare() comes before run()"
+        add_to_log_context(attempt=attempt)
         self._tell_began(attempt)
         self._move("RUNNING")
         try:

@@ -23,7 +23,7 @@ from typing import Any
 
 from millstream.metrics.reported import MetricsView, MetricView
 
-__all__ = ["CONTENT_TYPE", "render"]
+__all__ = ["CONTENT_TYPE", "labels_of", "render", "scope_of"]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -79,7 +79,7 @@ def render(jobs: Iterable[MetricsView], host: str) -> str:
     for job in jobs:
         for metric in job.metrics:
             own_name = metric.logical_name or metric.name
-            scope = _prefix(metric)
+            scope = scope_of(metric)
             name = f"{scope}_{_INVALID.sub('_', own_name)}"
             kind = "summary" if metric.kind in ("histogram", "distribution") else "gauge"
             family = families.setdefault(
@@ -87,12 +87,12 @@ def render(jobs: Iterable[MetricsView], host: str) -> str:
                 _Family(name, kind, f"{own_name} (scope: {metric.scope})".translate(_HELP_ESCAPES)),
             )
             if family.kind == kind:
-                family.add(_samples(metric, _labels_of(job, metric, host)))
+                family.add(_samples(metric, labels_of(job, metric, host)))
     lines = [line for family in families.values() for line in family.lines()]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _prefix(metric: MetricView) -> str:
+def scope_of(metric: MetricView) -> str:
     """Return what Flink's names begin with: jobs have metrics in slots as well, operators in the driver."""
     if metric.scope == "job" and metric.subtask is not None:
         return "flink_taskmanager_job"
@@ -121,7 +121,8 @@ def _samples(metric: MetricView, labels: Mapping[str, str]) -> Iterator[_Sample]
             yield "", labels, value
 
 
-def _labels_of(job: MetricsView, metric: MetricView, host: str) -> dict[str, str]:
+def labels_of(job: MetricsView, metric: MetricView, host: str) -> dict[str, str]:
+    """Return the labels of a metric: Flink's, then the keys of key-value groups, made fit for Prometheus."""
     labels = {"job_id": job.job_id, "job_name": job.job_name, "host": host}
     if metric.subtask is not None:
         slot = metric.subtask

@@ -33,8 +33,9 @@ _FACTORY, _INTERVAL = "factory.class", "interval"
 _OF_FLINK = {
     "org.apache.flink.metrics.prometheus.PrometheusReporterFactory": "prometheus",
     "org.apache.flink.metrics.slf4j.Slf4jReporterFactory": "log",
+    "org.apache.flink.metrics.otel.OpenTelemetryMetricReporterFactory": "otel",
 }
-_OLDER_NAMES = {"prom": "prometheus", "slf4j": "log"}
+_OLDER_NAMES = {"prom": "prometheus", "slf4j": "log", "opentelemetry": "otel"}
 
 _Key = tuple[str, tuple[tuple[str, str], ...]]
 

@@ -10,12 +10,14 @@ class Origin:
 
     Attributes:
         operator: Its name; empty between operators.
+        subtask: Index of the subtask that ran last.
     """
 
-    __slots__ = ("operator",)
+    __slots__ = ("operator", "subtask")
 
     def __init__(self) -> None:
         self.operator = ""
+        self.subtask = 0
 
 
 ORIGIN = Origin()

@@ -353,6 +353,7 @@ class Subtask:
                 self._notices.append(header.completed_checkpoint)
             self.budget.suspend = self._leave
             outer = ORIGIN.operator
+            ORIGIN.subtask = self.index
             try:
                 self._stack.run(partial(self._work, header))
             finally:
