@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[1]
@@ -86,6 +87,18 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     return "".join(part if part.startswith("```") else _LINK.sub(in_site, part) for part in parts)
 
 
-def on_post_page(output: str, page: Any, config: Any) -> str:
+def _without_foreign_scripts(html: str) -> str:
     """Leave out the one script that the theme would load from elsewhere: it has searching work from `file://` too."""
-    return re.sub(r'<script src="https://[^"]*"></script>', "", output)
+    return re.sub(r'<script src="https://[^"]*"></script>', "", html)
+
+
+@event_priority(-100)  # behind the theme's own
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Have a page load nothing from elsewhere."""
+    return _without_foreign_scripts(output)
+
+
+@event_priority(-100)
+def on_post_template(output_content: str, template_name: str, config: Any) -> str:
+    """Have pages without a text, such as that of an unknown address, load nothing from elsewhere."""
+    return _without_foreign_scripts(output_content)
