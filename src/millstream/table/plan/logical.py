@@ -14,6 +14,7 @@ from millstream.table.expressions.rex import AggregateCall, Call, RowExpression,
 __all__ = [
     "Aggregate",
     "Correlate",
+    "Expand",
     "Filter",
     "Join",
     "JoinKind",
@@ -117,6 +118,20 @@ class Aggregate(LogicalNode):
     calls: tuple[AggregateCall, ...]
     sets: tuple[tuple[int, ...], ...] = ()
     window: WindowFunction | None = None
+
+
+@dataclass(frozen=True)
+class Expand(LogicalNode):
+    """A copy of each row for each grouping set, behind it the number of the set (`$e`, BIGINT).
+
+    Attributes:
+        keys: Places of all grouping keys.
+        sets: Places of the keys that each copy keeps; the others are NULL in it.
+    """
+
+    input: LogicalNode
+    keys: tuple[int, ...]
+    sets: tuple[tuple[int, ...], ...]
 
 
 class WindowKind(Enum):

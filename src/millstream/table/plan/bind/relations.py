@@ -1,0 +1,380 @@
+"""FROM: tables, views, subqueries, joins, table functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from millstream.table.errors import ValidationError, did_you_mean
+from millstream.table.expressions.rex import InputRef, RowExpression, RowSchema, and_all
+from millstream.table.plan import nodes
+from millstream.table.plan.bind.decorrelate import decorrelate
+from millstream.table.plan.bind.expressions import ExpressionBinder, Extension
+from millstream.table.plan.bind.scope import Scope, ScopeColumn
+from millstream.table.plan.bind.subqueries import over_join
+from millstream.table.plan.bind.tables import scan_of
+from millstream.table.plan.bind.table_functions import bind_table_function, correlate
+from millstream.table.plan.bind.window_functions import bind_window_function, is_window_function
+from millstream.table.plan.context import PlanContext, ViewDefinition
+from millstream.table.plan.logical import JoinKind, LogicalNode, Snapshot, Values
+from millstream.table.sql import ast
+
+__all__ = ["Bound", "RelationBinder"]
+
+BindQuery = Callable[[ast.Query, "Scope | None"], LogicalNode]
+
+_KINDS = {
+    "INNER": JoinKind.INNER,
+    "CROSS": JoinKind.INNER,
+    "LEFT": JoinKind.LEFT,
+    "RIGHT": JoinKind.RIGHT,
+    "FULL": JoinKind.FULL,
+    "SEMI": JoinKind.SEMI,
+    "ANTI": JoinKind.ANTI,
+}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A relation with what its columns are called."""
+
+    node: LogicalNode
+    scope: Scope
+
+
+@dataclass
+class RelationBinder:
+    """Binds what stands behind FROM.
+
+    Attributes:
+        context: The query's surroundings.
+        bind_query: Binds a query; a scope is given where it may refer to what is around.
+        with_queries: Bound queries of WITH, by name.
+        parent: Scope of the query around.
+        hints: Of the SELECT, for joins.
+    """
+
+    context: PlanContext
+    bind_query: BindQuery
+    with_queries: Mapping[str, LogicalNode] = field(default_factory=dict)
+    parent: Scope | None = None
+    hints: tuple[Any, ...] = ()
+
+    def bind(self, relation: ast.Relation | None) -> Bound:
+        """Return a bound relation; without FROM one row without columns."""
+        if relation is None:
+            return Bound(Values(RowSchema((), ()), ((),)), Scope((), self.parent))
+        if isinstance(relation, ast.TableName):
+            node = self._table(relation)
+            return Bound(node, Scope.of(node.schema, relation.parts, self.parent))
+        if isinstance(relation, ast.Alias):
+            return self._alias(relation, self.bind(relation.relation))
+        if isinstance(relation, ast.Derived):
+            node = self.bind_query(relation.query, None)
+            return Bound(node, Scope.of(node.schema, (), self.parent))
+        if isinstance(relation, ast.JoinRelation):
+            return self._join(relation)
+        if isinstance(relation, ast.TableFunction):
+            return self._function(relation.call)
+        if isinstance(relation, ast.Lateral):
+            return self.bind(relation.relation)
+        if isinstance(relation, ast.Unnest):
+            return self._lateral(Bound(Values(RowSchema((), ()), ((),)), Scope((), self.parent)), relation)
+        raise ValidationError(
+            f"{_word(relation)} cannot stand here", at=relation.at, hint="See docs/sql/queries.md."
+        )
+
+    # --- tables
+
+    def _table(self, relation: ast.TableName) -> LogicalNode:
+        if len(relation.parts) == 1 and relation.parts[0] in self.with_queries:
+            return self.with_queries[relation.parts[0]]
+        found = self.context.catalog.find_relation(relation.parts)
+        name = ".".join(relation.parts)
+        if found is None:
+            names = [*self.with_queries, *self.context.catalog.relation_names()]
+            raise ValidationError(
+                f'table "{name}" was not found',
+                at=relation.at,
+                detail=f"There are: {', '.join(names) or 'none'}.",
+                hint=did_you_mean(relation.parts[-1], names),
+            )
+        if isinstance(found, LogicalNode):
+            return found
+        if isinstance(found, ViewDefinition):
+            return self._view(found, name)
+        return scan_of(self.context, found, relation.hints)
+
+    def _view(self, view: ViewDefinition, name: str) -> LogicalNode:
+        if isinstance(view.query, LogicalNode):
+            node = view.query
+        else:
+            from millstream.table.plan.bind.queries import QueryBinder
+
+            try:
+                node = QueryBinder(self.context).bind(view.query)
+            except ValidationError as error:
+                error.at = None
+                error.message = f'view "{name}": {error.message}'
+                raise
+        if view.columns:
+            if len(view.columns) != len(node.schema):
+                raise ValidationError(
+                    f'view "{name}" has {len(view.columns)} names for {len(node.schema)} columns'
+                )
+            return nodes.project(node, nodes.refs(node.schema), view.columns)
+        return node
+
+    def _alias(self, relation: ast.Alias, bound: Bound) -> Bound:
+        columns = relation.columns
+        schema = bound.node.schema
+        if columns and len(columns) != len(schema):
+            raise ValidationError(
+                f'"{relation.name}" names {len(columns)} columns, but the relation has {len(schema)}',
+                at=relation.at,
+                detail=f"It has: {', '.join(schema.names)}.",
+            )
+        scope = Scope(
+            tuple(
+                ScopeColumn((relation.name,), columns[place] if columns else each.name, each.index, each.type)
+                for place, each in enumerate(each for each in bound.scope.columns if not each.hidden)
+            ),
+            self.parent,
+        )
+        if columns:
+            node = nodes.project(bound.node, nodes.refs(schema), columns)
+            return Bound(node, replace(scope, parent=self.parent))
+        return Bound(bound.node, scope)
+
+    def _function(self, call: ast.Function) -> Bound:
+        if is_window_function(call):
+            node = bind_window_function(self.context, call, lambda each: self.bind(each).node)
+            return Bound(node, Scope.of(node.schema, (), self.parent))
+        empty = Bound(Values(RowSchema((), ()), ((),)), Scope((), self.parent))
+        node, schema = bind_table_function(self.context, call, empty.scope, self)
+        result = correlate(empty.node, node, schema, JoinKind.INNER, None)
+        return Bound(result, Scope.of(result.schema, (), self.parent))
+
+    # --- joins
+
+    def _join(self, relation: ast.JoinRelation) -> Bound:
+        left = self.bind(relation.left)
+        if self._is_lateral(relation.right, left):
+            return self._lateral_join(left, relation)
+        temporal = _temporal(relation.right)
+        if temporal is not None:
+            return self._temporal_join(left, relation, temporal)
+        right = self.bind(relation.right)
+        if relation.natural or relation.using:
+            return self._using(left, right, relation)
+        kind = _KINDS[relation.kind]
+        both = left.scope.joined(right.scope, len(left.node.schema))
+        condition = self._condition(relation.condition, both)
+        return self._joined(left, right, kind, condition)
+
+    def _joined(self, left: Bound, right: Bound, kind: JoinKind, condition: RowExpression | None) -> Bound:
+        node = nodes.join(left.node, right.node, kind, condition, hints=self.hints)
+        if kind in (JoinKind.SEMI, JoinKind.ANTI):
+            return Bound(node, left.scope)
+        return Bound(node, _typed(left.scope.joined(right.scope, len(left.node.schema)), node))
+
+    def _condition(self, condition: ast.Expression | None, scope: Scope) -> RowExpression | None:
+        if condition is None:
+            return None
+        binder = ExpressionBinder(self.context, scope, Extension("the condition of a join"))
+        return binder.condition(condition)
+
+    def _using(self, left: Bound, right: Bound, relation: ast.JoinRelation) -> Bound:
+        """JOIN USING and NATURAL JOIN: equal columns come once, first."""
+        from millstream.table.functions.registry import build_call
+
+        names = relation.using or tuple(
+            dict.fromkeys(
+                each.name
+                for each in left.scope.columns
+                if any(each.name == other.name for other in right.scope.columns)
+            )
+        )
+        width = len(left.node.schema)
+        kind = _KINDS[relation.kind]
+        conditions, pairs = [], []
+        for name in names:
+            one = left.scope.resolve((name,), relation.at)
+            two = nodes.moved(right.scope.resolve((name,), relation.at), lambda place: place + width)
+            conditions.append(build_call("=", [one, two], relation.at))
+            pairs.append((one, two))
+        bound = self._joined(left, right, kind, and_all(conditions))
+        if kind in (JoinKind.SEMI, JoinKind.ANTI):
+            return bound
+        schema = bound.node.schema
+
+        def typed(expression: RowExpression) -> RowExpression:
+            assert isinstance(expression, InputRef)
+            return InputRef(expression.index, schema.types[expression.index])
+
+        shared: list[RowExpression] = []
+        for one, two in pairs:
+            if kind is JoinKind.RIGHT:
+                shared.append(typed(two))
+            elif kind is JoinKind.FULL:
+                shared.append(build_call("COALESCE", [typed(one), typed(two)], relation.at))
+            else:
+                shared.append(typed(one))
+        expressions = [*shared, *nodes.refs(schema)]
+        node = nodes.project(bound.node, expressions, [*names, *schema.names])
+        count = len(names)
+        hidden = {each.index for pair in pairs for each in pair if isinstance(each, InputRef)}
+        columns = tuple(
+            ScopeColumn((), name, place, expression.type)
+            for place, (name, expression) in enumerate(zip(names, shared, strict=True))
+        ) + tuple(
+            replace(each, index=each.index + count, hidden=each.hidden or each.index in hidden)
+            for each in bound.scope.columns
+        )
+        return Bound(node, Scope(columns, self.parent))
+
+    # --- temporal and look-up joins
+
+    def _temporal_join(
+        self, left: Bound, relation: ast.JoinRelation, temporal: tuple[ast.TemporalTable, ast.Alias | None]
+    ) -> Bound:
+        table, alias = temporal
+        versioned = self.bind(table.relation)
+        if alias is not None:
+            versioned = self._alias(alias, versioned)
+        period = ExpressionBinder(self.context, left.scope, Extension("FOR SYSTEM_TIME AS OF")).bind(
+            table.period
+        )
+        kind = _KINDS[relation.kind]
+        if kind not in (JoinKind.INNER, JoinKind.LEFT):
+            raise ValidationError(
+                f"{relation.kind} JOIN has FOR SYSTEM_TIME AS OF",
+                at=relation.at,
+                detail="INNER and LEFT joins can have it.",
+            )
+        snapshot = Snapshot(versioned.node.schema, versioned.node, period)
+        both = left.scope.joined(versioned.scope, len(left.node.schema))
+        condition = self._condition(relation.condition, both)
+        node = nodes.join(left.node, snapshot, kind, condition, hints=self.hints)
+        return Bound(node, _typed(both, node))
+
+    # --- lateral
+
+    def _is_lateral(self, relation: ast.Relation, left: Bound) -> bool:
+        inner = _without_alias(relation)
+        if isinstance(inner, ast.TableFunction):
+            return not is_window_function(inner.call)
+        return isinstance(inner, (ast.Lateral, ast.Unnest))
+
+    def _lateral_join(self, left: Bound, relation: ast.JoinRelation) -> Bound:
+        kind = _KINDS[relation.kind]
+        if kind not in (JoinKind.INNER, JoinKind.LEFT):
+            raise ValidationError(
+                f"{relation.kind} JOIN has a right side that refers to the left",
+                at=relation.at,
+                detail="INNER, CROSS and LEFT joins can have it.",
+            )
+        inner = _without_alias(relation.right)
+        if isinstance(inner, ast.Lateral):
+            deeper = _without_alias(inner.relation)
+            if isinstance(deeper, ast.Derived):
+                return self._lateral_query(left, relation, deeper, kind)
+            inner = deeper
+        return self._lateral(left, inner, relation.right, kind, relation.condition)
+
+    def _lateral_query(
+        self, left: Bound, relation: ast.JoinRelation, derived: ast.Derived, kind: JoinKind
+    ) -> Bound:
+        node = self.bind_query(derived.query, left.scope)
+        found = decorrelate(node)
+        width, count = len(left.node.schema), len(node.schema)
+        conditions = [over_join(each, width) for each in found.conditions]
+        named = self._named(relation.right, replace(node.schema))
+        both = left.scope.joined(named, width)
+        own = self._condition(relation.condition, both)
+        condition = and_all([*conditions, *([] if own is None else [own])])
+        joined = nodes.join(left.node, found.node, kind, condition)
+        if len(found.node.schema) > count:
+            shown = range(width + count)
+            joined_node: LogicalNode = nodes.project(
+                joined, nodes.refs(joined.schema, shown), joined.schema.names[: width + count]
+            )
+        else:
+            joined_node = joined
+        return Bound(joined_node, _typed(both, joined_node))
+
+    def _named(self, relation: ast.Relation, schema: RowSchema) -> Scope:
+        """Return a scope of columns with the aliases that stand around a relation."""
+        scope = Scope.of(schema, (), self.parent)
+        aliases = []
+        while isinstance(relation, (ast.Alias, ast.Lateral)):
+            if isinstance(relation, ast.Alias):
+                aliases.append(relation)
+            relation = relation.relation
+        for alias in reversed(aliases):
+            if alias.columns and len(alias.columns) != len(schema):
+                raise ValidationError(
+                    f'"{alias.name}" names {len(alias.columns)} columns, but the relation has {len(schema)}',
+                    at=alias.at,
+                    detail=f"It has: {', '.join(schema.names)}.",
+                )
+            schema = replace(schema, names=alias.columns or schema.names)
+            scope = Scope.of(schema, (alias.name,), self.parent)
+        return scope
+
+    def _lateral(
+        self,
+        left: Bound,
+        relation: ast.Relation,
+        named: ast.Relation | None = None,
+        kind: JoinKind = JoinKind.INNER,
+        condition: ast.Expression | None = None,
+    ) -> Bound:
+        around = Scope(left.scope.columns, self.parent)
+        if isinstance(relation, ast.Unnest):
+            name = "UNNEST WITH ORDINALITY" if relation.ordinality else "UNNEST"
+            call = ast.Function(name, relation.arguments, at=relation.at)
+        elif isinstance(relation, ast.TableFunction):
+            call = relation.call
+        else:
+            raise ValidationError(f"{_word(relation)} cannot follow LATERAL", at=relation.at)
+        bound_call, schema = bind_table_function(self.context, call, around, self)
+        scope = self._named(named or relation, schema)
+        both = left.scope.joined(scope, len(left.node.schema))
+        bound_condition = self._condition(condition, both)
+        node = correlate(left.node, bound_call, schema, kind, bound_condition)
+        names = (*left.node.schema.names, *(each.name for each in scope.columns))
+        node = replace(node, schema=replace(node.schema, names=names))
+        return Bound(node, _typed(both, node))
+
+
+def _typed(scope: Scope, node: LogicalNode) -> Scope:
+    """Return a scope whose types are those of the relation (outer joins make columns nullable)."""
+    return replace(
+        scope,
+        columns=tuple(replace(each, type=node.schema.types[each.index]) for each in scope.columns),
+    )
+
+
+def _without_alias(relation: ast.Relation) -> ast.Relation:
+    while isinstance(relation, ast.Alias):
+        relation = relation.relation
+    return relation
+
+
+def _temporal(relation: ast.Relation) -> tuple[ast.TemporalTable, ast.Alias | None] | None:
+    if isinstance(relation, ast.TemporalTable):
+        return relation, None
+    if isinstance(relation, ast.Alias) and isinstance(relation.relation, ast.TemporalTable):
+        return relation.relation, relation
+    return None
+
+
+def _word(relation: ast.Relation) -> str:
+    words = {
+        ast.MatchRecognize: "MATCH_RECOGNIZE",
+        ast.TemporalTable: "FOR SYSTEM_TIME AS OF",
+        ast.Unnest: "UNNEST",
+    }
+    return words.get(type(relation), type(relation).__name__)  # type: ignore[call-overload,no-any-return]

@@ -1,0 +1,1 @@
+"""Rewrites of logical plans, one idea a file; `pipeline.py` lists them."""
