@@ -1,0 +1,25 @@
+"""Rebuilds logical nodes with other inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from millstream.table.plan.logical import LogicalNode, SetOperation
+
+__all__ = ["map_children", "with_inputs"]
+
+
+def with_inputs(node: LogicalNode, inputs: tuple[LogicalNode, ...]) -> LogicalNode:
+    """Return a node over other inputs, of the same schemas."""
+    if inputs == node.inputs:
+        return node
+    if isinstance(node, SetOperation):
+        return replace(node, relations=inputs)
+    names = [name for name in ("input", "left", "right") if hasattr(node, name)]
+    return replace(node, **dict(zip(names, inputs, strict=True)))
+
+
+def map_children(node: LogicalNode, change: Callable[[LogicalNode], LogicalNode]) -> LogicalNode:
+    """Return a node whose inputs are changed."""
+    return with_inputs(node, tuple(map(change, node.inputs)))
