@@ -63,9 +63,7 @@ def unique_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(result)
 
 
-def project(
-    source: LogicalNode, expressions: Sequence[RowExpression], names: Sequence[str]
-) -> Project:
+def project(source: LogicalNode, expressions: Sequence[RowExpression], names: Sequence[str]) -> Project:
     """Return a projection; columns that pass unchanged stay time attributes."""
     rowtime, proctime = set(), set()
     for place, each in enumerate(expressions):

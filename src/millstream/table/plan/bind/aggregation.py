@@ -269,9 +269,7 @@ def set_number(keys: int, chosen: tuple[int, ...]) -> int:
     return number
 
 
-def _expanded(
-    source: LogicalNode, keys: tuple[int, ...], sets: tuple[tuple[int, ...], ...]
-) -> LogicalNode:
+def _expanded(source: LogicalNode, keys: tuple[int, ...], sets: tuple[tuple[int, ...], ...]) -> LogicalNode:
     types = list(source.schema.types)
     for key in keys:
         if not all(key in chosen for chosen in sets):

@@ -10,9 +10,9 @@ from millstream.table.expressions.rex import RowExpression
 from millstream.table.functions.registry import aggregate_type, is_aggregate, is_window_only
 from millstream.table.plan.bind.expressions import ExpressionBinder, Extension
 from millstream.table.plan.bind.placeholders import AGGREGATE, GROUPING, OVER, WINDOW, placeholder
+from millstream.table.plan.bind.scope import Scope
 from millstream.table.plan.bind.subqueries import Pending, Subqueries
 from millstream.table.plan.logical import LogicalNode
-from millstream.table.plan.bind.scope import Scope
 from millstream.table.sql import ast
 from millstream.types.datatypes import BigIntType, DataType
 
@@ -159,9 +159,9 @@ class Collector(Extension):
         plain = ast.Function(
             call.name, call.arguments, call.distinct, call.filter, call.order, None, call.nulls, call.star
         )
-        if not is_aggregate(call.name) and not is_window_only(call.name):
-            if not self._is_user_aggregate(call, binder):
-                raise ValidationError(f'"{call.name}" is no aggregate function, but has OVER', at=call.at)
+        known = is_aggregate(call.name) or is_window_only(call.name) or self._is_user_aggregate(call, binder)
+        if not known:
+            raise ValidationError(f'"{call.name}" is no aggregate function, but has OVER', at=call.at)
         bound = BoundOver(
             self._bound(plain, binder),
             tuple(binder.bind(each) for each in window.partition),

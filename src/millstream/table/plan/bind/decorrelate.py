@@ -1,7 +1,8 @@
 """Takes conditions on columns of the query around out of a subquery, so that they can be a join's.
 
 A condition with `$OUTER` goes up through projections (which then pass its columns on), filters, inner joins and
-aggregations (which then group by its columns, if it is an equality). What is left of the subquery refers to itself only.
+aggregations (which then group by its columns, if it is an equality). What is left of the subquery refers to itself
+only.
 """
 
 from __future__ import annotations
@@ -236,8 +237,8 @@ def _shifted(condition: RowExpression, start: int, shift: int) -> RowExpression:
 
 def _sort(node: Sort) -> Decorrelated:
     """ORDER BY .. LIMIT for each row of the query around: the first rows of each group."""
-    from millstream.table.functions.registry import build_call
     from millstream.table.expressions.rex import AggregateCall, Literal
+    from millstream.table.functions.registry import build_call
     from millstream.types.datatypes import BigIntType
 
     below = decorrelate(node.input)
@@ -265,7 +266,5 @@ def _sort(node: Sort) -> Decorrelated:
 def over(source: LogicalNode, groups: tuple[OverGroup, ...], names: tuple[str, ...]) -> Over:
     """Return OVER aggregates behind a relation's columns."""
     types = tuple(call.type for group in groups for call in group.calls)
-    schema = replace(
-        source.schema, names=source.schema.names + names, types=source.schema.types + types
-    )
+    schema = replace(source.schema, names=source.schema.names + names, types=source.schema.types + types)
     return Over(schema, source, groups)

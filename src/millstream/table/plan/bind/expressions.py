@@ -91,7 +91,9 @@ class ExpressionBinder:
         """
         method = self._METHODS.get(type(node))
         if method is None:
-            raise ValidationError(f"{type(node).__name__} cannot stand in {self.extension.clause}", at=node.at)
+            raise ValidationError(
+                f"{type(node).__name__} cannot stand in {self.extension.clause}", at=node.at
+            )
         return method(self, node)
 
     def condition(self, node: ast.Expression) -> RowExpression:
@@ -212,11 +214,15 @@ class ExpressionBinder:
         return self.bind(node.value)
 
     def _star(self, node: ast.Star) -> RowExpression:
-        raise ValidationError(f"* was used in {self.extension.clause}", at=node.at, detail="It may stand in SELECT.")
+        raise ValidationError(
+            f"* was used in {self.extension.clause}", at=node.at, detail="It may stand in SELECT."
+        )
 
     def _descriptor(self, node: ast.Descriptor) -> RowExpression:
         raise ValidationError(
-            "DESCRIPTOR was used as a value", at=node.at, detail="It names columns of a table function's table."
+            "DESCRIPTOR was used as a value",
+            at=node.at,
+            detail="It names columns of a table function's table.",
         )
 
     _METHODS: ClassVar[dict[type[ast.Expression], Callable[[Any, Any], RowExpression]]] = {

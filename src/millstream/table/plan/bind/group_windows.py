@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from millstream.table.errors import ValidationError
 from millstream.table.expressions.rex import InputRef, Literal, RowExpression
-from millstream.table.plan.bind.expressions import ExpressionBinder
 from millstream.table.plan import nodes
+from millstream.table.plan.bind.expressions import ExpressionBinder
 from millstream.table.plan.logical import LogicalNode, WindowFunction, WindowKind
 from millstream.table.sql import ast
 from millstream.types.datatypes import DataType, LocalZonedTimestampType, TimestampType

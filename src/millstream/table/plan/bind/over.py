@@ -84,7 +84,9 @@ def _check(over_call: BoundOver, order: tuple[SortKey, ...]) -> None:
     name = over_call.call.function.upper()
     if is_window_only(name) and not order:
         raise ValidationError(
-            f'"{name}" has OVER without ORDER BY', at=over_call.at, hint=f"Write {name}() OVER (ORDER BY ...)."
+            f'"{name}" has OVER without ORDER BY',
+            at=over_call.at,
+            hint=f"Write {name}() OVER (ORDER BY ...).",
         )
 
 

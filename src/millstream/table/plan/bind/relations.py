@@ -13,8 +13,8 @@ from millstream.table.plan.bind.decorrelate import decorrelate
 from millstream.table.plan.bind.expressions import ExpressionBinder, Extension
 from millstream.table.plan.bind.scope import Scope, ScopeColumn
 from millstream.table.plan.bind.subqueries import over_join
-from millstream.table.plan.bind.tables import scan_of
 from millstream.table.plan.bind.table_functions import bind_table_function, correlate
+from millstream.table.plan.bind.tables import scan_of
 from millstream.table.plan.bind.window_functions import bind_window_function, is_window_function
 from millstream.table.plan.context import PlanContext, ViewDefinition
 from millstream.table.plan.logical import JoinKind, LogicalNode, Snapshot, Values

@@ -107,9 +107,7 @@ class Scope:
         shown = [each for each in matches if not each.hidden] or matches
         return (self._only(shown, parts[:1], at), parts[1:]) if shown else None
 
-    def _only(
-        self, matches: list[ScopeColumn], parts: tuple[str, ...], at: Position | None
-    ) -> ScopeColumn:
+    def _only(self, matches: list[ScopeColumn], parts: tuple[str, ...], at: Position | None) -> ScopeColumn:
         if len(matches) == 1:
             return matches[0]
         name = ".".join(parts)
@@ -151,9 +149,7 @@ class Scope:
 
     # --- stars
 
-    def star(
-        self, qualifier: tuple[str, ...], at: Position | None
-    ) -> list[tuple[RowExpression, str]]:
+    def star(self, qualifier: tuple[str, ...], at: Position | None) -> list[tuple[RowExpression, str]]:
         """Return columns and names of `*` or `qualifier.*`; of a column of a row type its fields.
 
         Raises:

@@ -73,12 +73,8 @@ class SelectBinder:
         collector.clause = "ORDER BY"
         order = [self._order_item(each, items, values, names, binder) for each in select.order]
         if collector.aggregates or grouped:
-            aggregation = aggregation or Aggregation(
-                self.context, self.relation, self.scope, self.bind_query
-            )
-            return self._grouped(
-                select, aggregation, collector, values, names, having, qualify, order
-            )
+            aggregation = aggregation or Aggregation(self.context, self.relation, self.scope, self.bind_query)
+            return self._grouped(select, aggregation, collector, values, names, having, qualify, order)
         return self._finish(select, self.relation, collector, values, names, qualify, order)
 
     # --- clauses
@@ -90,9 +86,7 @@ class SelectBinder:
 
     def _where(self, where: ast.Expression) -> None:
         subqueries = Subqueries()
-        binder = ExpressionBinder(
-            self.context, self.scope, Collector("WHERE", self.bind_query, subqueries)
-        )
+        binder = ExpressionBinder(self.context, self.scope, Collector("WHERE", self.bind_query, subqueries))
         self.relation = subqueries.filter(self.relation, binder.condition(where))
 
     def _expand(self, items: Sequence[ast.SelectItem]) -> list[ast.SelectItem | tuple[RowExpression, str]]:
@@ -160,9 +154,7 @@ class SelectBinder:
             for part in conjuncts(having):
                 relation = subqueries.filter(relation, seen(part, at), seen)
         exact = len(places) == len(values)
-        shown = [
-            seen(each, places[place] if exact else None) for place, each in enumerate(values)
-        ]
+        shown = [seen(each, places[place] if exact else None) for place, each in enumerate(values)]
         ordered = [(seen(each, item.expression.at), item) for each, item in order]
         filtered = None if qualify is None else seen(qualify)
         for index, each in enumerate(collector.overs or []):

@@ -50,7 +50,9 @@ def bind_set_operation(query: ast.SetQuery, left: LogicalNode, right: LogicalNod
     # Rows with NULLs are equal here.
     width = len(types)
     equal = [
-        build_call("IS NOT DISTINCT FROM", [InputRef(place, kind), InputRef(place + width, two.schema.types[place])])
+        build_call(
+            "IS NOT DISTINCT FROM", [InputRef(place, kind), InputRef(place + width, two.schema.types[place])]
+        )
         for place, kind in enumerate(one.schema.types)
     ]
     kind = JoinKind.SEMI if query.kind == "INTERSECT" else JoinKind.ANTI
@@ -93,9 +95,7 @@ def common_types(
                 hint="Use CAST.",
             )
         types.append(type_with_nullability(found, nullable=any(each.nullable for each in seen)))
-    cast = [
-        [_to(each, data_type) for each, data_type in zip(row, types, strict=True)] for row in rows
-    ]
+    cast = [[_to(each, data_type) for each, data_type in zip(row, types, strict=True)] for row in rows]
     return tuple(types), cast
 
 

@@ -176,15 +176,11 @@ def _bare(part: RowExpression) -> tuple[bool, int | None]:
     return False, place_of(part, SUBQUERY)
 
 
-
-
 def _column(node: LogicalNode, place: int, width: int) -> InputRef:
     return InputRef(width + place, node.schema.types[place])
 
 
-def over_join(
-    condition: RowExpression, width: int, as_seen: Mapper = lambda each: each
-) -> RowExpression:
+def over_join(condition: RowExpression, width: int, as_seen: Mapper = lambda each: each) -> RowExpression:
     """Return a subquery's condition over outer columns followed by the subquery's."""
     inner = map_inputs(condition, lambda place: place + width)
     # Inner columns are marked first, so that outer ones can be replaced as the relation shows them.
@@ -212,14 +208,14 @@ def _conjunction(conditions: list[RowExpression]) -> RowExpression:
     return found
 
 
-def _scalar(
-    relation: LogicalNode, pending: Pending, as_seen: Mapper
-) -> tuple[LogicalNode, RowExpression]:
+def _scalar(relation: LogicalNode, pending: Pending, as_seen: Mapper) -> tuple[LogicalNode, RowExpression]:
     found = decorrelate(pending.node)
     node = found.node
     width = len(relation.schema)
     if not found.conditions and not _has_one_row(node):
-        value = AggregateCall("SINGLE_VALUE", (0,), type_with_nullability(node.schema.types[0], nullable=True))
+        value = AggregateCall(
+            "SINGLE_VALUE", (0,), type_with_nullability(node.schema.types[0], nullable=True)
+        )
         node = nodes.aggregate(node, (), (value,), ("value",))
     elif found.conditions and not found.grouped:
         raise ValidationError(
@@ -267,9 +263,7 @@ def _value_of_nothing(node: LogicalNode) -> RowExpression | None:
     return transform(expression, of_nothing)
 
 
-def _exists(
-    relation: LogicalNode, pending: Pending, as_seen: Mapper
-) -> tuple[LogicalNode, RowExpression]:
+def _exists(relation: LogicalNode, pending: Pending, as_seen: Mapper) -> tuple[LogicalNode, RowExpression]:
     found = decorrelate(pending.node)
     width = len(relation.schema)
     if found.grouped:

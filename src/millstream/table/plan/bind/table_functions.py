@@ -53,7 +53,14 @@ def _checked(bound: RowExpression, call: ast.Function) -> Call:
 def _gives_rows(call: Call) -> bool:
     if call.user_function is not None:
         return bool(getattr(call.user_function, "is_table", False))
-    return call.function in ("STRING_SPLIT", "SPLIT", "UNNEST", "GENERATE_SERIES", "REPLICATE_ROWS", "JSON_TABLE")
+    return call.function in (
+        "STRING_SPLIT",
+        "SPLIT",
+        "UNNEST",
+        "GENERATE_SERIES",
+        "REPLICATE_ROWS",
+        "JSON_TABLE",
+    )
 
 
 def _columns(data_type: DataType) -> RowSchema:

@@ -16,7 +16,9 @@ from millstream.table.plan.logical import LogicalNode, Scan, Watermarks
 __all__ = ["scan_of", "table_options"]
 
 
-def scan_of(context: PlanContext, table: Any, hints: tuple[tuple[str, tuple[Any, ...]], ...] = ()) -> LogicalNode:
+def scan_of(
+    context: PlanContext, table: Any, hints: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+) -> LogicalNode:
     """Return a table's rows with all its declared columns, in order; time attributes are marked.
 
     Args:

@@ -1,0 +1,47 @@
+"""Stable texts of operators: the same for the same operator of the same query, in every process and version."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import fields
+from enum import Enum
+from typing import Any
+
+from millstream.table.expressions.rex import RowSchema
+from millstream.table.plan import physical as p
+from millstream.types.datatypes import DataType
+
+__all__ = ["digest", "uid_of"]
+
+
+def digest(node: p.PhysicalNode) -> str:
+    """Return a text that tells an operator with all below it from others."""
+    return _text(node)
+
+
+def uid_of(node: p.PhysicalNode) -> str:
+    """Return a uid of an operator: its kind, and a hash of what it and those below it do."""
+    found = hashlib.sha256(digest(node).encode()).hexdigest()[:16]
+    return f"{type(node).__name__}-{found}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, p.PhysicalNode) or hasattr(value, "__dataclass_fields__"):
+        if type(value).__name__ == "ResolvedTable":
+            return f"table({'.'.join(value.identifier)})"
+        if isinstance(value, RowSchema):
+            return ",".join(f"{name} {kind}" for name, kind in zip(value.names, value.types, strict=True))
+        parts = [f"{each.name}={_text(getattr(value, each.name))}" for each in fields(value)]
+        return f"{type(value).__name__}({', '.join(parts)})"
+    if isinstance(value, DataType):
+        return str(value)
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, (tuple, list)):
+        return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, (frozenset, set)):
+        return f"{{{', '.join(sorted(map(_text, value)))}}}"
+    if value is None or isinstance(value, (str, int, float, bool, bytes)):
+        return repr(value)
+    name = getattr(value, "name", None) or getattr(value, "__qualname__", None)
+    return f"{type(value).__name__}:{name}" if name else f"{type(value).__name__}:{value}"

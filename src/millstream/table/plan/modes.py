@@ -1,0 +1,269 @@
+"""Changelog modes: which kinds of change each operator gives, and refusals where a consumer cannot take them.
+
+Two walks, as Flink does it. Up: which kinds can come (`kinds_of`). Down: whether a consumer needs the row before an
+update (-U), or whether updates by key suffice (`assign_modes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from millstream.table.errors import ValidationError
+from millstream.table.expressions.rex import inputs_of
+from millstream.table.plan import physical as p
+from millstream.table.plan.changes import ALL, INSERT_ONLY, ChangelogMode
+from millstream.table.plan.explain_names import operator_text
+from millstream.table.plan.keys import unique_keys, upsert_keys
+from millstream.table.plan.logical import JoinKind
+
+__all__ = ["assign_modes", "assign_sink", "kinds_of"]
+
+
+# --- up
+
+
+def kinds_of(node: p.PhysicalNode) -> ChangelogMode:
+    """Return which kinds of change a relation can have; `before` has no meaning in it.
+
+    Raises:
+        ValidationError: If an operator that takes inserts only has an input with updates or deletes.
+    """
+    below = [kinds_of(each) for each in node.inputs]
+    if isinstance(node, _INSERT_ONLY) and not isinstance(node, p.SinkNode):
+        for child, kinds in zip(node.inputs, below, strict=True):
+            if not kinds.insert_only:
+                raise _refused(node, child, kinds)
+    if isinstance(node, (p.TableScan, p.DataStreamScan)):
+        return node.source_mode
+    if isinstance(node, p.ValuesNode):
+        return INSERT_ONLY
+    if isinstance(node, p.GroupAggregate):
+        return ChangelogMode(updates=True, deletes=not below[0].insert_only)
+    if isinstance(node, (p.Rank, p.SortLimit)):
+        return ALL
+    if isinstance(node, p.Deduplicate):
+        return INSERT_ONLY if not node.keep_last and not node.rowtime else ALL
+    if isinstance(node, p.RegularJoin):
+        both = _united(below)
+        return both if node.kind in (JoinKind.INNER, JoinKind.SEMI) else ALL
+    if isinstance(node, p.ChangelogNormalize):
+        return ALL
+    if isinstance(node, (p.TemporalJoin, p.LookupJoin)):
+        return below[0]
+    if isinstance(node, (p.WindowAggregate, p.SortNode)):
+        return INSERT_ONLY
+    return _united(below)
+
+
+_INSERT_ONLY = (
+    p.Deduplicate,
+    p.IntervalJoin,
+    p.OverAggregate,
+    p.TemporalSort,
+    p.WindowDeduplicate,
+    p.WindowJoin,
+    p.WindowRank,
+    p.WindowTable,
+)
+"""Operators whose inputs may have inserts only."""
+
+
+def _united(modes: Sequence[ChangelogMode]) -> ChangelogMode:
+    return ChangelogMode(
+        updates=any(each.updates for each in modes), deletes=any(each.deletes for each in modes)
+    )
+
+
+def _refused(node: p.PhysicalNode, child: p.PhysicalNode, kinds: ChangelogMode) -> ValidationError:
+    what = "update and delete changes" if kinds.updates and kinds.deletes else "update changes"
+    what = what if kinds.updates else "delete changes"
+    source = _producer(child)
+    return ValidationError(
+        f"{_name(node)} does not support consuming {what}, which are produced by node {operator_text(source)}",
+        hint="Let it read what only has inserts: aggregate by windows, or put it before the operator that updates.",
+    )
+
+
+def _producer(node: p.PhysicalNode) -> p.PhysicalNode:
+    """Return the operator nearest below that makes changes of inserts."""
+    while isinstance(node, (p.Calc, p.CorrelateNode, p.WatermarkAssigner, p.ExpandNode, p.Union)):
+        changing = [each for each in node.inputs if not kinds_of(each).insert_only]
+        if not changing:
+            return node
+        node = changing[0]
+    return node
+
+
+def _name(node: p.PhysicalNode) -> str:
+    return operator_text(node).split("(", maxsplit=1)[0]
+
+
+# --- down
+
+
+def assign_modes(node: p.PhysicalNode, *, before: bool) -> p.PhysicalNode | None:
+    """Return a plan whose operators have modes.
+
+    Args:
+        node: The plan.
+        before: Whether the consumer needs -U rows; without updates it does not matter.
+
+    Returns:
+        None if updates without -U were asked for and would be wrong.
+    """
+    kinds = kinds_of(node)
+    method = _METHODS.get(type(node), _forward)
+    inputs = method(node, before if kinds.updates else None)
+    if inputs is None:
+        return None
+    mode = replace(kinds, before=bool(before and kinds.updates))
+    if isinstance(node, (p.TableScan, p.DataStreamScan)):
+        return _scan(node, mode)
+    return node.with_inputs(tuple(inputs)).with_mode(mode)
+
+
+Inputs = Sequence[p.PhysicalNode] | None
+
+
+def _scan(node: Any, wanted: ChangelogMode) -> p.PhysicalNode:
+    given = node.source_mode
+    scan: p.PhysicalNode = node.with_mode(given)
+    if given.updates and given.before and not wanted.before:
+        return p.DropUpdateBefore(scan.schema, scan, mode=replace(given, before=False))
+    return scan
+
+
+def _all(wants: Sequence[tuple[p.PhysicalNode, bool]]) -> Inputs:
+    found = [assign_modes(child, before=before) for child, before in wants]
+    done = [each for each in found if each is not None]
+    return done if len(done) == len(found) else None
+
+
+def _forward(node: p.PhysicalNode, before: bool | None) -> Inputs:
+    """Pass on what is asked for."""
+    return _all([(child, bool(before)) for child in node.inputs])
+
+
+def _full(node: p.PhysicalNode, before: bool | None) -> Inputs:
+    """Need -U of all inputs, whatever is asked for."""
+    return _all([(child, True) for child in node.inputs])
+
+
+def _calc(node: p.Calc, before: bool | None) -> Inputs:
+    if before is False and node.condition is not None and not _by_key(node.condition, node.input):
+        return None
+    return _forward(node, before)
+
+
+def _correlate(node: p.CorrelateNode, before: bool | None) -> Inputs:
+    if before is False:
+        return None  # the rows of a replaced row may be others
+    return _forward(node, before)
+
+
+def _by_key(condition: Any, source: p.PhysicalNode) -> bool:
+    """Whether a condition reads columns of an upsert key only: then it says the same of all versions of a row."""
+    return any(inputs_of(condition) <= key for key in upsert_keys(source))
+
+
+def _join(node: p.RegularJoin, before: bool | None) -> Inputs:
+    wants = []
+    for child, keys in ((node.left, node.left_keys), (node.right, node.right_keys)):
+        if not kinds_of(child).updates:
+            wants.append((child, False))
+            continue
+        supports = any(frozenset(keys) <= key for key in unique_keys(child)) and _key_is_upsert(child)
+        if before is False and not supports:
+            return None
+        wants.append((child, before is not False))
+    return _all(wants)
+
+
+def _key_is_upsert(node: p.PhysicalNode) -> bool:
+    return bool(upsert_keys(node))
+
+
+def _left_only(node: Any, before: bool | None) -> Inputs:
+    """Of the left input what is asked for; the right one comes by key."""
+    if before is False and node.condition is not None:
+        return None
+    return _all([(node.left, bool(before)), (node.right, True)])
+
+
+def _lookup(node: p.LookupJoin, before: bool | None) -> Inputs:
+    if before is False and (node.condition is not None or not upsert_keys(node)):
+        return None
+    return _forward(node, before)
+
+
+def _normalize(node: p.ChangelogNormalize, before: bool | None) -> Inputs:
+    return _all([(node.input, False)])
+
+
+_METHODS: dict[type, Callable[[Any, bool | None], Inputs]] = {
+    p.Calc: _calc,
+    p.ChangelogNormalize: _normalize,
+    p.CorrelateNode: _correlate,
+    p.GroupAggregate: _full,
+    p.Limit: _full,
+    p.LookupJoin: _lookup,
+    p.Rank: _full,
+    p.RegularJoin: _join,
+    p.SortLimit: _full,
+    p.TemporalJoin: _left_only,
+    p.WindowAggregate: _full,
+}
+
+
+# --- sinks
+
+
+def assign_sink(sink: p.SinkNode) -> p.SinkNode:
+    """Return a sink whose plan has modes, with what has to stand between them.
+
+    Raises:
+        ValidationError: If the sink cannot take what the query gives.
+    """
+    kinds = kinds_of(sink.input)
+    accepted = sink.accepted
+    wanted = "update and delete" if kinds.updates and kinds.deletes else "update" if kinds.updates else "delete"
+    if (kinds.updates and not accepted.updates) or (kinds.deletes and not accepted.deletes):
+        name = "the result" if sink.table is None else f'table "{sink.table.full_name}"'
+        producer = operator_text(_producer(sink.input))
+        raise ValidationError(
+            f"{name} does not support consuming {wanted} changes, which are produced by node {producer}",
+            hint="Write to a table that takes updates (one with a PRIMARY KEY, such as upsert-kafka or jdbc), or "
+            "aggregate by windows.",
+        )
+    if not kinds.updates or accepted.before:
+        return _given(sink, before=True)
+    if sink.table is not None and _needs_full(sink):
+        return _given(sink, before=True)
+    by_key = assign_modes(sink.input, before=False)
+    return _given(sink, before=True) if by_key is None else _ended(sink, by_key)
+
+
+def _needs_full(sink: p.SinkNode) -> bool:
+    """Whether the sink's key is another one than those by which changes come."""
+    key = sink_key(sink)
+    return bool(key) and frozenset(key) not in upsert_keys(sink.input)
+
+
+def sink_key(sink: p.SinkNode) -> tuple[int, ...]:
+    """Return the places of a sink's primary key in what it gets."""
+    if sink.table is None:
+        return ()
+    names = sink.table.write_schema.names
+    return tuple(names.index(name) for name in sink.table.primary_key)
+
+
+def _given(sink: p.SinkNode, *, before: bool) -> p.SinkNode:
+    source = assign_modes(sink.input, before=before)
+    assert source is not None, "-U can always be given"
+    return _ended(sink, source)
+
+
+def _ended(sink: p.SinkNode, source: p.PhysicalNode) -> p.SinkNode:
+    return replace(sink, input=source, mode=source.mode)

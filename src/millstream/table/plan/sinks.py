@@ -1,0 +1,128 @@
+"""What a sink table needs: columns of its types, and a say when rows of other keys meet in its primary key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from millstream.table.errors import ValidationError
+from millstream.table.expressions.rex import Literal, RowExpression
+from millstream.table.functions.coercion import build_cast
+from millstream.table.plan import physical as p
+from millstream.table.plan.bind.scope import type_with_nullability
+from millstream.table.plan.context import PlanContext
+from millstream.table.plan.keys import upsert_keys
+from millstream.table.plan.modes import kinds_of, sink_key
+from millstream.table.plan.settings import PlanSettings
+from millstream.table.sql import ast
+from millstream.types.datatypes import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    CharType,
+    DataType,
+    DateType,
+    LocalZonedTimestampType,
+    MapType,
+    NumericType,
+    RowType,
+    TimestampType,
+    TimeType,
+    VarBinaryType,
+    VarCharType,
+)
+
+__all__ = ["check_conflicts", "fitted"]
+
+_FAMILIES: tuple[tuple[type, ...], ...] = (
+    (CharType, VarCharType),
+    (BinaryType, VarBinaryType),
+    (BooleanType,),
+    (NumericType,),
+    (DateType, TimestampType, LocalZonedTimestampType),
+    (TimeType,),
+    (ArrayType,),
+    (MapType,),
+    (RowType,),
+)
+
+
+def fitted(
+    expression: RowExpression, data_type: DataType, name: str, table: Any, at: ast.Position | None
+) -> RowExpression:
+    """Return an expression as a column of a table, cast where that needs no CAST.
+
+    Raises:
+        ValidationError: If the types do not fit.
+    """
+    given = expression.type
+    wanted = type_with_nullability(data_type, nullable=given.nullable)
+    if given == wanted:
+        return expression
+    if isinstance(expression, Literal) and expression.value is None:
+        return Literal(None, type_with_nullability(data_type, nullable=True))
+    same = next((each for each in _FAMILIES if isinstance(given, each)), ())
+    if not isinstance(data_type, same or type(given)):
+        raise ValidationError(
+            f'column "{name}" of table "{table.full_name}" is {data_type}, but the query gives {given}',
+            at=at,
+            hint=f"Use CAST(... AS {str(data_type).removesuffix(' NOT NULL')}).",
+        )
+    if isinstance(given, VarCharType) and isinstance(data_type, VarCharType):
+        if given.length <= data_type.length or data_type.length == VarCharType.MAX_LENGTH:
+            return expression if not isinstance(data_type, CharType) else build_cast(expression, wanted)
+    return build_cast(expression, wanted)
+
+
+def check_conflicts(sink: p.SinkNode, settings: PlanSettings, context: PlanContext) -> p.SinkNode:
+    """Return a sink that puts rows of its key together, where changes come by another key.
+
+    Raises:
+        ValidationError: If it would have to, and the query does not say how.
+    """
+    key = sink_key(sink)
+    if sink.conflict and not key:
+        raise ValidationError(
+            f'ON CONFLICT was used, but table "{sink.table.full_name}" declares no PRIMARY KEY'
+        )
+    if not key or settings.materialize == "NONE" or sink.accepted.insert_only:
+        return sink
+    if settings.materialize == "FORCE":
+        return replace(sink, materialize=True)
+    kinds = kinds_of(sink.input)
+    matches = frozenset(key) in upsert_keys(sink.input)
+    if kinds.insert_only or matches or context.batch:
+        return sink
+    if sink.conflict == "NOTHING" and not all(map(_has_watermark, _scans(sink.input))):
+        raise ValidationError(
+            "ON CONFLICT DO NOTHING was used, but not all sources have watermarks",
+            hint="Declare WATERMARK in their tables.",
+        )
+    if not sink.conflict:
+        names = sink.table.write_schema.names
+        found = [", ".join(sink.schema.names[each] for each in sorted(one)) for one in upsert_keys(sink.input)]
+        raise ValidationError(
+            f"the query's upsert key differs from the primary key of table \"{sink.table.full_name}\"",
+            detail=f"Primary key: [{', '.join(names[each] for each in key)}]; upsert key: "
+            f"[{'] or ['.join(found) or 'none'}]. Several rows of the query may have the same primary key.",
+            hint="Add ON CONFLICT DO DEDUPLICATE (the last one is kept, which takes state), DO ERROR or DO NOTHING.",
+        )
+    return replace(sink, materialize=True)
+
+
+def _scans(node: p.PhysicalNode) -> Iterator[tuple[p.PhysicalNode, bool]]:
+    yield from _walk(node, timed=False)
+
+
+def _walk(node: p.PhysicalNode, *, timed: bool) -> Iterator[tuple[p.PhysicalNode, bool]]:
+    timed = timed or isinstance(node, p.WatermarkAssigner)
+    if not node.inputs:
+        yield node, timed
+    for each in node.inputs:
+        yield from _walk(each, timed=timed)
+
+
+def _has_watermark(scan: tuple[p.PhysicalNode, bool]) -> bool:
+    node, timed = scan
+    return timed or bool(node.schema.rowtime) or isinstance(node, p.ValuesNode)
