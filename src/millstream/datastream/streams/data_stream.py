@@ -519,6 +519,10 @@ class DataStream(StreamEnds[T], Generic[T]):
         """Add an operator that reads this stream; returns its result."""
         return transform(name, spec, [self], output_type)
 
+    def _transform_with(self, name: str, spec: OperatorSpec, other: DataStream) -> DataStream:
+        """Add an operator that reads this stream and another; returns its result."""
+        return transform(name, spec, [self, other])
+
     def _partition(self, partitioning: Partitioning) -> DataStream[T]:
         ports = tuple(replace(port, partitioning=partitioning) for port in self._ports)
         return DataStream(self._environment, ports, self._type_info)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.table.errors import ValidationError
-from millstream.table.expressions.rex import InputRef, Literal, RowExpression
+from millstream.table.expressions.rex import InputRef, Literal, RowExpression, RowSchema
 from millstream.table.plan import nodes
 from millstream.table.plan import physical as p
 from millstream.table.plan.bind.queries import bind_query
@@ -25,7 +25,7 @@ from millstream.table.plan.settings import PlanSettings
 from millstream.table.plan.sinks import check_conflicts, fitted
 from millstream.table.sql import ast
 
-__all__ = ["Planned", "plan_query", "plan_sink", "to_logical"]
+__all__ = ["Planned", "bind_query", "plan_insert", "plan_query", "to_logical"]
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,23 @@ class Planned:
         logical: As it was bound.
         optimized: As it was rewritten.
         physical: What runs: a `SinkNode`; of queries its table is None.
+        settings: The session's options.
     """
 
     logical: LogicalNode
     optimized: LogicalNode
     physical: p.SinkNode
+    settings: PlanSettings
+
+    @property
+    def schema(self) -> RowSchema:
+        """The columns of the result."""
+        return self.logical.schema
+
+    @property
+    def mode(self) -> ChangelogMode:
+        """Which kinds of change the result has."""
+        return self.physical.given_mode
 
 
 def to_logical(query: ast.Query | LogicalNode, context: PlanContext) -> LogicalNode:
@@ -69,10 +81,10 @@ def plan_query(
     optimized = rewrite(bound)
     source = PhysicalBuilder(context).build(optimized)
     sink = p.SinkNode(source.schema, source, None, accepted)
-    return Planned(bound, optimized, assign_sink(sink))
+    return Planned(bound, optimized, assign_sink(sink), PlanSettings.of(context))
 
 
-def plan_sink(
+def plan_insert(
     query: ast.Query | LogicalNode,
     table: Any,
     context: PlanContext,
@@ -128,6 +140,7 @@ def plan_sink(
         Sink(written.schema, bound, table, overwrite, tuple(partition)),
         Sink(optimized.schema, optimized, table, overwrite, tuple(partition)),
         replace(sink, upsert_key=key),
+        settings,
     )
 
 

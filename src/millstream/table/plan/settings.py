@@ -52,6 +52,7 @@ class PlanSettings:
         duplicates: Whether changes may come again (`table.exec.source.cdc-events-duplicate`).
         materialize: `table.exec.sink.upsert-materialize`: NONE, AUTO or FORCE.
         not_null: `table.exec.sink.not-null-enforcer`: ERROR or DROP.
+        lengths: `table.exec.sink.type-length-enforcer`: IGNORE, TRIM_PAD or ERROR.
     """
 
     ttl_ms: int | None = None
@@ -59,6 +60,7 @@ class PlanSettings:
     duplicates: bool = False
     materialize: str = "AUTO"
     not_null: str = "ERROR"
+    lengths: str = "IGNORE"
 
     @staticmethod
     def of(context: PlanContext) -> PlanSettings:
@@ -70,6 +72,7 @@ class PlanSettings:
             options.get("table.exec.source.cdc-events-duplicate", "false").lower() == "true",
             options.get("table.exec.sink.upsert-materialize", "AUTO").upper(),
             options.get("table.exec.sink.not-null-enforcer", "ERROR").upper(),
+            options.get("table.exec.sink.type-length-enforcer", "IGNORE").upper(),
         )
 
 

@@ -145,7 +145,7 @@ class Collector(Extension):
             name = call.name.upper()
             result = aggregate_type(name, types, call.distinct)
         except ValidationError as error:
-            error.at = error.at or call.at
+            error.position = error.position or call.at
             raise
         return BoundAggregate(name, arguments, result, call.distinct, condition, order)
 

@@ -182,7 +182,7 @@ class ExpressionBinder:
         try:
             return build_cast(operand, node.type, attempt=node.attempt)
         except ValidationError as error:
-            error.at = error.at or node.at
+            error.position = error.position or node.at
             raise
 
     def _function(self, node: ast.Function) -> RowExpression:

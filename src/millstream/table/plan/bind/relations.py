@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from millstream.table.errors import ValidationError, did_you_mean
-from millstream.table.expressions.rex import InputRef, RowExpression, RowSchema, and_all
+from millstream.table.expressions.rex import InputRef, Literal, RowExpression, RowSchema, and_all
 from millstream.table.plan import nodes
 from millstream.table.plan.bind.decorrelate import decorrelate
 from millstream.table.plan.bind.expressions import ExpressionBinder, Extension
@@ -19,6 +19,7 @@ from millstream.table.plan.bind.window_functions import bind_window_function, is
 from millstream.table.plan.context import PlanContext, ViewDefinition
 from millstream.table.plan.logical import JoinKind, LogicalNode, Snapshot, Values
 from millstream.table.sql import ast
+from millstream.types.datatypes import IntType
 
 __all__ = ["Bound", "RelationBinder"]
 
@@ -64,7 +65,7 @@ class RelationBinder:
     def bind(self, relation: ast.Relation | None) -> Bound:
         """Return a bound relation; without FROM one row without columns."""
         if relation is None:
-            return Bound(Values(RowSchema((), ()), ((),)), Scope((), self.parent))
+            return self._one_row()
         if isinstance(relation, ast.TableName):
             node = self._table(relation)
             return Bound(node, Scope.of(node.schema, relation.parts, self.parent))
@@ -80,7 +81,7 @@ class RelationBinder:
         if isinstance(relation, ast.Lateral):
             return self.bind(relation.relation)
         if isinstance(relation, ast.Unnest):
-            return self._lateral(Bound(Values(RowSchema((), ()), ((),)), Scope((), self.parent)), relation)
+            return self._lateral(self._one_row(), relation)
         raise ValidationError(
             f"{_word(relation)} cannot stand here", at=relation.at, hint="See docs/sql/queries.md."
         )
@@ -115,7 +116,7 @@ class RelationBinder:
             try:
                 node = QueryBinder(self.context).bind(view.query)
             except ValidationError as error:
-                error.at = None
+                error.position = None
                 error.message = f'view "{name}": {error.message}'
                 raise
         if view.columns:
@@ -151,10 +152,13 @@ class RelationBinder:
         if is_window_function(call):
             node = bind_window_function(self.context, call, lambda each: self.bind(each).node)
             return Bound(node, Scope.of(node.schema, (), self.parent))
-        empty = Bound(Values(RowSchema((), ()), ((),)), Scope((), self.parent))
-        node, schema = bind_table_function(self.context, call, empty.scope, self)
-        result = correlate(empty.node, node, schema, JoinKind.INNER, None)
-        return Bound(result, Scope.of(result.schema, (), self.parent))
+        return self._lateral(self._one_row(), ast.TableFunction(call, at=call.at))
+
+    def _one_row(self) -> Bound:
+        """Return one row, whose only column cannot be named."""
+        number = IntType(nullable=False)
+        node = Values(RowSchema(("ZERO",), (number,)), ((Literal(0, number),),))
+        return Bound(node, Scope((), self.parent))
 
     # --- joins
 

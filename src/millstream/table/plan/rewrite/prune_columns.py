@@ -79,13 +79,13 @@ def _scan(node: Any, needed: frozenset[int]) -> Pruned:
 
 
 def _values(node: Values, needed: frozenset[int]) -> Pruned:
-    places = sorted(needed)
+    places = sorted(needed) or [0]
     rows = tuple(tuple(row[each] for each in places) for row in node.rows)
     return Values(_chosen(node.schema, places), rows), {each: i for i, each in enumerate(places)}
 
 
 def _project(node: Project, needed: frozenset[int]) -> Pruned:
-    places = sorted(needed)
+    places = sorted(needed) or [0]
     below = frozenset().union(*(inputs_of(node.expressions[each]) for each in places))
     source, place = _prune(node.input, below)
     expressions = [_moved(node.expressions[each], place) for each in places]

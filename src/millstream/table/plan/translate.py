@@ -1,0 +1,459 @@
+"""From a physical plan to operators: each node becomes a transformation on a DataStream of `Columns`.
+
+Columns are named f0, f1, ... on their way. Where an operator works by key, its input is dealt by the key columns;
+without keys it is one subtask's. Equal parts of several plans become one operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from millstream.table.expressions.compiling import constant_value
+from millstream.table.expressions.rex import RowSchema
+from millstream.table.plan import physical as p
+from millstream.table.plan.digest import digest, uid_of
+from millstream.table.plan.explain_names import operator_text
+from millstream.table.plan.keys import shortest, unique_keys, upsert_keys
+from millstream.table.plan.logical import OverFrame, WindowKind
+from millstream.table.plan.modes import sink_key
+from millstream.table.plan.planner import Planned
+from millstream.table.plan.settings import PlanSettings
+from millstream.table.runtime import specs
+from millstream.types.datatypes import BinaryType, VarBinaryType, VarCharType
+
+__all__ = ["Translator", "translate", "translate_all"]
+
+
+def translate(planned: Planned, environment: Any) -> Any:
+    """Return the DataStream of a planned query; of an INSERT its sink.
+
+    Args:
+        planned: What `plan_query` or `plan_insert` gave.
+        environment: The `StreamExecutionEnvironment`.
+    """
+    return Translator(environment, planned.settings).end(planned.physical)
+
+
+def translate_all(planned: Sequence[Planned], environment: Any) -> list[Any]:
+    """Return what `translate` does of several plans, which share what they have in common."""
+    if not planned:
+        return []
+    translator = Translator(environment, planned[0].settings)
+    return [translator.end(each.physical) for each in planned]
+
+
+class Translator:
+    """Makes operators of plans; parts that are equal are made once.
+
+    Args:
+        environment: The `StreamExecutionEnvironment`.
+        settings: The session's.
+    """
+
+    def __init__(self, environment: Any, settings: PlanSettings) -> None:
+        self._environment = environment
+        self._settings = settings
+        self._made: dict[str, Any] = {}
+
+    def end(self, sink: p.SinkNode) -> Any:
+        """Return the stream of a query, or the sink of an INSERT."""
+        stream = self.stream(sink.input)
+        if sink.table is None:
+            return stream
+        return self._sink(sink, stream)
+
+    def stream(self, node: p.PhysicalNode) -> Any:
+        """Return the DataStream of an operator."""
+        key = digest(node)
+        if key not in self._made:
+            self._made[key] = self._METHODS[type(node)](self, node)
+        return self._made[key]
+
+    # --- helpers
+
+    def _one(
+        self, node: p.PhysicalNode, spec: Any, keys: Sequence[int] | None = None, source: Any = None
+    ) -> Any:
+        """Add an operator with one input; `keys` None: as the rows come, (): all on one subtask."""
+        stream = self.stream(node.inputs[0]) if source is None else source
+        if keys is None:
+            return self._named(stream._transform(_name(node), spec), node)
+        if keys:
+            dealt = stream.key_by(*_fields(keys))
+            return self._named(dealt._transform(_name(node), spec), node)
+        return self._named(stream.global_()._transform(_name(node), spec), node).force_non_parallel()
+
+    def _two(self, node: Any, spec: Any, left: Sequence[int], right: Sequence[int]) -> Any:
+        one, two = self.stream(node.left), self.stream(node.right)
+        if left:
+            dealt = [one.key_by(*_fields(left)), two.key_by(*_fields(right))]
+            return self._named(dealt[0]._transform_with(_name(node), spec, dealt[1]), node)
+        dealt = [one.global_(), two.global_()]
+        return self._named(dealt[0]._transform_with(_name(node), spec, dealt[1]), node).force_non_parallel()
+
+    def _named(self, stream: Any, node: p.PhysicalNode) -> Any:
+        stream.set_description(operator_text(node))
+        wanted = uid_of(node)
+        taken = {each.uid for each in self._environment._transformations}
+        found, count = wanted, 1
+        while found in taken:
+            found, count = f"{wanted}-{count}", count + 1
+        return stream.uid(found)
+
+    # --- leaves
+
+    def _scan(self, node: p.TableScan) -> Any:
+        from millstream.table.connectors.registry import find_connector
+
+        return find_connector(node.table).scan(self._environment, node.columns)
+
+    def _data_stream(self, node: p.DataStreamScan) -> Any:
+        return node.stream.scan(self._environment, node.columns)
+
+    def _values(self, node: p.ValuesNode) -> Any:
+        from millstream.table.connectors.conversion import ToSqlSpec
+        from millstream.types.row import Row
+
+        names = [f"f{place}" for place in range(len(node.schema))]
+        rows = [Row(**dict(zip(names, map(constant_value, row), strict=True))) for row in node.rows]
+        stream = self._environment.from_collection(rows)
+        spec = ToSqlSpec(tuple(names), node.schema.types, "VALUES")
+        return stream._transform("Values", spec)
+
+    # --- rows
+
+    def _watermarks(self, node: p.WatermarkAssigner) -> Any:
+        spec = specs.RowtimeSpec(node.input.schema, node.column, node.expression, self._settings.idle_ms)
+        return self._one(node, spec)
+
+    def _calc(self, node: p.Calc) -> Any:
+        return self._one(node, specs.CalcSpec(node.input.schema, node.expressions, node.condition))
+
+    def _correlate(self, node: p.CorrelateNode) -> Any:
+        spec = specs.CorrelateSpec(node.input.schema, node.call, node.schema, node.kind, node.condition)
+        return self._one(node, spec)
+
+    def _expand(self, node: p.ExpandNode) -> Any:
+        return self._one(node, specs.ExpandSpec(node.input.schema, node.keys, node.sets))
+
+    def _window_table(self, node: p.WindowTable) -> Any:
+        window = node.window
+        if window.kind is WindowKind.SESSION:
+            spec: Any = specs.SessionAssignSpec(
+                node.input.schema, window.partition, window.time, window.size_ms, not window.rowtime
+            )
+            return self._one(node, spec, window.partition)
+        spec = specs.WindowAssignSpec(
+            node.input.schema,
+            window.kind,
+            window.time,
+            window.size_ms,
+            window.slide_ms,
+            window.offset_ms,
+            not window.rowtime,
+        )
+        return self._one(node, spec)
+
+    # --- aggregations
+
+    def _aggregate(self, node: p.GroupAggregate) -> Any:
+        spec = specs.GroupAggregateSpec(
+            node.input.schema,
+            node.keys,
+            node.calls,
+            not node.input.given_mode.insert_only,
+            node.given_mode.before,
+            node.ttl_ms,
+        )
+        return self._one(node, spec, node.keys)
+
+    def _window_aggregate(self, node: p.WindowAggregate) -> Any:
+        window = node.window
+        spec = specs.WindowAggregateSpec(
+            node.input.schema,
+            node.keys,
+            node.calls,
+            window.kind,
+            window.time,
+            window.size_ms,
+            window.slide_ms,
+            window.offset_ms,
+            not window.rowtime,
+            node.properties,
+            node.attached,
+            not node.input.given_mode.insert_only,
+        )
+        return self._one(node, spec, node.keys)
+
+    def _over(self, node: p.OverAggregate) -> Any:
+        spec = specs.OverSpec(
+            node.input.schema,
+            node.partition,
+            node.order[0] if node.order else None,
+            node.rowtime,
+            OverFrame(node.frame.rows, node.frame.preceding, node.frame.following),
+            node.calls,
+            None if node.rowtime else self._settings.ttl_ms,
+        )
+        return self._one(node, spec, node.partition)
+
+    # --- ranks
+
+    def _rank(self, node: p.Rank) -> Any:
+        retracts = not node.input.given_mode.insert_only
+        spec = specs.RankSpec(
+            node.input.schema,
+            node.partition,
+            node.order,
+            start=node.start,
+            end=node.end,
+            end_column=node.end_column,
+            with_number=node.with_number,
+            retracts=retracts,
+            before=node.given_mode.before,
+            unique_keys=shortest(upsert_keys(node.input)) or () if retracts else (),
+            ttl_ms=self._settings.ttl_ms,
+        )
+        return self._one(node, spec, node.partition)
+
+    def _deduplicate(self, node: p.Deduplicate) -> Any:
+        spec = specs.DeduplicateSpec(
+            node.input.schema,
+            node.keys,
+            node.time if node.rowtime else None,
+            node.keep_last,
+            node.given_mode.before,
+            self._settings.ttl_ms,
+        )
+        return self._one(node, spec, node.keys)
+
+    def _window_rank(self, node: p.WindowRank) -> Any:
+        spec = specs.WindowRankSpec(
+            node.input.schema,
+            node.partition,
+            node.order,
+            node.window,
+            node.start,
+            node.end,
+            node.with_number,
+            not node.rowtime,
+        )
+        return self._one(node, spec, node.partition)
+
+    def _window_deduplicate(self, node: p.WindowDeduplicate) -> Any:
+        spec = specs.WindowDeduplicateSpec(
+            node.input.schema, node.keys, node.time, node.window, node.keep_last
+        )
+        return self._one(node, spec, node.keys)
+
+    def _normalize(self, node: p.ChangelogNormalize) -> Any:
+        spec = specs.NormalizeSpec(node.input.schema, node.key, node.given_mode.before, node.ttl_ms)
+        return self._one(node, spec, node.key)
+
+    def _drop_before(self, node: p.DropUpdateBefore) -> Any:
+        return self._one(node, specs.DropBeforeSpec())
+
+    # --- joins
+
+    def _join(self, node: p.RegularJoin) -> Any:
+        left, right = node.left, node.right
+        spec = specs.JoinSpec(
+            left.schema,
+            right.schema,
+            node.left_keys,
+            node.right_keys,
+            node.kind,
+            node.condition,
+            shortest(unique_keys(left)),
+            shortest(unique_keys(right)),
+            _upserts(left),
+            _upserts(right),
+            node.given_mode.before,
+            node.null_aware,
+            node.null_safe,
+            node.ttl_left_ms,
+            node.ttl_right_ms,
+        )
+        if node.null_aware:  # a NULL on the right side concerns every row of the left one
+            return self._two(node, spec, (), ())
+        return self._two(node, spec, node.left_keys, node.right_keys)
+
+    def _interval_join(self, node: p.IntervalJoin) -> Any:
+        spec = specs.IntervalJoinSpec(
+            node.left.schema,
+            node.right.schema,
+            node.left_keys,
+            node.right_keys,
+            node.kind,
+            node.left_time,
+            node.right_time,
+            node.lower_ms,
+            node.upper_ms,
+            node.condition,
+            not node.rowtime,
+        )
+        return self._two(node, spec, node.left_keys, node.right_keys)
+
+    def _window_join(self, node: p.WindowJoin) -> Any:
+        spec = specs.WindowJoinSpec(
+            node.left.schema,
+            node.right.schema,
+            node.left_keys,
+            node.right_keys,
+            node.kind,
+            node.left_window,
+            node.right_window,
+            node.condition,
+            not node.rowtime,
+        )
+        return self._two(node, spec, node.left_keys, node.right_keys)
+
+    def _temporal_join(self, node: p.TemporalJoin) -> Any:
+        spec = specs.TemporalJoinSpec(
+            node.left.schema,
+            node.right.schema,
+            node.left_keys,
+            node.right_keys,
+            node.kind,
+            node.left_time,
+            node.right_time,
+            node.condition,
+        )
+        return self._two(node, spec, node.left_keys, node.right_keys)
+
+    def _lookup_join(self, node: p.LookupJoin) -> Any:
+        from millstream.table.connectors.registry import find_connector
+
+        found = find_connector(node.table).lookup(node.table_keys, node.columns)
+        spec = specs.LookupJoinSpec(
+            node.input.schema,
+            found.lookup,
+            node.keys,
+            node.right,
+            node.kind,
+            node.condition,
+            cache=found.cache,
+            attempts=found.attempts,
+            **({} if found.asynchronous else {"capacity": 1}),
+        )
+        return self._one(node, spec)
+
+    def _union(self, node: p.Union) -> Any:
+        first, *others = (self.stream(each) for each in node.relations)
+        return first.union(*others)
+
+    # --- sorts
+
+    def _sort_limit(self, node: p.SortLimit) -> Any:
+        spec = specs.SortLimitSpec(
+            node.input.schema,
+            node.keys,
+            node.offset,
+            node.fetch,
+            not node.input.given_mode.insert_only,
+            node.given_mode.before,
+        )
+        return self._one(node, spec, ())
+
+    def _limit(self, node: p.Limit) -> Any:
+        if node.input.given_mode.insert_only:
+            return self._one(node, specs.LimitSpec(node.offset, node.fetch), ())
+        fetch = 2**31 - 1 if node.fetch is None else node.fetch
+        spec = specs.SortLimitSpec(node.input.schema, (), node.offset, fetch, True, node.given_mode.before)
+        return self._one(node, spec, ())
+
+    def _temporal_sort(self, node: p.TemporalSort) -> Any:
+        spec = specs.TemporalSortSpec(node.input.schema, node.time, node.rest, not node.rowtime)
+        return self._one(node, spec, ())
+
+    def _sort(self, node: p.SortNode) -> Any:
+        return self._one(node, specs.SortSpec(node.input.schema, node.keys, node.offset, node.fetch), ())
+
+    # --- sinks
+
+    def _sink(self, node: p.SinkNode, stream: Any) -> Any:
+        from millstream.table.connectors.base import SinkRequest
+        from millstream.table.connectors.registry import find_connector
+
+        schema = node.table.write_schema
+        stream = self._constrained(node, schema, stream)
+        key = sink_key(node)
+        if node.materialize:
+            spec = specs.MaterializeSpec(schema, key, shortest(upsert_keys(node.input)), self._settings.ttl_ms)
+            dealt = stream.key_by(*_fields(key))
+            stream = self._named(dealt._transform("SinkMaterializer", spec), node)
+        mode = node.given_mode
+        if node.materialize:
+            mode = replace(mode, before=False)
+        request = SinkRequest(node.overwrite, mode, node.upsert_key or ())
+        return find_connector(node.table).sink(stream, request)
+
+    def _constrained(self, node: p.SinkNode, schema: RowSchema, stream: Any) -> Any:
+        not_null = tuple(
+            place
+            for place, kind in enumerate(schema.types)
+            if not kind.nullable and node.input.schema.types[place].nullable
+        )
+        lengths = tuple(place for place, kind in enumerate(schema.types) if _limited(kind))
+        enforce = self._settings.lengths != "IGNORE"
+        if not not_null and not (lengths and enforce):
+            return stream
+        spec = specs.SinkConstraintSpec(
+            schema,
+            not_null,
+            self._settings.not_null == "DROP",
+            lengths if enforce else (),
+            self._settings.lengths == "ERROR",
+        )
+        return stream._transform("ConstraintEnforcer", spec)
+
+    _METHODS: ClassVar[dict[type, Callable[[Any, Any], Any]]] = {
+        p.Calc: _calc,
+        p.ChangelogNormalize: _normalize,
+        p.CorrelateNode: _correlate,
+        p.DataStreamScan: _data_stream,
+        p.Deduplicate: _deduplicate,
+        p.DropUpdateBefore: _drop_before,
+        p.ExpandNode: _expand,
+        p.GroupAggregate: _aggregate,
+        p.IntervalJoin: _interval_join,
+        p.Limit: _limit,
+        p.LookupJoin: _lookup_join,
+        p.OverAggregate: _over,
+        p.Rank: _rank,
+        p.RegularJoin: _join,
+        p.SortLimit: _sort_limit,
+        p.SortNode: _sort,
+        p.TableScan: _scan,
+        p.TemporalJoin: _temporal_join,
+        p.TemporalSort: _temporal_sort,
+        p.Union: _union,
+        p.ValuesNode: _values,
+        p.WatermarkAssigner: _watermarks,
+        p.WindowAggregate: _window_aggregate,
+        p.WindowDeduplicate: _window_deduplicate,
+        p.WindowJoin: _window_join,
+        p.WindowRank: _window_rank,
+        p.WindowTable: _window_table,
+    }
+
+
+def _fields(keys: Sequence[int]) -> list[str]:
+    return [f"f{each}" for each in dict.fromkeys(keys)]
+
+
+def _name(node: p.PhysicalNode) -> str:
+    return operator_text(node).split("(", maxsplit=1)[0]
+
+
+def _upserts(node: p.PhysicalNode) -> bool:
+    mode = node.given_mode
+    return mode.updates and not mode.before
+
+
+def _limited(kind: Any) -> bool:
+    if isinstance(kind, VarCharType):
+        return kind.length != VarCharType.MAX_LENGTH
+    return isinstance(kind, (BinaryType, VarBinaryType)) and kind.length != VarBinaryType.MAX_LENGTH
