@@ -168,7 +168,10 @@ def _rank(node: Any) -> tuple[str, Details]:
         else f"rankStart={node.start}, rankEnd={node.end}"
     )
     details = [
-        ("strategy", "RetractStrategy" if getattr(node.input.mode, "updates", False) else "AppendFastStrategy"),
+        (
+            "strategy",
+            "RetractStrategy" if getattr(node.input.mode, "updates", False) else "AppendFastStrategy",
+        ),
         ("rankType", getattr(node, "function", "ROW_NUMBER")),
         ("rankRange", end),
         ("partitionBy", _fields(below, node.partition)),
@@ -262,7 +265,10 @@ def _window_join(node: p.WindowJoin) -> tuple[str, Details]:
     left, right = node.left.schema.names, node.right.schema.names
     return "WindowJoin", [
         ("leftWindow", f"win_start=[{left[node.left_window[0]]}], win_end=[{left[node.left_window[1]]}]"),
-        ("rightWindow", f"win_start=[{right[node.right_window[0]]}], win_end=[{right[node.right_window[1]]}]"),
+        (
+            "rightWindow",
+            f"win_start=[{right[node.right_window[0]]}], win_end=[{right[node.right_window[1]]}]",
+        ),
         ("joinType", _JOIN_TYPES[node.kind]),
         ("where", _join_condition(node)),
         ("select", _list(node.schema.names)),
@@ -349,8 +355,6 @@ def _sink(node: p.SinkNode) -> tuple[str, Details]:
     if node.materialize:
         details.append(("upsertMaterialize", "true"))
     return "Sink", details
-
-
 
 
 _METHODS: dict[type, Callable[[Any], tuple[str, Details]]] = {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from millstream.table.expressions.rex import AggregateCall, Call, InputRef, Literal, RowExpression, SortKey
-from millstream.types.datatypes import CharType, VarCharType
+from millstream.types.datatypes import VarCharType
 from millstream.types.further_types import DayTimeIntervalType, YearMonthIntervalType
 
 __all__ = ["call_text", "expression_text", "order_text"]
@@ -39,7 +39,7 @@ def _literal(literal: Literal) -> str:
         return f"{value}:{literal.type}".removesuffix(" NOT NULL")
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(literal.type, VarCharType) or isinstance(literal.type, CharType):
+    if isinstance(literal.type, VarCharType):
         return "'" + str(value).replace("'", "''") + "'"
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
         return str(value)

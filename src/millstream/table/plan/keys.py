@@ -35,7 +35,8 @@ def shortest(keys: Keys) -> tuple[int, ...] | None:
     """Return the key with the fewest columns, the leftmost of them; None if there is no key."""
     if not keys:
         return None
-    return tuple(min((sorted(key) for key in keys), key=lambda key: (len(key), key)))
+    found = [tuple(sorted(key)) for key in keys]
+    return min(found, key=lambda key: (len(key), key))
 
 
 def primary_key_places(node: p.TableScan) -> frozenset[int] | None:
@@ -90,7 +91,7 @@ def _passed_on(expression: RowExpression) -> int | None:
         if isinstance(inner, InputRef):
             source, target = inner.type, expression.type
             if type(source) in _WIDENING and type(target) in _WIDENING:
-                same = _WIDENING.index(type(source)) <= _WIDENING.index(type(target))  # type: ignore[arg-type]
+                same = _WIDENING.index(type(source)) <= _WIDENING.index(type(target))
                 return inner.index if same else None
             if isinstance(source, VarCharType) and isinstance(target, VarCharType):
                 return inner.index if source.length <= target.length else None

@@ -35,26 +35,28 @@ def kinds_of(node: p.PhysicalNode) -> ChangelogMode:
         for child, kinds in zip(node.inputs, below, strict=True):
             if not kinds.insert_only:
                 raise _refused(node, child, kinds)
-    if isinstance(node, (p.TableScan, p.DataStreamScan)):
-        return node.source_mode
-    if isinstance(node, p.ValuesNode):
-        return INSERT_ONLY
-    if isinstance(node, p.GroupAggregate):
-        return ChangelogMode(updates=True, deletes=not below[0].insert_only)
-    if isinstance(node, (p.Rank, p.SortLimit)):
-        return ALL
-    if isinstance(node, p.Deduplicate):
-        return INSERT_ONLY if not node.keep_last and not node.rowtime else ALL
-    if isinstance(node, p.RegularJoin):
-        both = _united(below)
-        return both if node.kind in (JoinKind.INNER, JoinKind.SEMI) else ALL
-    if isinstance(node, p.ChangelogNormalize):
-        return ALL
-    if isinstance(node, (p.TemporalJoin, p.LookupJoin)):
-        return below[0]
-    if isinstance(node, (p.WindowAggregate, p.SortNode)):
-        return INSERT_ONLY
-    return _united(below)
+    made = _MADE.get(type(node))
+    return _united(below) if made is None else made(node, below)
+
+
+_MADE: dict[type, Callable[[Any, list[ChangelogMode]], ChangelogMode]] = {
+    p.ChangelogNormalize: lambda node, below: ALL,
+    p.DataStreamScan: lambda node, below: node.source_mode,
+    p.Deduplicate: lambda node, below: ALL if node.keep_last or node.rowtime else INSERT_ONLY,
+    p.GroupAggregate: lambda node, below: ChangelogMode(updates=True, deletes=not below[0].insert_only),
+    p.LookupJoin: lambda node, below: below[0],
+    p.Rank: lambda node, below: ALL,
+    p.RegularJoin: lambda node, below: (
+        _united(below) if node.kind in (JoinKind.INNER, JoinKind.SEMI) else ALL
+    ),
+    p.SortLimit: lambda node, below: ALL,
+    p.SortNode: lambda node, below: INSERT_ONLY,
+    p.TableScan: lambda node, below: node.source_mode,
+    p.TemporalJoin: lambda node, below: below[0],
+    p.ValuesNode: lambda node, below: INSERT_ONLY,
+    p.WindowAggregate: lambda node, below: INSERT_ONLY,
+}
+"""What operators give that do not just pass on the kinds of their inputs."""
 
 
 _INSERT_ONLY = (
@@ -228,7 +230,9 @@ def assign_sink(sink: p.SinkNode) -> p.SinkNode:
     """
     kinds = kinds_of(sink.input)
     accepted = sink.accepted
-    wanted = "update and delete" if kinds.updates and kinds.deletes else "update" if kinds.updates else "delete"
+    wanted = (
+        "update and delete" if kinds.updates and kinds.deletes else "update" if kinds.updates else "delete"
+    )
     if (kinds.updates and not accepted.updates) or (kinds.deletes and not accepted.deletes):
         name = "the result" if sink.table is None else f'table "{sink.table.full_name}"'
         producer = operator_text(_producer(sink.input))

@@ -1,7 +1,7 @@
 """The physical plan: what runs, one node for each operator, with the changes that its rows are.
 
-Nodes are immutable. `modes.py` gives each its changelog mode, `keys.py` tells their keys, `translate.py` makes operators
-of them, `explain.py` shows them by Flink's names.
+Nodes are immutable. `modes.py` gives each its changelog mode, `keys.py` tells their keys, `translate.py` makes
+operators of them, `explain.py` shows them by Flink's names.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class PhysicalNode:
     def with_inputs(self, inputs: tuple[PhysicalNode, ...]) -> Self:
         """Return the node over other inputs with the same columns."""
         names = [each.name for each in fields(self) if each.name in ("input", "left", "right")]
-        return replace(self, **dict(zip(names, inputs, strict=True)))
+        changes: dict[str, Any] = dict(zip(names, inputs, strict=True))
+        return replace(self, **changes)
 
     def with_mode(self, mode: ChangelogMode) -> Self:
         """Return the node with a changelog mode."""

@@ -1,6 +1,6 @@
 """Plans queries: bind, rewrite, build, modes. ::
 
-    ast.Query ─ bind/ ─► logical plan ─ rewrite/ ─► logical plan ─ build/ ─► physical plan ─ modes.py ─► what runs
+ast.Query ─ bind/ ─► logical plan ─ rewrite/ ─► logical plan ─ build/ ─► physical plan ─ modes.py ─► what runs
 """
 
 from __future__ import annotations
@@ -174,7 +174,9 @@ def _written(
             place = named.index(name)
             given: RowExpression = InputRef(place, bound.schema.types[place])
         elif name in fixed:
-            given = Literal(fixed[name].value, fixed[name].type) if hasattr(fixed[name], "type") else fixed[name]
+            given = (
+                Literal(fixed[name].value, fixed[name].type) if hasattr(fixed[name], "type") else fixed[name]
+            )
         elif not data_type.nullable:
             raise ValidationError(
                 f'column "{name}" of table "{table.full_name}" is NOT NULL and is not written', at=at

@@ -37,7 +37,8 @@ def duration_ms(text: str, option: str) -> int:
     unit = None if match is None else _UNITS.get(match[2] or "ms", _UNITS.get(match[2].rstrip("s")))
     if match is None or unit is None:
         raise ConfigurationError(
-            f'option "{option}" is "{text}", which is no span of time', hint='Write it like "10 min" or "1 d".'
+            f'option "{option}" is "{text}", which is no span of time',
+            hint='Write it like "10 min" or "1 d".',
         )
     return int(match[1]) * unit
 
@@ -53,6 +54,7 @@ class PlanSettings:
         materialize: `table.exec.sink.upsert-materialize`: NONE, AUTO or FORCE.
         not_null: `table.exec.sink.not-null-enforcer`: ERROR or DROP.
         lengths: `table.exec.sink.type-length-enforcer`: IGNORE, TRIM_PAD or ERROR.
+        zone: `table.local-time-zone`.
     """
 
     ttl_ms: int | None = None
@@ -61,6 +63,7 @@ class PlanSettings:
     materialize: str = "AUTO"
     not_null: str = "ERROR"
     lengths: str = "IGNORE"
+    zone: str = "UTC"
 
     @staticmethod
     def of(context: PlanContext) -> PlanSettings:
@@ -73,7 +76,12 @@ class PlanSettings:
             options.get("table.exec.sink.upsert-materialize", "AUTO").upper(),
             options.get("table.exec.sink.not-null-enforcer", "ERROR").upper(),
             options.get("table.exec.sink.type-length-enforcer", "IGNORE").upper(),
+            _zone(options.get("table.local-time-zone", "default")),
         )
+
+
+def _zone(name: str) -> str:
+    return "UTC" if name == "default" else name
 
 
 def _span(options: Mapping[str, str], name: str) -> int | None:

@@ -69,10 +69,19 @@ def fitted(
             at=at,
             hint=f"Use CAST(... AS {str(data_type).removesuffix(' NOT NULL')}).",
         )
-    if isinstance(given, VarCharType) and isinstance(data_type, VarCharType):
-        if given.length <= data_type.length or data_type.length == VarCharType.MAX_LENGTH:
-            return expression if not isinstance(data_type, CharType) else build_cast(expression, wanted)
+    if _holds(given, data_type):
+        return expression
     return build_cast(expression, wanted)
+
+
+def _holds(given: DataType, wanted: DataType) -> bool:
+    """Whether text of one type is text of another, without a change."""
+    return (
+        isinstance(given, VarCharType)
+        and isinstance(wanted, VarCharType)
+        and not isinstance(wanted, CharType)
+        and given.length <= wanted.length
+    )
 
 
 def check_conflicts(sink: p.SinkNode, settings: PlanSettings, context: PlanContext) -> p.SinkNode:
@@ -101,9 +110,11 @@ def check_conflicts(sink: p.SinkNode, settings: PlanSettings, context: PlanConte
         )
     if not sink.conflict:
         names = sink.table.write_schema.names
-        found = [", ".join(sink.schema.names[each] for each in sorted(one)) for one in upsert_keys(sink.input)]
+        found = [
+            ", ".join(sink.schema.names[each] for each in sorted(one)) for one in upsert_keys(sink.input)
+        ]
         raise ValidationError(
-            f"the query's upsert key differs from the primary key of table \"{sink.table.full_name}\"",
+            f'the query\'s upsert key differs from the primary key of table "{sink.table.full_name}"',
             detail=f"Primary key: [{', '.join(names[each] for each in key)}]; upsert key: "
             f"[{'] or ['.join(found) or 'none'}]. Several rows of the query may have the same primary key.",
             hint="Add ON CONFLICT DO DEDUPLICATE (the last one is kept, which takes state), DO ERROR or DO NOTHING.",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from millstream.base.errors import NotSupportedError
 from millstream.table.expressions.compiling import constant_value
 from millstream.table.expressions.rex import RowSchema
 from millstream.table.plan import physical as p
@@ -78,6 +79,7 @@ class Translator:
     ) -> Any:
         """Add an operator with one input; `keys` None: as the rows come, (): all on one subtask."""
         stream = self.stream(node.inputs[0]) if source is None else source
+        spec = self._zoned(spec)
         if keys is None:
             return self._named(stream._transform(_name(node), spec), node)
         if keys:
@@ -87,11 +89,16 @@ class Translator:
 
     def _two(self, node: Any, spec: Any, left: Sequence[int], right: Sequence[int]) -> Any:
         one, two = self.stream(node.left), self.stream(node.right)
+        spec = self._zoned(spec)
         if left:
             dealt = [one.key_by(*_fields(left)), two.key_by(*_fields(right))]
             return self._named(dealt[0]._transform_with(_name(node), spec, dealt[1]), node)
         dealt = [one.global_(), two.global_()]
         return self._named(dealt[0]._transform_with(_name(node), spec, dealt[1]), node).force_non_parallel()
+
+    def _zoned(self, spec: Any) -> Any:
+        """Tell an operator that computes expressions the session's time zone."""
+        return replace(spec, zone=self._settings.zone) if hasattr(spec, "zone") else spec
 
     def _named(self, stream: Any, node: p.PhysicalNode) -> Any:
         stream.set_description(operator_text(node))
@@ -141,10 +148,11 @@ class Translator:
     def _window_table(self, node: p.WindowTable) -> Any:
         window = node.window
         if window.kind is WindowKind.SESSION:
-            spec: Any = specs.SessionAssignSpec(
-                node.input.schema, window.partition, window.time, window.size_ms, not window.rowtime
+            raise NotSupportedError(
+                "SESSION windows whose rows are not grouped by exactly the window's keys",
+                detail="Rows are put into sessions where they are aggregated.",
+                hint="Group by window_start, window_end and the columns of PARTITION BY.",
             )
-            return self._one(node, spec, window.partition)
         spec = specs.WindowAssignSpec(
             node.input.schema,
             window.kind,
@@ -268,13 +276,15 @@ class Translator:
             node.condition,
             shortest(unique_keys(left)),
             shortest(unique_keys(right)),
-            _upserts(left),
-            _upserts(right),
-            node.given_mode.before,
-            node.null_aware,
-            node.null_safe,
-            node.ttl_left_ms,
-            node.ttl_right_ms,
+            left_upserts=_upserts(left),
+            right_upserts=_upserts(right),
+            before=node.given_mode.before,
+            null_aware=node.null_aware,
+            null_safe=node.null_safe,
+            left_retracts=not left.given_mode.insert_only,
+            right_retracts=not right.given_mode.insert_only,
+            ttl_left_ms=node.ttl_left_ms,
+            ttl_right_ms=node.ttl_right_ms,
         )
         if node.null_aware:  # a NULL on the right side concerns every row of the left one
             return self._two(node, spec, (), ())
@@ -336,7 +346,7 @@ class Translator:
             node.condition,
             cache=found.cache,
             attempts=found.attempts,
-            **({} if found.asynchronous else {"capacity": 1}),
+            capacity=100 if found.asynchronous else 1,
         )
         return self._one(node, spec)
 
@@ -381,7 +391,9 @@ class Translator:
         stream = self._constrained(node, schema, stream)
         key = sink_key(node)
         if node.materialize:
-            spec = specs.MaterializeSpec(schema, key, shortest(upsert_keys(node.input)), self._settings.ttl_ms)
+            spec = specs.MaterializeSpec(
+                schema, key, shortest(upsert_keys(node.input)), self._settings.ttl_ms
+            )
             dealt = stream.key_by(*_fields(key))
             stream = self._named(dealt._transform("SinkMaterializer", spec), node)
         mode = node.given_mode

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from millstream.table.errors import ValidationError
 from millstream.table.expressions.rex import RowExpression
-from millstream.table.functions.registry import aggregate_type, is_aggregate, is_window_only
+from millstream.table.functions.registry import aggregate_type, find_function, is_aggregate, is_window_only
 from millstream.table.plan.bind.expressions import ExpressionBinder, Extension
 from millstream.table.plan.bind.placeholders import AGGREGATE, GROUPING, OVER, WINDOW, placeholder
 from millstream.table.plan.bind.scope import Scope
@@ -76,6 +76,7 @@ class Collector(Extension):
         properties: Calls of TUMBLE_START and its like, with what they give.
         group_window: Finds the type of a property of the group window; None if there is no such window.
         groupings: Calls of GROUPING and its like.
+        may_be_empty: Whether aggregates may be of no row at all: there is no GROUP BY.
     """
 
     clause: str
@@ -87,6 +88,7 @@ class Collector(Extension):
     properties: list[tuple[str, ast.Function]] = field(default_factory=list)
     group_window: Callable[[str, ast.Function], DataType] | None = None
     groupings: list[tuple[str, tuple[RowExpression, ...]]] | None = None
+    may_be_empty: bool = False
 
     def __post_init__(self) -> None:
         self._inside = ""
@@ -136,14 +138,19 @@ class Collector(Extension):
         types = tuple(each.type for each in arguments)
         try:
             if definition is not None:
-                from millstream.table.functions.user import user_aggregate_type
-
-                result = user_aggregate_type(definition, types)
                 return BoundAggregate(
-                    call.name, arguments, result, call.distinct, condition, order, definition
+                    call.name,
+                    arguments,
+                    definition.result_type,
+                    call.distinct,
+                    condition,
+                    order,
+                    definition,
                 )
-            name = call.name.upper()
-            result = aggregate_type(name, types, call.distinct)
+            known = find_function(call.name)
+            name = call.name.upper() if known is None else known.name
+            empty = self.may_be_empty or call.filter is not None
+            result = aggregate_type(name, types, call.distinct, may_be_empty=empty)
         except ValidationError as error:
             error.position = error.position or call.at
             raise

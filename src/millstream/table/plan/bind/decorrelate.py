@@ -141,7 +141,9 @@ def _separable(condition: RowExpression) -> tuple[RowExpression, RowExpression] 
 def _grouping(below: Decorrelated) -> tuple[LogicalNode, list[int], list[RowExpression]]:
     """Return the relation with each equality's inner side as a column, their places, and the outer sides."""
     width = len(below.node.schema)
-    inner_sides, outer_sides, places = [], [], []
+    inner_sides: list[RowExpression] = []
+    outer_sides: list[RowExpression] = []
+    places: list[int] = []
     for condition in below.conditions:
         sides = _separable(condition)
         if sides is None:

@@ -260,7 +260,8 @@ def build_function(
 
         return build_user_call(definition, operands, node.at)
     if node.clauses:
-        return build_call(node.name, operands, node.at, clauses=node.clauses)
+        build: Callable[..., RowExpression] = build_call
+        return build(node.name, operands, node.at, clauses=node.clauses)
     return build_call(node.name, operands, node.at)
 
 

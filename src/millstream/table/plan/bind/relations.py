@@ -381,4 +381,4 @@ def _word(relation: ast.Relation) -> str:
         ast.TemporalTable: "FOR SYSTEM_TIME AS OF",
         ast.Unnest: "UNNEST",
     }
-    return words.get(type(relation), type(relation).__name__)  # type: ignore[call-overload,no-any-return]
+    return words.get(type(relation), type(relation).__name__)

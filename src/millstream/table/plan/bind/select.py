@@ -61,6 +61,7 @@ class SelectBinder:
             aggregation.keys_of(select.group)
             collector.group_window = aggregation.window_property
             collector.groupings = aggregation.groupings
+        collector.may_be_empty = not select.group
         binder = ExpressionBinder(self.context, self.scope, collector)
         bound = [self._item(each, binder) for each in items]
         names = [name for _, name in bound]
@@ -255,7 +256,7 @@ def limits_of(query: ast.Query) -> tuple[int, int | None]:
     Raises:
         ValidationError: If one is no constant number from 0.
     """
-    found = []
+    found: list[int | None] = []
     for name, expression in (("OFFSET", query.offset), ("LIMIT", query.limit)):
         if expression is None:
             found.append(None)

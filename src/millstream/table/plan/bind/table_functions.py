@@ -6,6 +6,7 @@ from typing import Any
 
 from millstream.table.errors import ValidationError
 from millstream.table.expressions.rex import Call, RowExpression, RowSchema
+from millstream.table.functions.user import FunctionKind
 from millstream.table.plan.bind.expressions import ExpressionBinder, Extension
 from millstream.table.plan.bind.scope import Scope, type_with_nullability
 from millstream.table.plan.context import PlanContext
@@ -34,8 +35,8 @@ def bind_table_function(
     if definition is not None:
         from millstream.table.functions.user import build_user_call
 
-        bound = build_user_call(definition, operands, call.at)
-        return _checked(bound, call), _columns(bound.type)
+        made = build_user_call(definition, operands, call.at)
+        return _checked(made, call), _columns(made.type)
     from millstream.table.functions.registry import build_call
 
     bound = build_call(call.name, operands, call.at)
@@ -52,7 +53,7 @@ def _checked(bound: RowExpression, call: ast.Function) -> Call:
 
 def _gives_rows(call: Call) -> bool:
     if call.user_function is not None:
-        return bool(getattr(call.user_function, "is_table", False))
+        return call.user_function.kind in (FunctionKind.TABLE, FunctionKind.TABLE_AGGREGATE)
     return call.function in (
         "STRING_SPLIT",
         "SPLIT",

@@ -8,6 +8,7 @@ from typing import Any
 
 from millstream.table.expressions.rex import (
     AggregateCall,
+    Call,
     RowExpression,
     RowSchema,
     SortKey,
@@ -261,6 +262,7 @@ def _correlate(node: Correlate, needed: frozenset[int]) -> Pruned:
     results = range(width, len(node.schema))
     where = {**place, **{each: count + index for index, each in enumerate(results)}}
     call = _moved(node.call, place)
+    assert isinstance(call, Call)
     condition = None if node.condition is None else _moved(node.condition, where)
     schema = replace(
         source.schema,

@@ -72,7 +72,8 @@ def _is_true(condition: RowExpression) -> bool:
 
 
 def _through_project(node: Project, conditions: Conditions) -> LogicalNode:
-    down, stay = [], []
+    down: Conditions = []
+    stay: Conditions = []
     for each in conditions:
         moves = all(is_deterministic(node.expressions[place]) for place in inputs_of(each))
         (down if moves and is_deterministic(each) else stay).append(each)

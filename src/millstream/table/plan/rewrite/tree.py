@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from millstream.table.plan.logical import LogicalNode, SetOperation
 
@@ -17,7 +18,8 @@ def with_inputs(node: LogicalNode, inputs: tuple[LogicalNode, ...]) -> LogicalNo
     if isinstance(node, SetOperation):
         return replace(node, relations=inputs)
     names = [name for name in ("input", "left", "right") if hasattr(node, name)]
-    return replace(node, **dict(zip(names, inputs, strict=True)))
+    changes: dict[str, Any] = dict(zip(names, inputs, strict=True))
+    return replace(node, **changes)
 
 
 def map_children(node: LogicalNode, change: Callable[[LogicalNode], LogicalNode]) -> LogicalNode:
