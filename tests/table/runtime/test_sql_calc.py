@@ -31,7 +31,9 @@ def test_a_calc_filters_then_projects_and_keeps_kinds() -> None:
     total = Call("+", (InputRef(0, D.BIGINT()), InputRef(1, D.BIGINT())), D.BIGINT())
     condition = Call(">", (InputRef(0, D.BIGINT()), Literal(1, D.BIGINT(False))), D.BOOLEAN())
     run = SqlRun(CalcSpec(NUMBERS, (total, InputRef(1, D.BIGINT())), condition), [NUMBERS], [()], Random(0))
-    run.push(0, [(INSERT, (1, 2)), (INSERT, (2, 3)), (INSERT, (None, 3)), (BEFORE, (2, 3)), (AFTER, (5, None))])
+    run.push(
+        0, [(INSERT, (1, 2)), (INSERT, (2, 3)), (INSERT, (None, 3)), (BEFORE, (2, 3)), (AFTER, (5, None))]
+    )
     run.fold()
     assert run.emitted == [(INSERT, (5, 3)), (BEFORE, (5, 3)), (AFTER, (None, None))]
 

@@ -8,9 +8,12 @@ from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.combining import Combiner
 from millstream.table.expressions.rex import AggregateCall, RowSchema, SortKey
 from millstream.table.plan.logical import OverFrame, WindowKind
-from millstream.table.runtime.combine import GroupCombiner, can_combine
+from millstream.table.runtime.combine import GroupCombiner, WindowCombiner, can_combine
 from millstream.table.runtime.group_aggregate import GroupAggregateOperator
 from millstream.table.runtime.pending import build_pending
+from millstream.table.runtime.session_aggregate import SessionAggregateOperator
+from millstream.table.runtime.slices import Slices
+from millstream.table.runtime.window_aggregate import WindowAggregateOperator
 
 __all__ = ["GroupAggregateSpec", "OverSpec", "WindowAggregateSpec", "describe_calls"]
 
@@ -122,7 +125,25 @@ class WindowAggregateSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        if self.windows is WindowKind.SESSION and self.attached is None:
+            return SessionAggregateOperator(self)
+        return WindowAggregateOperator(self)
+
+    def build_combiner(self) -> Combiner | None:
+        """Make what begins the aggregates where rows come from, if all rows are inserts."""
+        if (
+            self.retracts
+            or self.processing
+            or self.attached is not None
+            or self.windows is WindowKind.SESSION
+        ):
+            return None
+        slices = Slices(self.windows, self.size_ms, self.slide_ms, self.offset_ms)
+        if not self.keys or slices.has_gaps or not can_combine(self.calls, self.input, retracts=False):
+            return None
+        return WindowCombiner(
+            self.input, self.keys, self.calls, time=self.time, slices=slices, zone=self.shift_zone
+        )
 
 
 @dataclass(frozen=True)
