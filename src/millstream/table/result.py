@@ -117,6 +117,11 @@ class TableResult:
             ResultKind.SUCCESS_WITH_CONTENT, schema, lambda: _batches_of(rows, schema.types), raw=raw
         )
 
+    def attach(self, job: JobClient, close: Callable[[], None]) -> None:
+        """Have the result tell of a job."""
+        self._job = job
+        self._close = close
+
     def get_result_kind(self) -> ResultKind:
         """Return what it holds."""
         return self._kind
@@ -165,6 +170,7 @@ class TableResult:
     def print(self) -> None:
         """Print the result as Flink does; returns when the job has ended."""
         if self._raw is not None:
+            self.wait()
             print_line(self._raw)
             return
         tableau = Tableau(
