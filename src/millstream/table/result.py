@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
+from millstream.base.clock import SystemClock
 from millstream.base.errors import JobExecutionError, NotSupportedError
 from millstream.common.job_client import JobClient
 from millstream.table.expressions.rex import RowSchema
@@ -149,12 +150,15 @@ class TableResult:
         """
         if self._job is None:
             return
-        import concurrent.futures
-
-        try:
-            self._job.get_job_execution_result().result(None if timeout_ms is None else timeout_ms / 1000)
-        except (TimeoutError, concurrent.futures.TimeoutError) as error:
-            raise JobExecutionError(f"the job did not end within {timeout_ms} ms") from error
+        ends = self._job.get_job_execution_result()
+        if timeout_ms is not None:
+            clock = SystemClock()
+            deadline = clock.monotonic() + timeout_ms / 1000
+            while not ends.done():
+                if clock.monotonic() > deadline:
+                    raise JobExecutionError(f"the job did not end within {timeout_ms} ms")
+                clock.wait(0.01)
+        ends.result()
 
     def collect(self) -> CloseableIterator:
         """Return the rows as they come; each knows its kind. To be closed, at best by `with`."""

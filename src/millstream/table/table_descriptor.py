@@ -2,13 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from millstream.base.errors import ConfigurationError
 from millstream.config.option_types import ConfigOption
 from millstream.table.schema import Schema
 
-__all__ = ["TableDescriptor"]
+__all__ = ["FormatDescriptor", "TableDescriptor"]
+
+
+def _key(option: str | ConfigOption) -> str:
+    if isinstance(option, str):
+        return option
+    key = getattr(option, "key", option)
+    return str(key() if callable(key) else key)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class FormatDescriptor:
+    """A format and its options.
+
+    Args:
+        format_name: Its name.
+        options: By key, without the format's name before it.
+    """
+
+    def __init__(self, format_name: str, options: Mapping[str, str]) -> None:
+        self._format = format_name
+        self._options = dict(options)
+
+    @staticmethod
+    def for_format(format: str) -> FormatDescriptor.Builder:
+        """Begin a descriptor."""
+        return FormatDescriptor.Builder(format)
+
+    def get_format(self) -> str:
+        """Return the format's name."""
+        return self._format
+
+    def get_options(self) -> dict[str, str]:
+        """Return the options."""
+        return dict(self._options)
+
+    def __repr__(self) -> str:
+        return f"{self._format}[{self._options}]"
+
+    class Builder:
+        """Makes a descriptor; each method returns the builder."""
+
+        def __init__(self, format_name: str) -> None:
+            self._format = format_name
+            self._options: dict[str, str] = {}
+
+        def option(self, key: str | ConfigOption, value: object) -> FormatDescriptor.Builder:
+            """Set an option."""
+            self._options[_key(key)] = _text(value)
+            return self
+
+        def build(self) -> FormatDescriptor:
+            """Make the descriptor."""
+            return FormatDescriptor(self._format, self._options)
 
 
 class TableDescriptor:
@@ -18,12 +74,23 @@ class TableDescriptor:
         connector: Name of the connector.
         table_schema: The columns.
         options: By key, without the connector.
+        partition_keys: Names of columns.
+        table_comment: What the table is for.
     """
 
-    def __init__(self, connector: str, table_schema: Schema, options: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        connector: str,
+        table_schema: Schema,
+        options: Mapping[str, str],
+        partition_keys: Sequence[str] = (),
+        table_comment: str | None = None,
+    ) -> None:
         self.connector = connector
         self.table_schema = table_schema
         self.options = dict(options)
+        self.partition_keys = tuple(partition_keys)
+        self.table_comment = table_comment
 
     @staticmethod
     def for_connector(connector: str) -> TableDescriptor.Builder:
@@ -38,6 +105,14 @@ class TableDescriptor:
         """Return all options, the connector among them."""
         return {"connector": self.connector, **self.options}
 
+    def get_partition_keys(self) -> list[str]:
+        """Return the columns that the table is partitioned by."""
+        return list(self.partition_keys)
+
+    def get_comment(self) -> str | None:
+        """Return what the table is for."""
+        return self.table_comment
+
     class Builder:
         """Makes a descriptor; each method returns the builder."""
 
@@ -45,6 +120,8 @@ class TableDescriptor:
             self._connector = connector
             self._schema: Schema | None = None
             self._options: dict[str, str] = {}
+            self._partition_keys: tuple[str, ...] = ()
+            self._comment: str | None = None
 
         def schema(self, schema: Schema) -> TableDescriptor.Builder:
             """Set the columns."""
@@ -53,7 +130,36 @@ class TableDescriptor:
 
         def option(self, key: str | ConfigOption, value: object) -> TableDescriptor.Builder:
             """Set an option."""
-            self._options[key.key if isinstance(key, ConfigOption) else key] = str(value)
+            self._options[_key(key)] = _text(value)
+            return self
+
+        def format(
+            self, format: str | FormatDescriptor, format_option: str | ConfigOption | None = None
+        ) -> TableDescriptor.Builder:
+            """Set the format of rows.
+
+            Args:
+                format: Its name, or a descriptor with options.
+                format_option: The option that names it: `format` by default, `key.format` or `value.format`.
+            """
+            key = "format" if format_option is None else _key(format_option)
+            if isinstance(format, str):
+                self._options[key] = format
+                return self
+            self._options[key] = format.get_format()
+            before = key.removesuffix("format")
+            for name, value in format.get_options().items():
+                self._options[f"{before}{format.get_format()}.{name}"] = value
+            return self
+
+        def partitioned_by(self, *partition_keys: str) -> TableDescriptor.Builder:
+            """Set the columns that the table is partitioned by."""
+            self._partition_keys = partition_keys
+            return self
+
+        def comment(self, comment: str) -> TableDescriptor.Builder:
+            """Say what the table is for."""
+            self._comment = comment
             return self
 
         def build(self) -> TableDescriptor:
@@ -62,6 +168,8 @@ class TableDescriptor:
             Raises:
                 ConfigurationError: If it has no schema.
             """
-            if self._schema is None or not self._schema.columns:
+            if self._schema is None or not self._schema.definitions:
                 raise ConfigurationError(f'a table of connector "{self._connector}" has no columns')
-            return TableDescriptor(self._connector, self._schema, self._options)
+            return TableDescriptor(
+                self._connector, self._schema, self._options, self._partition_keys, self._comment
+            )

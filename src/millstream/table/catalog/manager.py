@@ -212,6 +212,11 @@ class CatalogManager:
         entries = self._entries(catalog, database)
         return sorted(name for name, entry in entries.items() if isinstance(entry, CatalogView))
 
+    def temporary_names(self) -> list[str]:
+        """Return names of temporary tables and views of the current database, sorted."""
+        current = (self.current_catalog, self.current_database)
+        return sorted(identifier[2] for identifier in self._temporary if identifier[:2] == current)
+
     def _entries(self, catalog: str | None, database: str | None) -> dict[str, Entry]:
         catalog = catalog or self.current_catalog
         database = database or self.current_database

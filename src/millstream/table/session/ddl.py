@@ -106,7 +106,7 @@ def _like(
                 hint="Write LIKE ... (OVERWRITING OPTIONS).",
             )
         options[key] = value
-    key = statement.primary_key or (source.primary_key if how["CONSTRAINTS"] != "EXCLUDING" else ())
+    primary_key = statement.primary_key or (source.primary_key if how["CONSTRAINTS"] != "EXCLUDING" else ())
     partitions = statement.partition_keys or (
         source.partition_keys if how["PARTITIONS"] != "EXCLUDING" else ()
     )
@@ -115,7 +115,7 @@ def _like(
         merged,
         watermark=watermark,
         watermark_text=watermark_text,
-        primary_key=key,
+        primary_key=primary_key,
         partition_keys=partitions,
         options=options,
         comment=statement.comment,

@@ -44,8 +44,8 @@ class StatementExecutor:
 
     def __init__(self, environment: Any, catalogs: CatalogManager, config: TableConfig) -> None:
         self.environment = environment
-        self.catalogs = catalogs
-        self.config = config
+        self.catalogs: CatalogManager = catalogs
+        self.config: TableConfig = config
         self.jobs = SessionJobs(environment, SystemClock())
         self.modules: list[tuple[str, bool]] = [("core", True)]
         self.jars: list[str] = []
@@ -285,7 +285,7 @@ class StatementExecutor:
             manager.drop(
                 statement.name,
                 view=statement.kind == "VIEW",
-                temporary=True if statement.temporary else False,
+                temporary=statement.temporary,
                 if_exists=statement.if_exists,
             )
         elif statement.kind == "FUNCTION":

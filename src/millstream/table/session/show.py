@@ -193,14 +193,14 @@ def _columns_result(
         header.append("comment")
     else:
         rows = [row[:-1] for row in rows]
-    kept = rows if statement is None else _filtered(rows, statement)  # type: ignore[arg-type]
+    kept = rows if statement is None else _filtered(rows, statement)
     return TableResult.of_rows([(each, _TEXT) for each in header], kept)
 
 
 def _table_columns(executor: StatementExecutor, table: ResolvedTable) -> list[tuple[str, ...]]:
     types = executor.column_types(table)
     key = f"PRI({', '.join(table.primary_key)})"
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for column in table.columns:
         kind = types[column.name]
         watermark = ""
@@ -225,7 +225,7 @@ def _table_columns(executor: StatementExecutor, table: ResolvedTable) -> list[tu
 
 def _view_columns(executor: StatementExecutor, view: CatalogView) -> list[tuple[str, ...]]:
     schema = executor.view_schema(view)
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for place, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
         shown = _shown(kind)
         if place in schema.rowtime and executor.streaming:

@@ -128,8 +128,7 @@ class Tableau:
     def _widths_of_types(self) -> list[int]:
         widths = [2] if self._shows_kinds else []
         for name, kind in zip(self._schema.names, self._schema.types, strict=True):
-            width = max(type_width(kind, self._max_width), len(_NULL) if kind.nullable or True else 0)
-            widths.append(max(width, display_width(name)))
+            widths.append(max(type_width(kind, self._max_width), len(_NULL), display_width(name)))
         return widths
 
     def _widths_of(self, rows: Sequence[Sequence[str]]) -> list[int]:
