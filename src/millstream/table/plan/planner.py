@@ -25,7 +25,7 @@ from millstream.table.plan.settings import PlanSettings
 from millstream.table.plan.sinks import check_conflicts, fitted
 from millstream.table.sql import ast
 
-__all__ = ["Planned", "bind_query", "plan_insert", "plan_query", "to_logical"]
+__all__ = ["Planned", "bind_query", "plan_sink", "plan_query", "to_logical"]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def plan_query(
     return Planned(bound, optimized, assign_sink(sink), PlanSettings.of(context))
 
 
-def plan_insert(
+def plan_sink(
     query: ast.Query | LogicalNode,
     table: Any,
     context: PlanContext,

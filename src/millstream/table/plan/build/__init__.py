@@ -1,0 +1,1 @@
+"""Physical plans: patterns in a logical plan become operators."""

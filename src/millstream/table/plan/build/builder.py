@@ -1,0 +1,289 @@
+"""From a logical plan to a physical one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from millstream.table.errors import ValidationError
+from millstream.table.expressions.rex import InputRef, inputs_of
+from millstream.table.plan import logical
+from millstream.table.plan import physical as p
+from millstream.table.plan.build.calcs import calc, filtered, kept_columns
+from millstream.table.plan.build.joins import join_of, temporal_join
+from millstream.table.plan.build.lookups import can_look_up, lookup_join
+from millstream.table.plan.build.ranks import is_rank, rank_of, unbounded_rank
+from millstream.table.plan.build.scans import scan_of, stream_scan_of
+from millstream.table.plan.build.windows import (
+    attached_aggregate,
+    bounds_of,
+    grouped_aggregate,
+    pulled_up,
+    window_aggregate,
+    window_of,
+)
+from millstream.table.plan.context import PlanContext
+from millstream.table.plan.modes import kinds_of
+from millstream.table.plan.settings import PlanSettings
+
+__all__ = ["PhysicalBuilder"]
+
+
+@dataclass
+class PhysicalBuilder:
+    """Builds physical plans.
+
+    Attributes:
+        context: The query's surroundings.
+    """
+
+    context: PlanContext
+
+    def __post_init__(self) -> None:
+        self._settings = PlanSettings.of(self.context)
+
+    def build(self, node: logical.LogicalNode, needed: frozenset[int] | None = None) -> p.PhysicalNode:
+        """Return the operators of a relation.
+
+        Args:
+            node: The relation.
+            needed: Which of its columns are read; all by default.
+
+        Raises:
+            ValidationError: If there is no operator for it.
+        """
+        method = self._METHODS.get(type(node))
+        if method is None:
+            raise ValidationError(f"{type(node).__name__} has no operator")
+        return method(self, node, frozenset(range(len(node.schema))) if needed is None else needed)
+
+    # --- leaves
+
+    def _scan(self, node: logical.Scan, _: frozenset[int]) -> p.PhysicalNode:
+        return scan_of(node, self._settings)
+
+    def _stream(self, node: logical.StreamScan, _: frozenset[int]) -> p.PhysicalNode:
+        return stream_scan_of(node)
+
+    def _values(self, node: logical.Values, _: frozenset[int]) -> p.PhysicalNode:
+        return p.ValuesNode(node.schema, node.rows)
+
+    def _watermarks(self, node: logical.Watermarks, _: frozenset[int]) -> p.PhysicalNode:
+        source = self.build(node.input)
+        if isinstance(source, p.ChangelogNormalize):  # rows are late or not before they are normalized
+            below = source.input
+            timed = p.WatermarkAssigner(node.schema, below, node.column, node.expression)
+            return replace(source, schema=node.schema, input=timed)
+        return p.WatermarkAssigner(node.schema, source, node.column, node.expression)
+
+    # --- rows
+
+    def _project(self, node: logical.Project, _: frozenset[int]) -> p.PhysicalNode:
+        used = frozenset().union(*map(inputs_of, node.expressions))
+        source = self.build(node.input, used)
+        return calc(source, node.expressions, None, node.schema.names)
+
+    def _filter(self, node: logical.Filter, needed: frozenset[int]) -> p.PhysicalNode:
+        if is_rank(node.input):
+            assert isinstance(node.input, logical.Over)
+            ranked = rank_of(node, self.build(node.input.input), needed)
+            if ranked is not None:
+                return ranked
+        return filtered(self.build(node.input, needed | inputs_of(node.condition)), node.condition)
+
+    def _correlate(self, node: logical.Correlate, _: frozenset[int]) -> p.PhysicalNode:
+        source = self.build(node.input)
+        schema = replace(node.schema, rowtime=source.schema.rowtime, proctime=source.schema.proctime)
+        return p.CorrelateNode(schema, source, node.call, node.kind, node.condition)
+
+    def _expand(self, node: logical.Expand, _: frozenset[int]) -> p.PhysicalNode:
+        return p.ExpandNode(node.schema, self.build(node.input), node.keys, node.sets)
+
+    def _window(self, node: logical.WindowFunction, _: frozenset[int]) -> p.PhysicalNode:
+        source = self.build(node.input)
+        self._check_time(node, source)
+        return p.WindowTable(node.schema, source, window_of(node))
+
+    def _check_time(self, node: logical.WindowFunction, source: p.PhysicalNode) -> None:
+        schema = source.schema
+        if node.time in schema.rowtime | schema.proctime:
+            return
+        raise ValidationError(
+            f'the window {node.kind.value} is by "{schema.names[node.time]}", which is no time attribute any more',
+            detail="Behind an operator that updates rows or joins without a time bound, a column does not follow the "
+            "watermark.",
+            hint="Put the window before it.",
+        )
+
+    # --- aggregations
+
+    def _aggregate(self, node: logical.Aggregate, _: frozenset[int]) -> p.PhysicalNode:
+        if node.window is not None:
+            source = self.build(node.input)
+            self._check_time(replace(node.window, input=node.input), source)
+            return grouped_aggregate(node, source)
+        found = pulled_up(node.input)
+        if found is not None:
+            built = self._by_window(node, *found)
+            if built is not None:
+                return built
+        source = self.build(node.input)
+        bounds = bounds_of(source)
+        if bounds is not None and bounds.pair is not None and set(bounds.pair) <= set(node.keys):
+            if bounds.window.rowtime and kinds_of(source).insert_only:
+                return attached_aggregate(node, source, bounds)
+        ttl = self._settings.ttl_ms
+        schema = replace(node.schema, rowtime=frozenset(), proctime=frozenset())
+        return p.GroupAggregate(schema, source, node.keys, node.calls, ttl)
+
+    def _by_window(
+        self, node: logical.Aggregate, below: logical.LogicalNode, window: logical.WindowFunction, marks: dict[int, int]
+    ) -> p.PhysicalNode | None:
+        """Return an aggregation that makes its windows itself; None if the keys do not have both bounds."""
+        kinds = {marks[key] for key in node.keys if key in marks}
+        read = {place for call in node.calls for place in (*call.arguments, *(k.index for k in call.order))}
+        read |= {call.filter for call in node.calls if call.filter is not None}
+        if not {0, 1} <= kinds or read & set(marks):
+            return None
+        if window.kind is logical.WindowKind.SESSION and not self._sessions_fit(node, window, marks, below):
+            return None
+        source = self.build(below)
+        self._check_time(replace(window, input=below), source)
+        return window_aggregate(node, source, window_of(window), marks)
+
+    def _sessions_fit(
+        self,
+        node: logical.Aggregate,
+        window: logical.WindowFunction,
+        marks: dict[int, int],
+        below: logical.LogicalNode,
+    ) -> bool:
+        """Whether sessions are by the keys that rows are grouped by."""
+        if not isinstance(below, logical.Project):
+            return set(window.partition) == {key for key in node.keys if key not in marks}
+        grouped = {below.expressions[key] for key in node.keys if key not in marks}
+        return {below.expressions[each] for each in window.partition} == grouped
+
+    def _over(self, node: logical.Over, _: frozenset[int]) -> p.PhysicalNode:
+        source = self.build(node.input)
+        if is_rank(node) and not self._by_time(node.groups[0], source):
+            return unbounded_rank(node, source)
+        width = len(source.schema)
+        result = source
+        results = 0
+        for group in node.groups:
+            result = self._over_group(node, group, result, width + results)
+            results += len(group.calls)
+        return result
+
+    def _by_time(self, group: logical.OverGroup, source: p.PhysicalNode) -> bool:
+        times = source.schema.rowtime | source.schema.proctime
+        return bool(group.order) and group.order[0].index in times and not group.order[0].descending
+
+    def _over_group(
+        self, node: logical.Over, group: logical.OverGroup, source: p.PhysicalNode, start: int
+    ) -> p.PhysicalNode:
+        if not self.context.batch:
+            self._check_over(group, source)
+        stop = start + len(group.calls)
+        schema = replace(
+            source.schema,
+            names=(*source.schema.names, *node.schema.names[start:stop]),
+            types=(*source.schema.types, *node.schema.types[start:stop]),
+        )
+        rowtime = bool(group.order) and group.order[0].index in source.schema.rowtime
+        return p.OverAggregate(
+            schema, source, group.partition, group.order, group.frame, group.calls, rowtime
+        )
+
+    def _check_over(self, group: logical.OverGroup, source: p.PhysicalNode) -> None:
+        names = ", ".join(call.function for call in group.calls)
+        if not group.order:
+            raise ValidationError(
+                f"{names} has OVER without ORDER BY",
+                detail="In a stream, OVER is by a time attribute.",
+                hint="Order by the time attribute, or use GROUP BY and a join.",
+            )
+        key = group.order[0]
+        if not self._by_time(group, source):
+            raise ValidationError(
+                f'{names} has OVER ordered by "{source.schema.names[key.index]}"'
+                f"{', descending' if key.descending else ''}",
+                detail="In a stream, OVER is ordered by a time attribute, ascending.",
+                hint="Order by the column with the WATERMARK, or run it in batch mode.",
+            )
+        if group.frame.following != 0:
+            raise ValidationError(
+                f"{names} has OVER that looks at following rows",
+                detail="In a stream, OVER ends with the current row.",
+            )
+
+    # --- joins
+
+    def _join(self, node: logical.Join, _: frozenset[int]) -> p.PhysicalNode:
+        left = self.build(node.left)
+        if isinstance(node.right, logical.Snapshot):
+            return self._temporal(node, node.right, left)
+        right = self.build(node.right)
+        ttl = self._settings.ttl_ms
+        return join_of(node, left, right, (ttl, ttl))
+
+    def _temporal(self, node: logical.Join, snapshot: logical.Snapshot, left: p.PhysicalNode) -> p.PhysicalNode:
+        period = snapshot.period
+        proctime = getattr(period, "function", "") == "PROCTIME" or (
+            isinstance(period, InputRef) and period.index in left.schema.proctime
+        )
+        if proctime and can_look_up(snapshot.input):
+            return lookup_join(node, left)
+        if proctime:
+            raise ValidationError(
+                "a join by processing time FOR SYSTEM_TIME AS OF has a right side that cannot be looked up",
+                detail="Flink does not support it either: versions of a stream are told by event time.",
+                hint="Join by event time, or with a table whose connector finds rows by key, such as jdbc.",
+            )
+        return temporal_join(node, left, self.build(snapshot.input))
+
+    def _set_operation(self, node: logical.SetOperation, _: frozenset[int]) -> p.PhysicalNode:
+        relations = tuple(self.build(each) for each in node.relations)
+        relations = tuple(kept_columns(each, range(len(each.schema)), node.schema.names) for each in relations)
+        rowtime = frozenset.intersection(*(each.schema.rowtime for each in relations))
+        return p.Union(replace(node.schema, rowtime=rowtime), relations)
+
+    # --- sorts
+
+    def _sort(self, node: logical.Sort, needed: frozenset[int]) -> p.PhysicalNode:
+        source = self.build(node.input)
+        schema = source.schema
+        if self.context.batch and (node.keys or node.fetch is None):
+            return p.SortNode(schema, source, node.keys, node.offset, node.fetch)
+        if not node.keys:
+            return p.Limit(schema, source, node.offset, node.fetch)
+        if node.fetch is not None:
+            return p.SortLimit(schema, source, node.keys, node.offset, node.fetch)
+        first = node.keys[0]
+        times = schema.rowtime | schema.proctime
+        if first.index in times and not first.descending and not node.offset:
+            return p.TemporalSort(schema, source, first.index, node.keys[1:], first.index in schema.rowtime)
+        raise ValidationError(
+            f'a stream was sorted by "{schema.names[first.index]}" without LIMIT',
+            detail="A stream has no end, so it can be sorted by its time attribute, ascending, first, or limited.",
+            hint="Add LIMIT, or ORDER BY the column with the WATERMARK, or run in batch mode.",
+        )
+
+    _METHODS: ClassVar[dict[type, Callable[[Any, Any, frozenset[int]], p.PhysicalNode]]] = {
+        logical.Aggregate: _aggregate,
+        logical.Correlate: _correlate,
+        logical.Expand: _expand,
+        logical.Filter: _filter,
+        logical.Join: _join,
+        logical.Over: _over,
+        logical.Project: _project,
+        logical.Scan: _scan,
+        logical.SetOperation: _set_operation,
+        logical.Sort: _sort,
+        logical.StreamScan: _stream,
+        logical.Values: _values,
+        logical.Watermarks: _watermarks,
+        logical.WindowFunction: _window,
+    }
