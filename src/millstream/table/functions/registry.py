@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millstream.table.errors import ValidationError, did_you_mean
 from millstream.table.expressions.rex import Call, Literal, RowExpression
 from millstream.table.functions.coercion import build_cast, coerce, to_common
-from millstream.table.functions.definitions import aggregates, arithmetic, predicates
+from millstream.table.functions.definitions import (
+    aggregates,
+    arithmetic,
+    collections,
+    json,
+    numbers,
+    predicates,
+    strings,
+    times,
+)
 from millstream.table.functions.signatures import Category, FunctionDefinition, Signature
 from millstream.table.functions.types import with_nullable
 from millstream.types import datatypes as t
@@ -40,7 +49,10 @@ def _by_name(tables: Iterable[Sequence[FunctionDefinition]]) -> dict[str, Functi
     return found
 
 
-_FUNCTIONS = _by_name((arithmetic.DEFINITIONS, predicates.DEFINITIONS, aggregates.DEFINITIONS))
+_FUNCTIONS = _by_name(
+    module.DEFINITIONS
+    for module in (arithmetic, predicates, numbers, strings, times, collections, json, aggregates)
+)
 
 
 def find_function(name: str) -> FunctionDefinition | None:
@@ -137,11 +149,22 @@ def _cast_fails(source: t.DataType, target: t.DataType) -> bool:
     return textual and not isinstance(target, t.VarCharType | t.VarBinaryType)
 
 
-def build_call(name: str, operands: Sequence[RowExpression], at: Position | None = None) -> RowExpression:
+def build_call(
+    name: str,
+    operands: Sequence[RowExpression],
+    at: Position | None = None,
+    clauses: Sequence[tuple[str, Any]] = (),
+) -> RowExpression:
     """Return the expression of a call of a built-in function or operator; operands are cast as it wants them.
 
     Besides functions there are `BETWEEN`, `IN`, `CASE`, `LIKE` and the other operators by their words; `CASE` takes
     conditions and values in turn and the default.
+
+    Args:
+        name: In any case.
+        operands: The arguments.
+        at: Where the call stands.
+        clauses: Of special syntax, as the parser gives them (`ON EMPTY`, `RETURNING`, ...).
 
     Raises:
         ValidationError: If there is no such function or the operands do not fit.
@@ -159,7 +182,8 @@ def build_call(name: str, operands: Sequence[RowExpression], at: Position | None
             at=at,
             hint="Aggregates stand in SELECT, HAVING and ORDER BY of a grouped query, or have OVER.",
         )
-    bound = _bind(definition, operands)
+    with_clauses = json.CLAUSE_BINDERS.get(definition.name) if clauses else None
+    bound = with_clauses(operands, clauses) if with_clauses else _bind(definition, operands)
     if bound is None:
         raise _no_match(definition, operands, at)
     return bound

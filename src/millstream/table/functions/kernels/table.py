@@ -7,14 +7,41 @@ from typing import Any
 
 from millstream.base.errors import NotSupportedError
 from millstream.table.expressions.rex import Call
-from millstream.table.functions.kernels import arithmetic, casts, logic
+from millstream.table.functions.kernels import (
+    arithmetic,
+    casts,
+    collections,
+    date_formats,
+    encodings,
+    json,
+    logic,
+    numbers,
+    regexes,
+    strings,
+    times,
+    typeof,
+)
 from millstream.table.functions.kernels.values import Factory, Kernel, Setting
 
 __all__ = ["find_kernel", "has_kernel"]
 
 _KERNELS: dict[str, Factory] = {}
-for _table in (arithmetic.KERNELS, logic.KERNELS, casts.KERNELS):
-    for _name, _factory in _table.items():
+_MODULES = (
+    arithmetic,
+    casts,
+    collections,
+    date_formats,
+    encodings,
+    json,
+    logic,
+    numbers,
+    regexes,
+    strings,
+    times,
+    typeof,
+)
+for _module in _MODULES:
+    for _name, _factory in _module.KERNELS.items():
         assert _name not in _KERNELS, f"kernel {_name} is there twice"
         _KERNELS[_name] = _factory
 
