@@ -49,13 +49,13 @@ def number_literal(cursor: Cursor, token: Token, negative: bool = False) -> Lite
         if -(2**63) <= value < 2**63:
             return LiteralValue(value, sql.BigIntType(False))
     number = decimal.Decimal(text)
-    digits = len(number.as_tuple().digits)
-    exponent = number.as_tuple().exponent
-    scale = -exponent if isinstance(exponent, int) else 0
-    precision = max(digits, scale)
-    if precision > 38:
+    whole, _, fraction = text.partition(".")
+    scale, precision = len(fraction), max(len(whole) + len(fraction), 1)  # the zero of 0.5 counts
+    if abs(int(f"{whole}{fraction}" or 0)) >= 2**63:
         raise cursor.error(
-            f"number {text} has {precision} digits", token=token, hint="A DECIMAL has at most 38."
+            f"number {text} is out of the range of literals",
+            token=token,
+            hint=f"Its digits may make 2^63 - 1 at most; larger ones: CAST('{text}' AS DECIMAL(38, {scale})).",
         )
     return LiteralValue(
         number.copy_negate() if negative else number, sql.DecimalType(precision, scale, False)
@@ -76,6 +76,12 @@ def time_literal(cursor: Cursor, kind: str, token: Token, text: str) -> LiteralV
         _must(r"\d{4}-\d{1,2}-\d{1,2} \d{1,2}:\d{1,2}:\d{1,2}(\.\d{1,9})?", text)
         day_text, clock_text = text.split(" ")
         year, month, day = map(int, day_text.split("-"))
+        nanoseconds = text.partition(".")[2]
+        if len(nanoseconds) > 6:
+            _clock(clock_text.partition(".")[0])
+            datetime.date(year, month, day)
+            exact = sql.TimestampType if kind == "TIMESTAMP" else sql.LocalZonedTimestampType
+            return LiteralValue(text, exact(len(nanoseconds), False))
         clock, digits = _clock(clock_text)
         moment = datetime.datetime.combine(datetime.date(year, month, day), clock)
     except ValueError as error:

@@ -68,7 +68,8 @@ def _quick(value: Value, target: t.DataType, kind: pa.DataType) -> Value | None:
     """Read all texts at once if all are as usual."""
     try:
         if is_integer(target) or type(target) is t.DoubleType:
-            return pc.cast(value, kind)
+            # Arrow reads 0x1A, nan and inf, which are no numbers of Flink's
+            return None if _any(value, "[xXnNiI]") else pc.cast(value, kind)
         if isinstance(target, t.DateType) and _all(value, r"^\d{4}-\d\d-\d\d$"):
             return pc.cast(value, kind)
         if isinstance(target, t.DecimalType) and _all(value, r"^[+-]?\d{1,20}(\.\d{1,18})?$"):
@@ -81,12 +82,14 @@ def _quick(value: Value, target: t.DataType, kind: pa.DataType) -> Value | None:
     return None
 
 
+def _any(value: Value, pattern: str) -> bool:
+    matches = pc.match_substring_regex(value, pattern)
+    return bool(matches.as_py() if is_constant(matches) else pc.any(matches).as_py())
+
+
 def _all(value: Value, pattern: str) -> bool:
     matches = pc.match_substring_regex(value, pattern)
     return bool(matches.as_py() is not False if is_constant(matches) else pc.all(matches).as_py())
-
-
-_UNITS = {0: "second", 3: "millisecond", 6: "microsecond"}
 
 
 def cut_precision(value: Value, precision: int) -> Value:
