@@ -25,7 +25,7 @@ from millstream.table.plan.settings import PlanSettings
 from millstream.table.plan.sinks import check_conflicts, fitted
 from millstream.table.sql import ast
 
-__all__ = ["Planned", "bind_query", "plan_sink", "plan_query", "to_logical"]
+__all__ = ["Planned", "bind_query", "plan_query", "plan_sink", "to_logical"]
 
 
 @dataclass(frozen=True)

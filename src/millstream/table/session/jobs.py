@@ -101,7 +101,7 @@ class SessionJobs:
     def _translated(self, planned: Any) -> Any:
         from millstream.table.plan.translate import translate
 
-        return translate(planned.physical, self._environment)
+        return translate(planned, self._environment)
 
     def _launched(self, name: str, build: Callable[[], None]) -> Any:
         """Launch what `build` builds, and nothing that the program built before."""

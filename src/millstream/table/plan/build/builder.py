@@ -138,7 +138,11 @@ class PhysicalBuilder:
         return p.GroupAggregate(schema, source, node.keys, node.calls, ttl)
 
     def _by_window(
-        self, node: logical.Aggregate, below: logical.LogicalNode, window: logical.WindowFunction, marks: dict[int, int]
+        self,
+        node: logical.Aggregate,
+        below: logical.LogicalNode,
+        window: logical.WindowFunction,
+        marks: dict[int, int],
     ) -> p.PhysicalNode | None:
         """Return an aggregation that makes its windows itself; None if the keys do not have both bounds."""
         kinds = {marks[key] for key in node.keys if key in marks}
@@ -229,7 +233,9 @@ class PhysicalBuilder:
         ttl = self._settings.ttl_ms
         return join_of(node, left, right, (ttl, ttl))
 
-    def _temporal(self, node: logical.Join, snapshot: logical.Snapshot, left: p.PhysicalNode) -> p.PhysicalNode:
+    def _temporal(
+        self, node: logical.Join, snapshot: logical.Snapshot, left: p.PhysicalNode
+    ) -> p.PhysicalNode:
         period = snapshot.period
         proctime = getattr(period, "function", "") == "PROCTIME" or (
             isinstance(period, InputRef) and period.index in left.schema.proctime
@@ -246,7 +252,9 @@ class PhysicalBuilder:
 
     def _set_operation(self, node: logical.SetOperation, _: frozenset[int]) -> p.PhysicalNode:
         relations = tuple(self.build(each) for each in node.relations)
-        relations = tuple(kept_columns(each, range(len(each.schema)), node.schema.names) for each in relations)
+        relations = tuple(
+            kept_columns(each, range(len(each.schema)), node.schema.names) for each in relations
+        )
         rowtime = frozenset.intersection(*(each.schema.rowtime for each in relations))
         return p.Union(replace(node.schema, rowtime=rowtime), relations)
 

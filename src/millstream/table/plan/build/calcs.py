@@ -20,7 +20,9 @@ from millstream.table.plan.rewrite.substitute import is_cheap, is_deterministic,
 __all__ = ["calc", "filtered", "kept_columns", "projected"]
 
 
-def projected(source: p.PhysicalNode, expressions: Sequence[RowExpression], schema: RowSchema) -> p.PhysicalNode:
+def projected(
+    source: p.PhysicalNode, expressions: Sequence[RowExpression], schema: RowSchema
+) -> p.PhysicalNode:
     """Return a projection; `schema` has the names, time attributes are those that pass unchanged."""
     return calc(source, expressions, None, schema.names)
 
@@ -85,9 +87,7 @@ def _is_identity(expressions: Sequence[RowExpression]) -> bool:
     return all(isinstance(each, InputRef) and each.index == place for place, each in enumerate(expressions))
 
 
-def _may_merge(
-    below: p.Calc, expressions: Sequence[RowExpression], condition: RowExpression | None
-) -> bool:
+def _may_merge(below: p.Calc, expressions: Sequence[RowExpression], condition: RowExpression | None) -> bool:
     uses: Counter[int] = Counter()
     for each in [*expressions, *([] if condition is None else [condition])]:
         uses.update(inputs_of(each))

@@ -114,9 +114,7 @@ def join_of(
     split = split_condition(node.condition, left, right, width)
     new_width = len(split.left.schema)
     shift = new_width - width
-    rest = [
-        map_inputs(each, lambda place: place + shift if place >= width else place) for each in split.rest
-    ]
+    rest = [map_inputs(each, lambda place: place + shift if place >= width else place) for each in split.rest]
     joined = _window_join(node, split, rest) or _interval_join(node, split, rest)
     if joined is None:
         joined = p.RegularJoin(
@@ -236,9 +234,7 @@ def _interval_join(node: Join, split: _Split, rest: list[RowExpression]) -> p.Ph
 _Interval = tuple[int, int, int, int, list[RowExpression]]
 
 
-def _equal_times(
-    split: _Split, left: frozenset[int], right: frozenset[int], width: int
-) -> _Interval | None:
+def _equal_times(split: _Split, left: frozenset[int], right: frozenset[int], width: int) -> _Interval | None:
     """An equality of the time attributes is an interval of no length."""
     for one, two in zip(split.left_keys, split.right_keys, strict=True):
         if one in left and two in right:
@@ -305,7 +301,11 @@ def _time(expression: RowExpression, times: frozenset[int]) -> _Time | None:
         if isinstance(first, Literal) and expression.function == "+":
             first, second = second, first
         inner = _time(first, times)
-        if inner is None or not isinstance(second, Literal) or not isinstance(second.type, DayTimeIntervalType):
+        if (
+            inner is None
+            or not isinstance(second, Literal)
+            or not isinstance(second.type, DayTimeIntervalType)
+        ):
             return None
         shift = int(second.value)
         return _Time(inner.place, inner.shift + (shift if expression.function == "+" else -shift))
@@ -346,15 +346,17 @@ def temporal_join(node: Join, left: p.PhysicalNode, right: p.PhysicalNode) -> p.
             + (
                 "it has no primary key."
                 if not keys
-                else "its key is " + ", ".join(split.right.schema.names[each] for each in (shortest(keys) or ())) + "."
+                else "its key is "
+                + ", ".join(split.right.schema.names[each] for each in (shortest(keys) or ()))
+                + "."
             ),
             hint="Declare PRIMARY KEY (...) NOT ENFORCED, or deduplicate it, and compare all of its columns by =.",
         )
-    rest = [
-        map_inputs(each, lambda place: place + shift if place >= width else place) for each in split.rest
-    ]
+    rest = [map_inputs(each, lambda place: place + shift if place >= width else place) for each in split.rest]
     schema = _schema(node, split, time=True)
-    schema = replace(schema, rowtime=frozenset(each for each in schema.rowtime if each < len(split.left.schema)))
+    schema = replace(
+        schema, rowtime=frozenset(each for each in schema.rowtime if each < len(split.left.schema))
+    )
     joined = p.TemporalJoin(
         schema,
         split.left,

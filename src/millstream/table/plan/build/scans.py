@@ -70,7 +70,5 @@ def stream_scan_of(node: StreamScan) -> p.PhysicalNode:
                 "a stream gives updates by key, but its schema declares no primary key",
                 hint="Declare it: Schema.new_builder()....primary_key(...).",
             )
-        return p.ChangelogNormalize(
-            node.schema, scan, tuple(node.schema.names.index(name) for name in key)
-        )
+        return p.ChangelogNormalize(node.schema, scan, tuple(node.schema.names.index(name) for name in key))
     return scan

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from millstream.table.expressions.rex import AggregateCall, InputRef, RowSchema, inputs_of
 from millstream.table.plan import nodes
 from millstream.table.plan import physical as p
+from millstream.table.plan.build.calcs import kept_columns
 from millstream.table.plan.logical import (
     Aggregate,
     Filter,
@@ -15,7 +16,6 @@ from millstream.table.plan.logical import (
     WindowFunction,
     WindowKind,
 )
-from millstream.table.plan.build.calcs import kept_columns
 
 __all__ = ["Bounds", "bounds_of", "pulled_up", "window_aggregate", "window_of"]
 
@@ -198,9 +198,7 @@ def grouped_aggregate(node: Aggregate, source: p.PhysicalNode) -> p.PhysicalNode
     old = node.window
     window = p.Window(old.kind, old.time, old.size_ms, old.slide_ms, old.offset_ms, rowtime)
     properties = ("start", "end", "time", "proctime")
-    return p.WindowAggregate(
-        node.schema, source, node.keys, node.calls, window, properties, grouped=True
-    )
+    return p.WindowAggregate(node.schema, source, node.keys, node.calls, window, properties, grouped=True)
 
 
 def is_session(window: p.Window) -> bool:
