@@ -70,8 +70,8 @@ def _nondeterminism(node: p.PhysicalNode) -> list[str]:
         return []
     names = {name for each in node.expressions for name in _volatile(each)}
     return [
-        f"[WARNING] {name} gives another value when a row is retracted than when it was inserted, so its column may not "
-        "be found again below. Compute it before rows are updated."
+        f"[WARNING] {name} gives another value when a row is retracted than when it was inserted, so its column may "
+        "not be found again below. Compute it before rows are updated."
         for name in sorted(names)
     ]
 

@@ -1,7 +1,7 @@
 """COMPILE PLAN: a plan as a file, to be executed later, also by another version.
 
-The file is JSON: the format's version, the tables that are written, a text of every operator for people to read, and the
-physical plan itself, so that later planners cannot reshape it.
+The file is JSON: the format's version, the tables that are written, a text of every operator for people to read, and
+the physical plan itself, so that later planners cannot reshape it.
 """
 
 from __future__ import annotations

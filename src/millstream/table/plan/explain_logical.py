@@ -103,7 +103,8 @@ def _correlate(node: logical.Correlate) -> str:
 
 def _over(node: logical.Over) -> str:
     groups = [
-        f"window#{place}(partition {_set(group.partition)} order by [{', '.join(str(key.index) for key in group.order)}] "
+        f"window#{place}(partition {_set(group.partition)} "
+        f"order by [{', '.join(str(key.index) for key in group.order)}] "
         f"aggs [{', '.join(map(_call, group.calls))}])"
         for place, group in enumerate(node.groups)
     ]

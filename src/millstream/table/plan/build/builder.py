@@ -130,9 +130,9 @@ class PhysicalBuilder:
                 return built
         source = self.build(node.input)
         bounds = bounds_of(source)
-        if bounds is not None and bounds.pair is not None and set(bounds.pair) <= set(node.keys):
-            if bounds.window.rowtime and kinds_of(source).insert_only:
-                return attached_aggregate(node, source, bounds)
+        attached = bounds is not None and bounds.pair is not None and set(bounds.pair) <= set(node.keys)
+        if attached and bounds is not None and bounds.window.rowtime and kinds_of(source).insert_only:
+            return attached_aggregate(node, source, bounds)
         ttl = self._settings.ttl_ms
         schema = replace(node.schema, rowtime=frozenset(), proctime=frozenset())
         return p.GroupAggregate(schema, source, node.keys, node.calls, ttl)

@@ -109,11 +109,11 @@ def _equality(part: RowExpression, width: int) -> tuple[RowExpression, int] | No
     if not isinstance(part, Call) or part.function != "=":
         return None
     for mine, theirs in (part.operands, part.operands[::-1]):
-        if isinstance(theirs, InputRef) and theirs.index >= width:
-            if isinstance(mine, Literal) or (
-                inputs_of(mine) and all(place < width for place in inputs_of(mine))
-            ):
-                return mine, theirs.index - width
+        if not isinstance(theirs, InputRef) or theirs.index < width:
+            continue
+        places = inputs_of(mine)
+        if isinstance(mine, Literal) or (places and all(place < width for place in places)):
+            return mine, theirs.index - width
     return None
 
 
