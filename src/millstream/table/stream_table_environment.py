@@ -1,138 +1,116 @@
-"""Tables and streams (PyFlink's `StreamTableEnvironment`): so far generated tables, turned into streams."""
+"""Tables beside streams in one program (PyFlink's `StreamTableEnvironment`)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from millstream.base.errors import JobDefinitionError, NotSupportedError, TypeMismatchError
-from millstream.base.not_yet import NotYetAttributeError
-from millstream.common.watermark_strategy import WatermarkStrategy
-from millstream.config.configuration import Configuration
-from millstream.table.datagen import build_datagen_source, row_type
+from millstream.base.errors import TypeMismatchError
+from millstream.table.environment import TableEnvironment, check_settings
 from millstream.table.environment_settings import EnvironmentSettings
-from millstream.table.table_descriptor import TableDescriptor
 
-__all__ = ["StreamTableEnvironment", "Table"]
+if TYPE_CHECKING:
+    from millstream.table.table import Table
 
-
-class _StreamEnvironment(Protocol):
-    def configure(self, configuration: Configuration) -> None: ...
-
-    def from_source(
-        self, source: Any, watermark_strategy: WatermarkStrategy, source_name: str, type_info: Any = None
-    ) -> Any: ...
+__all__ = ["StreamTableEnvironment"]
 
 
-class Table:
-    """A table that was declared.
-
-    Attributes:
-        path: Its name.
-        descriptor: Where it comes from.
-    """
-
-    def __init__(self, path: str, descriptor: TableDescriptor) -> None:
-        self.path = path
-        self.descriptor = descriptor
-
-    if not TYPE_CHECKING:  # to checkers, what is not there is not there
-
-        def __getattr__(self, name: str) -> Any:
-            if name.startswith("_"):
-                raise AttributeError(name)
-            raise NotYetAttributeError(
-                f'a table was asked for "{name}"',
-                detail="The Table API comes with a later release; tables can be turned into streams.",
-                hint="Use table_environment.to_data_stream(table).",
-            )
-
-
-class StreamTableEnvironment:
-    """Declares tables beside a stream environment."""
-
-    def __init__(self, stream_execution_environment: _StreamEnvironment) -> None:
-        self._environment = stream_execution_environment
-        self._tables: dict[str, TableDescriptor] = {}
+class StreamTableEnvironment(TableEnvironment):
+    """A table environment whose tables come from DataStreams and become DataStreams."""
 
     @staticmethod
-    def create(
+    def create(  # type: ignore[override]
         stream_execution_environment: Any = None, environment_settings: EnvironmentSettings | None = None
     ) -> StreamTableEnvironment:
         """Make an environment for tables.
 
         Args:
-            stream_execution_environment: Where the streams are.
+            stream_execution_environment: Where the streams are; a new one by default.
             environment_settings: Their mode and options hold for the streams too.
 
         Raises:
-            NotSupportedError: If there is no stream environment.
             TypeMismatchError: If the settings are something else.
         """
-        if environment_settings is not None and not isinstance(environment_settings, EnvironmentSettings):
+        from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+        if isinstance(stream_execution_environment, EnvironmentSettings) and environment_settings is None:
+            stream_execution_environment, environment_settings = None, stream_execution_environment
+        check_settings(environment_settings)
+        environment = stream_execution_environment
+        if environment is None:
+            environment = StreamExecutionEnvironment.get_execution_environment()
+        if not isinstance(environment, StreamExecutionEnvironment):
             raise TypeMismatchError(
-                f"environment_settings is a {type(environment_settings).__name__}",
-                hint="Use EnvironmentSettings.in_streaming_mode() or in_batch_mode().",
-            )
-        if stream_execution_environment is None:
-            raise NotSupportedError(
-                "a table environment was made without a stream environment",
-                detail="The Table API comes with a later release.",
-                hint="Use StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment()).",
+                f"stream_execution_environment is a {type(environment).__name__}",
+                hint="Use StreamExecutionEnvironment.get_execution_environment().",
             )
         if environment_settings is not None:
-            stream_execution_environment.configure(environment_settings.get_configuration())
-        return StreamTableEnvironment(stream_execution_environment)
+            environment.configure(environment_settings.get_configuration())
+        return StreamTableEnvironment(environment, environment_settings)
 
-    if not TYPE_CHECKING:  # to checkers, what is not there is not there
+    def from_data_stream(self, data_stream: Any, *fields_or_schema: Any) -> Table:
+        """Return a stream of inserted rows as a table.
 
-        def __getattr__(self, name: str) -> Any:
-            if name.startswith("_"):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            raise NotYetAttributeError(
-                f'"{name}" of table environments is not in millstream yet',
-                detail="The Table API and SQL come with a later release; so far there are create_temporary_table, "
-                "from_path and to_data_stream.",
-                hint="Use the DataStream API.",
-            )
-
-    def create_temporary_table(self, path: str, descriptor: TableDescriptor) -> None:
-        """Declare a table.
+        Args:
+            data_stream: The stream, whose records' type is declared.
+            fields_or_schema: A `Schema`, or expressions that name the columns.
 
         Raises:
-            JobDefinitionError: If there is one of that name.
-            NotSupportedError: If its connector is not "datagen".
+            TypeMismatchError: If the type of the records is not declared, or a column does not fit.
         """
-        if path in self._tables:
-            raise JobDefinitionError(f'table "{path}" exists already')
-        if descriptor.connector != "datagen":
-            raise NotSupportedError(
-                f'table "{path}" has the connector "{descriptor.connector}"',
-                detail='Tables can be of the connector "datagen" so far; others come with a later release.',
-                hint="Use the DataStream API's sources.",
-            )
-        self._tables[path] = descriptor
+        from millstream.table.session.streams import table_of_stream
 
-    def from_path(self, path: str) -> Table:
-        """Return a table by its name.
+        return self._table(table_of_stream(self, data_stream, fields_or_schema))
 
-        Raises:
-            JobDefinitionError: If there is none.
+    def from_changelog_stream(self, data_stream: Any, schema: Any = None, changelog_mode: Any = None) -> Table:
+        """Return a stream of rows with kinds (`Row.set_row_kind`) as a table that changes.
+
+        Args:
+            data_stream: The stream, whose records' type is declared.
+            schema: Columns, watermark, primary key.
+            changelog_mode: Which kinds there are; all by default. Updates without the row before need a primary key.
         """
-        if path not in self._tables:
-            raise JobDefinitionError(
-                f'table "{path}" was not found', detail=f"Declared are: {', '.join(self._tables) or 'none'}."
-            )
-        return Table(path, self._tables[path])
+        from millstream.table.session.streams import table_of_changes
+
+        return self._table(table_of_changes(self, data_stream, schema, changelog_mode))
 
     def to_data_stream(self, table: Table) -> Any:
-        """Return the table's rows as a stream.
+        """Return a table whose rows are only inserted as a stream of Rows.
 
         Raises:
-            ConfigurationError: If an option of the table does not fit.
+            ValidationError: If rows of the table change.
         """
-        return self._environment.from_source(
-            build_datagen_source(table.descriptor),
-            WatermarkStrategy.no_watermarks(),
-            f"{table.path}[datagen]",
-            row_type(table.descriptor),
-        )
+        from millstream.table.session.streams import stream_of_inserts
+
+        return stream_of_inserts(self, table)
+
+    def to_changelog_stream(
+        self, table: Table, target_schema: Any = None, changelog_mode: Any = None
+    ) -> Any:
+        """Return a table as a stream of Rows with kinds.
+
+        Args:
+            table: The table.
+            target_schema: Columns to which the table's are cast.
+            changelog_mode: Which kinds the stream may have; all by default.
+        """
+        from millstream.table.session.streams import stream_of_changes
+
+        return stream_of_changes(self, table, target_schema, changelog_mode)
+
+    def to_append_stream(self, table: Table, type_info: Any) -> Any:
+        """Return a table whose rows are only inserted as a stream of records of a type."""
+        from millstream.table.session.streams import append_stream
+
+        return append_stream(self, table, type_info)
+
+    def to_retract_stream(self, table: Table, type_info: Any) -> Any:
+        """Return a table as a stream of (True, row) for rows that come and (False, row) for those that go."""
+        from millstream.table.session.streams import retract_stream
+
+        return retract_stream(self, table, type_info)
+
+    def create_temporary_view(self, view_path: str, table: Any, *fields_or_schema: Any) -> None:
+        """Give a table, or a stream as a table, a name in this session."""
+        if getattr(table, "node", None) is None:
+            table = self.from_data_stream(table, *fields_or_schema)
+        super().create_temporary_view(view_path, table)

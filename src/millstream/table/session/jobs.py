@@ -82,8 +82,9 @@ class SessionJobs:
         name = f"insert-into_{','.join(targets)}"
 
         def build() -> None:
-            for each in planned:
-                self._translated(each)
+            from millstream.table.plan.translate import translate_all
+
+            translate_all(planned, self._environment)
 
         job = self._launched(name, build)
         client = self._client(job, name)
