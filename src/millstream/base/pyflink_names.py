@@ -25,7 +25,6 @@ OURS = "millstream"
 
 # Beginnings of module names -> why they are not here and what to do instead.
 _ABSENT = {
-    "pyflink.table": ("the Table API and SQL come with a later release", "Use the DataStream API."),
     "pyflink.java_gateway": (
         "there is no JVM of Flink to talk to",
         "Use the classes of millstream.datastream.",

@@ -57,7 +57,6 @@ _REASONS: Final = {
     "state.backend.rocksdb.": "the backend on disk has another engine",
     "state.changelog.": "checkpoints are made of what changed anyway",
     "state.storage.fs.": _FILE_LAYOUT,
-    "table.": "the Table API and SQL come with a later release",
 }
 _LONGEST_FIRST: Final = sorted(_REASONS, key=len, reverse=True)
 

@@ -41,9 +41,7 @@ class TableEnvironment:
         names = settings or EnvironmentSettings.in_streaming_mode()
         self._environment = stream_environment
         self._config = TableConfig(stream_environment._configuration)
-        self._catalogs = CatalogManager(
-            names.get_built_in_catalog_name(), names.get_built_in_database_name()
-        )
+        self._catalogs = CatalogManager(names.get_built_in_catalog_name(), names.get_built_in_database_name())
         self._executor = StatementExecutor(stream_environment, self._catalogs, self._config)
         self._unnamed = itertools.count()
 
@@ -109,9 +107,10 @@ class TableEnvironment:
             extra_details: Of `ExplainDetail`.
         """
         statement = parse_statement(stmt)
-        details: tuple[str, ...] = tuple(_detail_name(each) for each in extra_details)
+        details = tuple(_detail_name(each) for each in extra_details)
         if isinstance(statement, st.Explain):
-            statement, details = statement.statement, statement.details + details
+            details = statement.details + details
+            statement = statement.statement
         try:
             return self._executor.explain(statement, details)
         except SqlError as error:
@@ -241,9 +240,7 @@ class TableEnvironment:
     def drop_table(self, table_path: str, ignore_if_not_exists: bool | None = True) -> bool:
         """Remove a table from its catalog; returns whether it was there."""
         parts = parse_identifier(table_path)
-        return self._catalogs.drop(
-            parts, view=False, temporary=False, if_exists=bool(ignore_if_not_exists)
-        )
+        return self._catalogs.drop(parts, view=False, temporary=False, if_exists=bool(ignore_if_not_exists))
 
     def drop_view(self, view_path: str, ignore_if_not_exists: bool | None = True) -> bool:
         """Remove a view from its catalog; returns whether it was there."""
@@ -252,9 +249,7 @@ class TableEnvironment:
 
     # --- values
 
-    def from_elements(
-        self, elements: Iterable[Any], schema: Any = None, verify_schema: bool = True
-    ) -> Table:
+    def from_elements(self, elements: Iterable[Any], schema: Any = None, verify_schema: bool = True) -> Table:
         """Return rows of Python values as a table.
 
         Args:
@@ -488,16 +483,12 @@ class TableEnvironment:
         """Return the parts of a table's name."""
         return parse_identifier(path)
 
-    def execute_insert(
-        self, node: Any, path: str | TableDescriptor, overwrite: bool = False
-    ) -> TableResult:
+    def execute_insert(self, node: Any, path: str | TableDescriptor, overwrite: bool = False) -> TableResult:
         """Run a bound query into a table."""
         planned, target = self.plan_insert(node, path, overwrite)
         return self._executor.run_inserts([planned], [target])
 
-    def plan_insert(
-        self, node: Any, path: str | TableDescriptor, overwrite: bool = False
-    ) -> tuple[Any, str]:
+    def plan_insert(self, node: Any, path: str | TableDescriptor, overwrite: bool = False) -> tuple[Any, str]:
         """Plan a bound query into a table; returns the plan and the table's full name.
 
         Raises:
@@ -537,7 +528,9 @@ class TableEnvironment:
         statement = parse_statement(text)
         if not isinstance(statement, st.Insert):
             raise ValidationError(
-                "a statement set takes INSERT only", at=statement.at, hint="Run other statements with execute_sql."
+                "a statement set takes INSERT only",
+                at=statement.at,
+                hint="Run other statements with execute_sql.",
             ).in_text(text)
         try:
             planned, targets = self._executor.plan_inserts([statement])

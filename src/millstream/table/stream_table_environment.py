@@ -61,7 +61,9 @@ class StreamTableEnvironment(TableEnvironment):
 
         return self._table(table_of_stream(self, data_stream, fields_or_schema))
 
-    def from_changelog_stream(self, data_stream: Any, schema: Any = None, changelog_mode: Any = None) -> Table:
+    def from_changelog_stream(
+        self, data_stream: Any, schema: Any = None, changelog_mode: Any = None
+    ) -> Table:
         """Return a stream of rows with kinds (`Row.set_row_kind`) as a table that changes.
 
         Args:
@@ -83,9 +85,7 @@ class StreamTableEnvironment(TableEnvironment):
 
         return stream_of_inserts(self, table)
 
-    def to_changelog_stream(
-        self, table: Table, target_schema: Any = None, changelog_mode: Any = None
-    ) -> Any:
+    def to_changelog_stream(self, table: Table, target_schema: Any = None, changelog_mode: Any = None) -> Any:
         """Return a table as a stream of Rows with kinds.
 
         Args:

@@ -9,7 +9,6 @@ import pytest
 
 from millstream.common import Configuration
 from millstream.datastream import DataStream, StreamExecutionEnvironment
-from millstream.table import StreamTableEnvironment
 
 
 def environment():
@@ -71,20 +70,12 @@ def test_a_mistyped_method_is_guessed(make, name, meant):
         (lambda: keyed().count_window(1), "map", "reduce"),
         (lambda: numbers().print(), "map", "Nothing comes behind a sink"),
         (environment, "from_elements", "from_collection"),
-        (environment, "from_table", "Tables come with a later release"),
-        (numbers, "to_table", "Tables come with a later release"),
+        (environment, "from_table", "Make a StreamTableEnvironment"),
+        (numbers, "to_table", "Make a StreamTableEnvironment"),
     ],
 )
 def test_methods_of_others_have_their_counterpart_named(make, name, said):
     assert said in hint_of(make(), name)
-
-
-@pytest.mark.parametrize("name", ["execute_sql", "sql_query", "from_data_stream", "create_temporary_view"])
-def test_table_environments_say_what_is_not_there_yet(name):
-    tables = StreamTableEnvironment.create(environment())
-    assert not hasattr(tables, name)
-    with pytest.raises(AttributeError, match=f'"{name}" of table environments is not in millstream yet'):
-        getattr(tables, name)
 
 
 def test_something_quite_different_has_no_hint():

@@ -9,7 +9,9 @@ TO_KEYS = (
 )
 TO_RESULTS = "Make a stream of it before, with {before}; that has it."
 
-_TABLE = "Tables come with a later release. Use the DataStream API."
+_TABLE = (
+    "Make a StreamTableEnvironment of the environment: it has execute_sql, from_data_stream, to_data_stream."
+)
 
 OF_TABLES = dict.fromkeys(
     (

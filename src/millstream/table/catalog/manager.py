@@ -37,8 +37,8 @@ class CatalogManager:
         self._catalogs: dict[str, Catalog] = {
             catalog: InMemoryCatalog(database, {"type": "generic_in_memory"})
         }
-        self.current_catalog = catalog
-        self.current_database = database
+        self.current_catalog: str = catalog
+        self.current_database: str = database
         self._temporary: dict[Identifier, Entry] = {}
         self._system_functions: dict[str, CatalogFunction] = {}
         self._temporary_functions: dict[Identifier, CatalogFunction] = {}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from millstream.base.errors import TypeMismatchError
+from millstream.base.time import Instant
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.connectors.columns.frames import pandas_table as arrow_of_pandas
 from millstream.connectors.columns.table import TableSource
@@ -19,10 +21,14 @@ from millstream.table.session.bridge import StreamTable
 from millstream.types import datatypes as sql
 from millstream.types.row import Row
 
-__all__ = ["arrow_table", "elements_table", "pandas_table"]
+__all__ = ["arrow_table", "column_array", "elements_table", "pandas_table"]
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
-def elements_table(environment: Any, elements: Iterable[Any], schema: Any, *, verify_schema: bool) -> StreamScan:
+def elements_table(
+    environment: Any, elements: Iterable[Any], schema: Any, *, verify_schema: bool
+) -> StreamScan:
     """Return Python values as a relation.
 
     Raises:
@@ -37,7 +43,7 @@ def elements_table(environment: Any, elements: Iterable[Any], schema: Any, *, ve
         if verify_schema:
             for value in values:
                 _check(name, kind, value)
-        columns.append(_array(name, kind, values))
+        columns.append(column_array(name, kind, values))
     table = pa.Table.from_arrays(columns, names=[f"f{place}" for place in range(len(types))])
     return _scan(environment, table, RowSchema(tuple(row_type.field_names()), tuple(types)), "elements")
 
@@ -92,10 +98,17 @@ def _check(name: str, kind: sql.DataType, value: Any) -> None:
     try:
         kind.check(value)
     except TypeMismatchError as error:
-        raise TypeMismatchError(f'field "{name}": {error.message}', hint="Give verify_schema=False to have it cast.") from error
+        raise TypeMismatchError(
+            f'field "{name}": {error.message}', hint="Give verify_schema=False to have it cast."
+        ) from error
 
 
-def _array(name: str, kind: sql.DataType, values: Sequence[Any]) -> Any:
+def column_array(name: str, kind: sql.DataType, values: Sequence[Any]) -> Any:
+    """Return Python values as a column of a SQL type.
+
+    Raises:
+        TypeMismatchError: If a value does not fit.
+    """
     target = arrow_type(kind)
     plain = [_plain(value, kind) for value in values]
     try:
@@ -104,7 +117,9 @@ def _array(name: str, kind: sql.DataType, values: Sequence[Any]) -> Any:
         try:
             return cast_column(pa.array(plain), target)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise TypeMismatchError(f'column "{name}" has a value that does not fit {kind}: {error}') from error
+            raise TypeMismatchError(
+                f'column "{name}" has a value that does not fit {kind}: {error}'
+            ) from error
 
 
 def _plain(value: Any, kind: sql.DataType) -> Any:
@@ -125,6 +140,8 @@ def _plain(value: Any, kind: sql.DataType) -> Any:
         return kind.rounded(value)
     if isinstance(value, bytearray):
         return bytes(value)
+    if isinstance(value, Instant):
+        return datetime.timedelta(milliseconds=value.to_epoch_milli()) + _EPOCH
     return value
 
 
@@ -153,7 +170,9 @@ def pandas_table(environment: Any, frame: Any, schema: Any) -> StreamScan:
         types = tuple(data_type_of(field.type) for field in table.schema)
         names = tuple(schema) if schema else names
     if not len(names) == len(types) == table.num_columns:
-        raise TypeMismatchError(f"a DataFrame of {table.num_columns} columns was given a schema of {len(names)}")
+        raise TypeMismatchError(
+            f"a DataFrame of {table.num_columns} columns was given a schema of {len(names)}"
+        )
     return _scan(environment, table, RowSchema(names, types), "pandas")
 
 

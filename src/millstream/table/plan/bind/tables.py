@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.table.errors import ValidationError
@@ -13,7 +13,7 @@ from millstream.table.plan.bind.scope import Scope
 from millstream.table.plan.context import PlanContext
 from millstream.table.plan.logical import LogicalNode, Scan, Watermarks
 
-__all__ = ["scan_of", "table_options"]
+__all__ = ["declared_columns", "scan_of", "table_options"]
 
 
 def scan_of(
@@ -40,6 +40,34 @@ def scan_of(
         order = [read.names.index(each.name) for each in table.columns]
         node = nodes.project(node, nodes.refs(read, order), [each.name for each in table.columns])
     return _watermarked(context, node, table)
+
+
+def declared_columns(
+    context: PlanContext,
+    node: LogicalNode,
+    columns: tuple[Any, ...],
+    watermark: tuple[str, Any] | None,
+) -> LogicalNode:
+    """Return a stream's rows with all declared columns, in order; as `scan_of` does for tables.
+
+    Args:
+        context: The query's surroundings.
+        node: Reads the stream; its schema has all columns that are not computed.
+        columns: Of `catalog.TableColumn`.
+        watermark: Column and expression; None without.
+    """
+    declared = _Declared(columns, watermark)
+    if any(column.kind == "computed" for column in columns):
+        node = _computed(context, node, declared)
+    return _watermarked(context, node, declared)
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What `_computed` and `_watermarked` read of a table."""
+
+    columns: tuple[Any, ...]
+    watermark: tuple[str, Any] | None
 
 
 def _computed(context: PlanContext, node: LogicalNode, table: Any) -> LogicalNode:
