@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.table.expressions.rex import RowSchema, SortKey
+from millstream.table.runtime.keyed_rows import DeduplicateOperator, NormalizeOperator
 from millstream.table.runtime.pending import build_pending
+from millstream.table.runtime.rank import RankOperator
+from millstream.table.runtime.sorts import SortOperator, TemporalSortOperator
 
 __all__ = [
     "DeduplicateSpec",
@@ -62,7 +65,7 @@ class RankSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return RankOperator(self)
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class DeduplicateSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return DeduplicateOperator(self)
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,7 @@ class NormalizeSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return NormalizeOperator(self)
 
 
 @dataclass(frozen=True)
@@ -244,7 +247,7 @@ class TemporalSortSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return TemporalSortOperator(self)
 
 
 @dataclass(frozen=True)
@@ -271,7 +274,17 @@ class SortLimitSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return RankOperator(
+            RankSpec(
+                self.input,
+                (),
+                self.keys,
+                self.offset + 1,
+                self.offset + self.fetch,
+                retracts=self.retracts,
+                before=self.before,
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -294,4 +307,4 @@ class SortSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return SortOperator(self)

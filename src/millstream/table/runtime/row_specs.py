@@ -9,6 +9,7 @@ from millstream.table.expressions.rex import Call, RowExpression, RowSchema
 from millstream.table.plan.logical import JoinKind, WindowKind
 from millstream.table.runtime.calc import CalcOperator, DropBeforeOperator, ExpandOperator, RowtimeOperator
 from millstream.table.runtime.pending import build_pending
+from millstream.table.runtime.sorts import LimitOperator
 from millstream.table.runtime.window_assign import WindowAssignOperator
 
 __all__ = [
@@ -213,4 +214,4 @@ class LimitSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return LimitOperator(self)

@@ -1,0 +1,244 @@
+"""One row for each key, kept up to date: deduplication, normalization of upserts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.operators.base import OwnEntries
+from millstream.state.snapshots import Entries, StateChanges
+from millstream.state.touched import pays
+from millstream.table.expressions.rex import RowSchema
+from millstream.table.runtime.aggregates.slot_column import SlotRows
+from millstream.table.runtime.arrays import arrow_types, validity_of
+from millstream.table.runtime.changes import columns_batch, net_changes
+from millstream.table.runtime.epoch_operator import EpochOperator, Input
+from millstream.table.runtime.expiry import Expiry
+from millstream.table.runtime.growing import Lane
+from millstream.table.runtime.key_slots import KeySlots
+from millstream.table.runtime.times import millis_of
+from millstream.table.runtime.touched import Touched
+
+if TYPE_CHECKING:
+    from millstream.table.runtime.rank_specs import DeduplicateSpec, NormalizeSpec
+
+__all__ = ["ROWS", "DeduplicateOperator", "NormalizeOperator", "edges_of"]
+
+ROWS = "rows"
+"""Entries of one row for each key: key -> (last access, time, row)."""
+
+_LEAST_DEAD = 1 << 14
+
+
+class KeyedRowsOperator(EpochOperator):
+    """Base of operators that keep one row for each key.
+
+    Args:
+        schema: Columns of the input.
+        keys: Places of the key columns.
+        retracts: Whether the input has -U or -D rows.
+        ttl_ms: How long a row is kept; None for ever.
+        kept: Places of the columns that are kept.
+    """
+
+    def __init__(
+        self,
+        schema: RowSchema,
+        keys: Sequence[int],
+        *,
+        retracts: bool,
+        ttl_ms: int | None,
+        kept: Sequence[int] | None = None,
+    ) -> None:
+        kinds = arrow_types(schema)
+        super().__init__([kinds], [retracts])
+        self._places = list(keys)
+        self._keys = KeySlots([kinds[place] for place in keys])
+        self._kept_places = list(range(len(kinds))) if kept is None else list(kept)
+        self._held = SlotRows([kinds[place] for place in self._kept_places])
+        self._times = Lane(np.int64)
+        self._touched = Touched()
+        self._expiry = Expiry(ttl_ms)
+
+    def slots_of(self, rows: Input) -> Any:
+        """Return the slot of each row's key."""
+        slots = self._keys.of([rows.columns[place] for place in self._places], rows.count)
+        count = len(self._keys)
+        self._held.reach(count)
+        self._times.reach(count)
+        self._expiry.reach(count)
+        return slots
+
+    def touch(self, slots: Any) -> None:
+        """Note that rows of keys change; those that expired before are forgotten."""
+        self._touched.note(slots, len(self._keys))
+        expired = self._expiry.touch(slots, self.context.time.now_ms)
+        if expired is not None:
+            self._held.clear(expired)
+
+    def end_epoch(self, report: Any, *, checkpoint: bool) -> None:
+        """End the epoch; forget what has expired, and now and then give back the room of keys that are gone."""
+        super().end_epoch(report, checkpoint=checkpoint)
+        now_ms, count = self.context.time.now_ms, len(self._keys)
+        if self._expiry.is_due(now_ms):
+            expired = self._expiry.expired(count, now_ms)
+            self._held.clear(expired)
+            self._touched.note(expired, count)
+        if checkpoint and count > _LEAST_DEAD:
+            used = np.flatnonzero(self._held.has(np.arange(count)))
+            if 2 * len(used) < count:
+                self._keys.keep(used)
+                self._held.keep(used)
+                self._times.keep(used)
+                self._expiry.keep(used)
+                self._touched.begin_again()
+
+    def snapshot_entries(self) -> Iterator[OwnEntries]:
+        """Return the row of each key."""
+        every = np.arange(len(self._keys))
+        slots = every[self._held.has(every)]
+        yield ROWS, None, zip(self._keys.keys(slots), self._entries(slots), strict=True)
+
+    def _entries(self, slots: Any) -> list[Any]:
+        times = self._times.array[slots].tolist()
+        return list(zip(self._expiry.stamps(slots), times, self._held.entries(slots), strict=True))
+
+    def changed_entries(self, changes: StateChanges) -> bool:
+        """Add the rows of keys that changed."""
+        slots = self._touched.slots()
+        if not self._touched.known or not pays(len(slots), len(self._keys)):
+            return False
+        there = self._held.has(slots)
+        for key in self._keys.keys(slots[~there]):
+            changes.remove(ROWS, None, key)
+        slots = slots[there]
+        for key, entry in zip(self._keys.keys(slots), self._entries(slots), strict=True):
+            changes.put(ROWS, None, key, entry)
+        return True
+
+    def forget_changes(self) -> None:
+        """Take what is there as known."""
+        self._touched.forget()
+
+    def restore_entries(self, name: str, entries: Entries) -> None:
+        """Take over the rows of keys."""
+        if not entries:
+            return
+        slots = self._keys.of_keys([key for _, key, _ in entries])
+        count = len(self._keys)
+        self._held.reach(count)
+        self._times.reach(count)[slots] = [time for _, _, (_, time, _) in entries]
+        self._expiry.reach(count)
+        self._held.restore(slots, [row for _, _, (_, _, row) in entries])
+        self._expiry.restore(slots, [stamp for _, _, (stamp, _, _) in entries])
+
+
+def edges_of(slots: Any, *, last: bool) -> Any:
+    """Return the first or last place of each slot, ascending by slot."""
+    if last:
+        return len(slots) - 1 - np.unique(slots[::-1], return_index=True)[1]
+    return np.unique(slots, return_index=True)[1]
+
+
+class DeduplicateOperator(KeyedRowsOperator):
+    """Keeps the first or the last row of each key; of the first by arrival only that it was there."""
+
+    whole_in_batch = True
+
+    def __init__(self, spec: DeduplicateSpec) -> None:
+        self._spec = spec
+        self._only_keys = spec.rowtime is None and not spec.keep_last
+        super().__init__(
+            spec.input,
+            spec.keys,
+            retracts=False,
+            ttl_ms=spec.ttl_ms,
+            kept=() if self._only_keys else None,
+        )
+
+    def work(self, inputs: list[Input | None]) -> None:
+        """Hand on which rows are kept now."""
+        (rows,) = inputs
+        assert rows is not None
+        if self._spec.rowtime is not None:
+            valid = validity_of(rows.columns[self._spec.rowtime])
+            if valid is not None:
+                rows = rows.filter(valid)
+        slots = self.slots_of(rows)
+        times = np.zeros(rows.count, np.int64)
+        if self._spec.rowtime is None:
+            places = edges_of(slots, last=self._spec.keep_last)
+        else:
+            times = millis_of(rows.columns[self._spec.rowtime])
+            order = np.lexsort((np.arange(rows.count), times, slots))
+            places = order[edges_of(slots[order], last=self._spec.keep_last)]
+        slots, times = slots[places], times[places]
+        self.touch(slots)
+        existed = self._held.has(slots)
+        better = ~existed
+        if self._spec.rowtime is not None:
+            held = self._times.array[slots]
+            better |= times >= held if self._spec.keep_last else times < held
+        elif self._spec.keep_last:
+            better[:] = True
+        slots, places, times, existed = slots[better], places[better], times[better], existed[better]
+        if not len(slots):
+            return
+        new = rows.take(places).columns
+        if self._only_keys:
+            self._held.set(slots, [])
+            self.emit(columns_batch(new, None, len(slots)))
+            return
+        old = self._held.take(slots)
+        self._held.set(slots, new)
+        self._times.array[slots] = times
+        self.emit(
+            net_changes(
+                [],
+                old,
+                new,
+                existed=existed,
+                exists=np.ones(len(slots), bool),
+                before=self._spec.before,
+                forced=existed,
+            )
+        )
+
+
+class NormalizeOperator(KeyedRowsOperator):
+    """Makes of upserts changes with the row before; deletes may have the key only."""
+
+    whole_in_batch = True
+
+    def __init__(self, spec: NormalizeSpec) -> None:
+        self._spec = spec
+        super().__init__(spec.input, spec.key, retracts=True, ttl_ms=spec.ttl_ms)
+
+    def work(self, inputs: list[Input | None]) -> None:
+        """Hand on what changed of the row of each key."""
+        (rows,) = inputs
+        assert rows is not None
+        slots = self.slots_of(rows)
+        places = edges_of(slots, last=True)
+        slots = slots[places]
+        self.touch(slots)
+        existed = self._held.has(slots)
+        exists = np.ones(len(slots), bool) if rows.weights is None else rows.weights[places] > 0
+        new, old = rows.take(places).columns, self._held.take(slots)
+        come = pa.array(exists)
+        self._held.set(slots[exists], [column.filter(come) for column in new])
+        self._held.clear(slots[~exists])
+        self.emit(
+            net_changes(
+                [],
+                old,
+                new,
+                existed=existed,
+                exists=exists,
+                before=self._spec.before,
+                forced=None if self._spec.ttl_ms is None else existed & exists,
+            )
+        )

@@ -1,0 +1,70 @@
+"""ORDER BY over columns: numbers that numpy sorts as SQL sorts the values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.table.expressions.rex import SortKey
+from millstream.table.runtime.arrays import fixed_dtype, validity_of, values_of_fixed
+
+__all__ = ["leading_numbers", "sort_numbers", "sorted_places"]
+
+
+def sort_numbers(column: pa.Array, key: SortKey) -> list[Any]:
+    """Return arrays to sort by, the first one first: where NULLs are, if there are any, then the values."""
+    valid = validity_of(column)
+    numbers = _numbers(column, descending=key.descending)
+    if valid is None:
+        return [numbers]
+    numbers = np.where(valid, numbers, numbers.dtype.type(0))
+    return [valid if key.nulls_first else ~valid, numbers]
+
+
+def _numbers(column: pa.Array, *, descending: bool) -> Any:
+    dtype = fixed_dtype(column.type)
+    if dtype is None or dtype.kind == "V":
+        ranks = np.asarray(pc.rank(column, sort_keys="ascending", tiebreaker="dense")).astype(np.int64)
+        return -ranks if descending else ranks
+    values = values_of_fixed(column)
+    if dtype.kind == "f":
+        # NaN is the greatest; -0.0 and 0.0 are equal.
+        values = values.astype(np.float64) + 0.0
+        bits = values.view(np.int64)
+        ordered = np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
+        values = np.where(np.isnan(values), np.iinfo(np.int64).max, ordered)
+    return ~values if descending else values
+
+
+def leading_numbers(column: pa.Array, key: SortKey) -> tuple[Any, Any] | None:
+    """Return int64 numbers that say which rows cannot come before others by this key, and where they may be used.
+
+    Returns:
+        None if the values of the column have no such numbers of their own.
+    """
+    dtype = fixed_dtype(column.type)
+    if dtype is None or dtype.kind not in "iuf" or dtype == np.uint64:
+        return None
+    numbers = _numbers(column, descending=key.descending).astype(np.int64)
+    valid = validity_of(column)
+    return numbers, np.ones(len(numbers), bool) if valid is None else valid
+
+
+def sorted_places(groups: Any | None, columns: Sequence[pa.Array], keys: Sequence[SortKey], ties: Any) -> Any:
+    """Return the places of rows by group, then by sort keys, then by a number.
+
+    Args:
+        groups: Group of each row; None for one group.
+        columns: The rows.
+        keys: What they are sorted by.
+        ties: What equal rows are sorted by.
+    """
+    arrays = [] if groups is None else [groups]
+    for key in keys:
+        arrays += sort_numbers(columns[key.index], key)
+    arrays.append(ties)
+    return np.lexsort(arrays[::-1])
