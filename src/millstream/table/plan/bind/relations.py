@@ -165,7 +165,7 @@ class RelationBinder:
     def _join(self, relation: ast.JoinRelation) -> Bound:
         left = self.bind(relation.left)
         if self._is_lateral(relation.right, left):
-            return self._lateral_join(left, relation)
+            return self.lateral_join(left, relation)
         temporal = _temporal(relation.right)
         if temporal is not None:
             return self._temporal_join(left, relation, temporal)
@@ -271,7 +271,8 @@ class RelationBinder:
             return not is_window_function(inner.call)
         return isinstance(inner, (ast.Lateral, ast.Unnest))
 
-    def _lateral_join(self, left: Bound, relation: ast.JoinRelation) -> Bound:
+    def lateral_join(self, left: Bound, relation: ast.JoinRelation) -> Bound:
+        """Return a join whose right side refers to the left."""
         kind = _KINDS[relation.kind]
         if kind not in (JoinKind.INNER, JoinKind.LEFT):
             raise ValidationError(
