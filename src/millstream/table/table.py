@@ -39,6 +39,7 @@ __all__ = [
     "GroupedTable",
     "OverWindowedTable",
     "Table",
+    "TablePipeline",
     "WindowGroupedTable",
 ]
 

@@ -19,6 +19,7 @@ from millstream.table.plan.exchanges import exchanges_of
 from millstream.table.plan.explain_logical import logical_text
 from millstream.table.plan.explain_names import operator_text
 from millstream.table.plan.keys import upsert_keys
+from millstream.table.plan.modes import assign_modes
 from millstream.table.plan.planner import Planned
 
 __all__ = ["DETAILS", "explain"]
@@ -82,8 +83,11 @@ def _logical(planned: Planned) -> str:
 
 
 def _shown(planned: Planned) -> p.PhysicalNode:
-    """Return what is shown of a plan: of queries the relation, without what collects it."""
-    return planned.physical.input if planned.physical.table is None else planned.physical
+    """Return what is shown of a plan: of queries the relation, as a consumer would get it that takes updates by key."""
+    sink = planned.physical
+    if sink.table is not None:
+        return sink
+    return assign_modes(sink.input, before=False) or sink.input
 
 
 def _children(node: Any) -> Sequence[Any]:

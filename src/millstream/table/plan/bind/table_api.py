@@ -88,7 +88,8 @@ class TableOperations:
 
         def key(tree: ast.Expression) -> ast.Expression:
             if isinstance(tree, ast.Column) and len(tree.parts) == 1:
-                return calls.get(tree.parts[0], tree)
+                found: ast.Expression = calls.get(tree.parts[0], tree)
+                return found
             return tree
 
         trees = tuple(key(each.expression) for each in expanded(items_of(keys), self.names))
