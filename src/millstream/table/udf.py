@@ -210,6 +210,7 @@ class UserDefinedFunctionWrapper:
         self._deterministic: bool = next((each for each in (deterministic, said) if each is not None), True)
         self._takes_row_as_input = False
         self._alias_names: tuple[str, ...] = ()
+        self._declared: UserFunction | None = None
 
     def __call__(self, *args: Any) -> Any:
         """Return the expression of a call: of columns, expressions or values."""
@@ -219,11 +220,11 @@ class UserDefinedFunctionWrapper:
 
     def alias(self, *alias_names: str) -> UserDefinedFunctionWrapper:
         """Name the columns of a function that gives rows; returns itself."""
-        self._alias_names = alias_names
+        self._alias_names, self._declared = alias_names, None
         return self
 
     def _set_takes_row_as_input(self) -> UserDefinedFunctionWrapper:
-        self._takes_row_as_input = True
+        self._takes_row_as_input, self._declared = True, None
         return self
 
     def result_type(self) -> DataType:
@@ -244,10 +245,12 @@ class UserDefinedFunctionWrapper:
         Args:
             row_names: Names of the arguments, if it takes them as one row.
         """
+        if self._declared is not None and not row_names:
+            return self._declared
         inputs = None
         if self._input_types is not None:
             inputs = tuple(kind for each in self._input_types if (kind := declared_type(each)) is not None)
-        return UserFunction(
+        made = UserFunction(
             self._name,
             self.kind,
             self._func,
@@ -259,6 +262,9 @@ class UserDefinedFunctionWrapper:
             self._takes_row_as_input,
             row_names,
         )
+        if not row_names:
+            self._declared = made  # the same for each call, so that equal calls are seen to be equal
+        return made
 
     def _named(self, kind: DataType) -> DataType:
         if not self._alias_names or not isinstance(kind, RowType) or len(kind) != len(self._alias_names):

@@ -28,7 +28,7 @@ from millstream.table.functions.types import arrow_type
 from millstream.types import datatypes as t
 from millstream.types.row import rows_of
 
-__all__ = ["FunctionKind", "UserFunction", "build_user_call"]
+__all__ = ["INLINE", "FunctionKind", "UserFunction", "build_user_call", "called_function"]
 
 
 class FunctionKind(Enum):
@@ -73,6 +73,11 @@ class UserFunction:
     def is_aggregate(self) -> bool:
         """Whether it aggregates rows."""
         return self.kind in (FunctionKind.AGGREGATE, FunctionKind.TABLE_AGGREGATE)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it gives rows for a row."""
+        return self.kind is FunctionKind.TABLE
 
     @property
     def row_type(self) -> t.RowType:
@@ -290,6 +295,25 @@ def _fields(row: Any, width: int, what: str) -> tuple[Any, ...]:
     if len(fields) != width:
         raise TypeMismatchError(f"{what} gave a row of {len(fields)} fields where there are {width}")
     return fields
+
+
+INLINE = "USER FUNCTION"
+"""Clause of a call in the tree whose value is the function itself: what the Table API makes of `f(col("a"))`."""
+
+
+def called_function(call: Any, catalog: Any) -> UserFunction | None:
+    """Return the user's function that a call in the tree means; None if it means a built-in one.
+
+    Args:
+        call: An `ast.Function`.
+        catalog: Finds functions by name (`find_user_function`).
+    """
+    for name, value in call.clauses:
+        if name == INLINE:
+            declared: UserFunction = value.declared()
+            return declared
+    found: UserFunction | None = catalog.find_user_function(call.name)
+    return found
 
 
 def build_user_call(declared: UserFunction, operands: Sequence[RowExpression], at: Any = None) -> Call:

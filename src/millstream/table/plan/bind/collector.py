@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from millstream.table.errors import ValidationError
 from millstream.table.expressions.rex import RowExpression
 from millstream.table.functions.registry import aggregate_type, find_function, is_aggregate, is_window_only
+from millstream.table.functions.user import called_function
 from millstream.table.plan.bind.expressions import ExpressionBinder, Extension
 from millstream.table.plan.bind.placeholders import AGGREGATE, GROUPING, OVER, WINDOW, placeholder
 from millstream.table.plan.bind.scope import Scope
@@ -134,7 +135,7 @@ class Collector(Extension):
         arguments = () if call.star else tuple(binder.bind(each) for each in call.arguments)
         condition = None if call.filter is None else binder.condition(call.filter)
         order = tuple((binder.bind(each.expression), each) for each in call.order)
-        definition = binder.context.catalog.find_user_function(call.name)
+        definition = called_function(call, binder.context.catalog)
         types = tuple(each.type for each in arguments)
         try:
             if definition is not None:

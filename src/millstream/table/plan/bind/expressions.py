@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from millstream.table.errors import ValidationError
 from millstream.table.expressions.rex import Call, Literal, RowExpression
 from millstream.table.functions.registry import build_call, build_cast, is_aggregate, is_window_only
+from millstream.table.functions.user import called_function
 from millstream.table.plan.bind.scope import Scope, field_of
 from millstream.table.plan.context import PlanContext
 from millstream.table.sql import ast
@@ -65,7 +66,7 @@ class Extension:
 
     @staticmethod
     def _is_user_aggregate(call: ast.Function, binder: ExpressionBinder) -> bool:
-        found = binder.context.catalog.find_user_function(call.name)
+        found = called_function(call, binder.context.catalog)
         return found is not None and bool(getattr(found, "is_aggregate", False))
 
 
@@ -254,7 +255,7 @@ def build_function(
     Raises:
         ValidationError: If there is none, or it does not take these arguments.
     """
-    definition = context.catalog.find_user_function(node.name)
+    definition = called_function(node, context.catalog)
     if definition is not None:
         from millstream.table.functions.user import build_user_call
 

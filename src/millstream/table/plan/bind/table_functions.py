@@ -6,7 +6,7 @@ from typing import Any
 
 from millstream.table.errors import ValidationError
 from millstream.table.expressions.rex import Call, RowExpression, RowSchema
-from millstream.table.functions.user import FunctionKind
+from millstream.table.functions.user import FunctionKind, called_function
 from millstream.table.plan.bind.expressions import ExpressionBinder, Extension
 from millstream.table.plan.bind.scope import Scope, type_with_nullability
 from millstream.table.plan.context import PlanContext
@@ -31,7 +31,7 @@ def bind_table_function(
     operands = [binder.bind(each) for each in call.arguments]
     if call.name.startswith("UNNEST"):
         return _unnest(call, operands)
-    definition = context.catalog.find_user_function(call.name)
+    definition = called_function(call, context.catalog)
     if definition is not None:
         from millstream.table.functions.user import build_user_call
 
