@@ -8,8 +8,11 @@ from millstream.operators.base import Operator, OperatorSpec
 from millstream.spi.lookup import AsyncLookup, LookupCache
 from millstream.table.expressions.rex import RowExpression, RowSchema
 from millstream.table.plan.logical import JoinKind
+from millstream.table.runtime.interval_join import IntervalJoinOperator
 from millstream.table.runtime.join import JoinOperator
-from millstream.table.runtime.pending import build_pending
+from millstream.table.runtime.lookup_join import LookupJoinOperator
+from millstream.table.runtime.temporal_join import TemporalJoinOperator
+from millstream.table.runtime.window_join import WindowJoinOperator
 
 __all__ = ["IntervalJoinSpec", "JoinSpec", "LookupJoinSpec", "TemporalJoinSpec", "WindowJoinSpec"]
 
@@ -113,7 +116,7 @@ class IntervalJoinSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return IntervalJoinOperator(self)
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,7 @@ class WindowJoinSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return WindowJoinOperator(self)
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,7 @@ class TemporalJoinSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return TemporalJoinOperator(self)
 
 
 @dataclass(frozen=True)
@@ -238,4 +241,4 @@ class LookupJoinSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return LookupJoinOperator(self)

@@ -54,12 +54,12 @@ def leading_numbers(column: pa.Array, key: SortKey) -> tuple[Any, Any] | None:
     return numbers, np.ones(len(numbers), bool) if valid is None else valid
 
 
-def sorted_places(groups: Any | None, columns: Sequence[pa.Array], keys: Sequence[SortKey], ties: Any) -> Any:
+def sorted_places(groups: Any | None, columns: Any, keys: Sequence[SortKey], ties: Any) -> Any:
     """Return the places of rows by group, then by sort keys, then by a number.
 
     Args:
         groups: Group of each row; None for one group.
-        columns: The rows.
+        columns: The rows' columns by place.
         keys: What they are sorted by.
         ties: What equal rows are sorted by.
     """

@@ -29,7 +29,7 @@ from millstream.table.runtime.touched import Touched
 if TYPE_CHECKING:
     from millstream.table.runtime.rank_specs import RankSpec
 
-__all__ = ["PARTITIONS", "RankOperator"]
+__all__ = ["PARTITIONS", "MaterializeOperator", "RankOperator"]
 
 PARTITIONS = "partitions"
 """Entries of Top-N: key -> (last access, (last number, [rows, ...]))."""
@@ -39,11 +39,16 @@ _ANY_END = 1 << 40
 
 
 class RankOperator(EpochOperator):
-    """Keeps the first rows of each partition."""
+    """Keeps the first rows of each partition.
+
+    Args:
+        spec: What is declared.
+        newest: Whether equal rows are in the reverse of the order in which they came.
+    """
 
     whole_in_batch = True
 
-    def __init__(self, spec: RankSpec) -> None:
+    def __init__(self, spec: RankSpec, *, newest: bool = False) -> None:
         kinds = arrow_types(spec.input)
         super().__init__([kinds], [spec.retracts])
         self._spec = spec
@@ -55,6 +60,7 @@ class RankOperator(EpochOperator):
             retracts=spec.retracts,
             unique=spec.unique_keys or None,
             end_column=spec.end_column,
+            newest=newest,
         )
         self._touched = Touched()
         self._expiry = Expiry(spec.ttl_ms)
@@ -73,7 +79,11 @@ class RankOperator(EpochOperator):
             self._top.clear(expired)
         change = self._top.add(slots, rows)
         if change is not None:
-            self.emit(self._numbered(change) if self._spec.with_number else self._unnumbered(change))
+            self.emit(self.told(change))
+
+    def told(self, change: TopChange) -> Any:
+        """Return a batch of what is told of a change; None for nothing."""
+        return self._numbered(change) if self._spec.with_number else self._unnumbered(change)
 
     def _bounded(self, change: TopChange) -> tuple[Any, Any]:
         first = self._spec.start - 1
@@ -159,3 +169,27 @@ class RankOperator(EpochOperator):
         self._expiry.reach(len(self._keys))
         self._top.restore(slots, [entry for _, _, (_, entry) in entries])
         self._expiry.restore(slots, [stamp for _, _, (stamp, _) in entries])
+
+
+class MaterializeOperator(RankOperator):
+    """Tells a sink of the last row of each of its keys that is still there.
+
+    Changes of rows that have the same key may come in any order, as they come from several subtasks: so all rows of a
+    key are kept, and the sink is given the one that came last.
+    """
+
+    def told(self, change: TopChange) -> Any:
+        """Return what the row of each key is now."""
+        was, now = change.before[:, 0], change.now[:, 0]
+        gone = np.flatnonzero((was != _NONE) & (now == _NONE))
+        come = np.flatnonzero((now != _NONE) & (now != was))
+        kinds = np.concatenate(
+            [
+                np.full(len(gone), DELETE, np.int8),
+                np.where(was[come] == _NONE, np.int8(INSERT), np.int8(UPDATE_AFTER)),
+            ]
+        )
+        if not len(kinds):
+            return None
+        columns = self._top.pool.rows.take(np.concatenate([was[gone], now[come]]))
+        return columns_batch(columns, kinds if kinds.any() else None, len(kinds))

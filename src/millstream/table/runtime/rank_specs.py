@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.table.expressions.rex import RowSchema, SortKey
 from millstream.table.runtime.keyed_rows import DeduplicateOperator, NormalizeOperator
-from millstream.table.runtime.pending import build_pending
-from millstream.table.runtime.rank import RankOperator
+from millstream.table.runtime.rank import MaterializeOperator, RankOperator
 from millstream.table.runtime.sorts import SortOperator, TemporalSortOperator
+from millstream.table.runtime.window_rank import WindowRankOperator
 
 __all__ = [
     "DeduplicateSpec",
@@ -136,7 +136,7 @@ class WindowRankSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return WindowRankOperator(self)
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,16 @@ class WindowDeduplicateSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return WindowRankOperator(
+            WindowRankSpec(
+                self.input,
+                self.keys,
+                (SortKey(self.rowtime, descending=self.keep_last, nulls_first=False),),
+                self.window,
+                shift_zone=self.shift_zone,
+            ),
+            newest=self.keep_last,
+        )
 
 
 @dataclass(frozen=True)
@@ -224,7 +233,17 @@ class MaterializeSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return MaterializeOperator(
+            RankSpec(
+                self.input,
+                self.key,
+                (),
+                retracts=True,
+                unique_keys=self.upsert_key or (),
+                ttl_ms=self.ttl_ms,
+            ),
+            newest=True,
+        )
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ class TopTable:
         retracts: Whether rows are taken back.
         unique: Places of columns that tell a row from all others; None if there are none.
         end_column: Place of a column that has `most` instead; the first row of a group decides.
+        newest: Whether equal rows are in the reverse of the order in which they came.
 
     Attributes:
         pool: The rows.
@@ -66,11 +67,13 @@ class TopTable:
         retracts: bool,
         unique: Sequence[int] | None = None,
         end_column: int | None = None,
+        newest: bool = False,
     ) -> None:
         self._order = list(order)
         self._most = most
         self._retracts = retracts
         self._end_column = end_column
+        self._newest = newest
         self.pool = JoinSide(kinds, unique, retracts=retracts, ttl_ms=None)
         self._top = np.full((16, max(1, min(most, 1))), _NONE, np.int64)
         self._limits = Lane(np.int64, -1 if end_column is not None else most)
@@ -132,6 +135,8 @@ class TopTable:
 
     def _may_enter(self, slots: Any, given: Input) -> Any | None:
         """Return the places of rows that may be among the first; None for all."""
+        if self._newest:
+            return None
         if not self._order:
             full = self._full.array[slots]
             return np.flatnonzero(~full) if full.any() else None
@@ -165,7 +170,7 @@ class TopTable:
         columns: dict[int, pa.Array] = {
             key.index: pool.rows.columns[key.index].take(rows) for key in self._order
         }
-        order = sorted_places(groups, columns, self._order, rows)  # type: ignore[arg-type]
+        order = sorted_places(groups, columns, self._order, -rows if self._newest else rows)
         rows, groups = rows[order], groups[order]
         if self._retracts:
             often = pool.weights.array[rows]
