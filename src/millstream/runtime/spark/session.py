@@ -16,7 +16,7 @@ import sysconfig
 import threading
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from millstream.config.configuration import Configuration
 from millstream.config.targets import check_target
 from millstream.runtime.connect.sockets import find_directory
 from millstream.runtime.spark.java import find_java
-from millstream.runtime.spark.jvm import Jvm, read_spark_defaults, start_jvm
+from millstream.runtime.spark.jvm import Jvm, import_pyspark, read_spark_defaults, start_jvm
 from millstream.runtime.spark.master import check_hadoop_is_configured, check_master_answers
 from millstream.runtime.spark.shared import SESSION_VARIABLE, attach
 from millstream.runtime.spark.vital import is_alive, is_stopped, session_lost, session_stopped
@@ -56,6 +56,9 @@ DYNAMIC_ALLOCATION = "spark.dynamicAllocation.enabled"
 WORKER_PATH = "spark.executorEnv.PYTHONPATH"
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 
+GATEWAY_PORT = "PYSPARK_GATEWAY_PORT"
+"""Set where spark-submit has started the program: its JVM is there already."""
+
 ALWAYS = {
     UNIX_SOCKETS: "true",
     DYNAMIC_ALLOCATION: "false",
@@ -77,6 +80,8 @@ ON_SEVERAL_HOSTS = {
     # Else the thread that removes old broadcasts, and with it the end of the session, waits for that host's answer.
     "spark.cleaner.referenceTracking.blocking": "false",
 }
+# The path of a container's temporary directory is too long for a socket (107 bytes): Python workers would end at once.
+ON_YARN = {UNIX_SOCKET_DIRECTORY: "/tmp"}
 
 
 class SparkConnectError(NotSupportedError):
@@ -217,6 +222,8 @@ def open_session(config: SessionConfig) -> SessionHandle:
     if handed_over:
         return SessionHandle(attach(handed_over), owned=False)
     _check_not_connect(config)
+    if GATEWAY_PORT in os.environ and SparkContext._gateway is None:
+        return _join_submitted(config)
     if config.master == "yarn":
         check_hadoop_is_configured(os.environ)
     if config.master.startswith("spark://"):
@@ -381,6 +388,29 @@ def _create_session(config: SessionConfig) -> SessionHandle:
     )
 
 
+def _join_submitted(config: SessionConfig) -> SessionHandle:
+    """Make the session of a program that spark-submit has started: in the JVM that it has, on the master that it names.
+
+    So a program runs in the application master of YARN, or in a driver's pod that Spark has made.
+    """
+    import_pyspark()
+    interrupt_handler = signal.getsignal(signal.SIGINT)
+    SparkContext._ensure_initialized()
+    submitted = dict(SparkConf().getAll())
+    master = submitted.get("spark.master", config.master)
+    settings = _compose_settings(
+        replace(
+            config,
+            master=master,
+            app_name=submitted.get("spark.app.name", config.app_name),
+            conf={**submitted, **config.conf},
+        )
+    )
+    context = _create_context(settings, None)
+    check_settings(context)
+    return SessionHandle(context, owned=True, interrupt_handler=interrupt_handler, verbose=config.verbose)
+
+
 def _is_not_of_a_lost_call(record: logging.LogRecord) -> bool:
     """Keep back the tracebacks that py4j writes, as the program's own log, of calls to a JVM that has ended."""
     return not (record.module == "java_gateway" and record.msg == "Exception while sending command.")
@@ -410,6 +440,7 @@ def _compose_settings(config: SessionConfig) -> dict[str, str]:
     given = read_spark_defaults() | {key: str(value) for key, value in config.conf.items()}
     settings = dict(ALWAYS)
     settings |= ON_ONE_MACHINE | _guards(config.master) if config.on_one_machine else ON_SEVERAL_HOSTS
+    settings |= ON_YARN if config.master == "yarn" else {}
     settings |= given | _python_settings(given)
     settings |= {"spark.master": config.master, "spark.app.name": config.app_name}
     if config.on_one_machine:
