@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "-r", "--requirements", action="append", default=[], help="a requirements.txt; may be repeated"
     )
     parser.add_argument("packages", nargs="*", help="requirements, such as pandas>=2.2")
-    given = parser.parse_args(arguments)
+    given = parser.parse_intermixed_args(arguments)
     with tempfile.TemporaryDirectory() as scratch:
         packed = Path(scratch) / "environment"
         install(packed, ["--no-deps", given.millstream or f"millstream=={own_version()}"])

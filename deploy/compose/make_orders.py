@@ -29,6 +29,7 @@ def make_order(number: int) -> str:
 def main() -> None:
     """Run the job."""
     env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(1)  # orders come in the order of their times
     count, rate = int(os.environ.get("ORDERS", 2**62)), int(os.environ.get("RATE", 100))
     source = DataGeneratorSource(make_order, count, RateLimiterStrategy.per_second(rate), Types.STRING())
     schema = (
