@@ -13,7 +13,26 @@ from millstream.types.further_types import DayTimeIntervalType, YearMonthInterva
 __all__ = ["call_text", "expression_text", "order_text"]
 
 _INFIX = frozenset(
-    ("+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">=", "AND", "OR", "||", "LIKE", "SIMILAR TO")
+    (
+        "+",
+        "-",
+        "+ INTERVAL",
+        "- INTERVAL",
+        "*",
+        "/",
+        "%",
+        "=",
+        "<>",
+        "<",
+        "<=",
+        ">",
+        ">=",
+        "AND",
+        "OR",
+        "||",
+        "LIKE",
+        "SIMILAR TO",
+    )
 )
 
 
@@ -50,7 +69,7 @@ def _call(call: Call, names: Sequence[str]) -> str:
     parts = [expression_text(each, names) for each in call.operands]
     name = call.function
     if name in _INFIX and len(parts) >= 2:
-        return "(" + f" {name} ".join(parts) + ")"
+        return "(" + f" {name.removesuffix(' INTERVAL')} ".join(parts) + ")"
     if name.startswith("IS ") and len(parts) == 1:
         return f"{parts[0]} {name}"
     if name.startswith("IS ") and len(parts) == 2:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from millstream.table.errors import ValidationError
-from millstream.table.expressions.rex import inputs_of
+from millstream.table.expressions.rex import InputRef, inputs_of
 from millstream.table.plan import physical as p
 from millstream.table.plan.changes import ALL, INSERT_ONLY, ChangelogMode
 from millstream.table.plan.explain_names import operator_text
@@ -116,6 +116,8 @@ def assign_modes(node: p.PhysicalNode, *, before: bool) -> p.PhysicalNode | None
         None if updates without -U were asked for and would be wrong.
     """
     kinds = kinds_of(node)
+    if isinstance(node, p.ChangelogNormalize) and not before and not node.forced:
+        return _not_normalized(node)
     method = _METHODS.get(type(node), _forward)
     inputs = method(node, before if kinds.updates else None)
     if inputs is None:
@@ -127,6 +129,14 @@ def assign_modes(node: p.PhysicalNode, *, before: bool) -> p.PhysicalNode | None
 
 
 Inputs = Sequence[p.PhysicalNode] | None
+
+
+def _not_normalized(node: p.ChangelogNormalize) -> p.PhysicalNode | None:
+    """Return upserts as they come: who takes updates by key needs no row before."""
+    below = assign_modes(node.input, before=False)
+    if below is None or isinstance(below, p.TableScan) or below.schema.names == node.schema.names:
+        return below
+    return replace(below, schema=node.schema)
 
 
 def _scan(node: Any, wanted: ChangelogMode) -> p.PhysicalNode:
@@ -177,8 +187,8 @@ def _join(node: p.RegularJoin, before: bool | None) -> Inputs:
             wants.append((child, False))
             continue
         supports = any(frozenset(keys) <= key for key in unique_keys(child)) and _key_is_upsert(child)
-        if before is False and not supports:
-            return None
+        if before is False and (not supports or node.condition is not None):
+            return None  # with a further condition, an updated row may have no partner any more
         wants.append((child, before is not False))
     return _all(wants)
 
@@ -191,7 +201,36 @@ def _left_only(node: Any, before: bool | None) -> Inputs:
     """Of the left input what is asked for; the right one comes by key."""
     if before is False and node.condition is not None:
         return None
-    return _all([(node.left, bool(before)), (node.right, True)])
+    left = bool(before)
+    by_key = _all([(node.left, left), (node.right, False)])
+    return by_key if by_key is not None else _all([(node.left, left), (node.right, True)])
+
+
+def _rank(node: p.Rank, before: bool | None) -> Inputs:
+    """Updates by key suffice where a row can only go up: it takes the place that it had, or a better one."""
+    by_key = None
+    keys = upsert_keys(node.input)
+    if any(frozenset(node.partition) <= key for key in keys) and _only_rises(node):
+        by_key = _all([(node.input, False)])
+    return by_key if by_key is not None else _full(node, before)
+
+
+def _only_rises(node: p.Rank) -> bool:
+    if len(node.order) != 1:
+        return False
+    key = node.order[0]
+    trend = trend_of(node.input, key.index)
+    return trend == (1 if key.descending else -1)
+
+
+def trend_of(node: p.PhysicalNode, place: int) -> int:
+    """Return 1 if updates of a column only make it larger, -1 if only smaller, 0 if that is not known."""
+    if isinstance(node, p.Calc):
+        expression = node.expressions[place]
+        return trend_of(node.input, expression.index) if isinstance(expression, InputRef) else 0
+    if isinstance(node, p.GroupAggregate) and place >= len(node.keys) and kinds_of(node.input).insert_only:
+        return {"COUNT": 1, "MAX": 1, "MIN": -1}.get(node.calls[place - len(node.keys)].function, 0)
+    return 0
 
 
 def _lookup(node: p.LookupJoin, before: bool | None) -> Inputs:
@@ -211,7 +250,7 @@ _METHODS: dict[type, Callable[[Any, bool | None], Inputs]] = {
     p.GroupAggregate: _full,
     p.Limit: _full,
     p.LookupJoin: _lookup,
-    p.Rank: _full,
+    p.Rank: _rank,
     p.RegularJoin: _join,
     p.SortLimit: _full,
     p.TemporalJoin: _left_only,

@@ -178,8 +178,8 @@ def window_function(
     schema = RowSchema(
         (*below.names, "window_start", "window_end", "window_time"),
         (*below.types, bound, bound, time_type),
-        frozenset({width + 2}) if is_rowtime else frozenset(),
-        below.proctime - {time} if is_rowtime else frozenset({width + 2}),
+        below.rowtime | ({width + 2} if is_rowtime else set()),
+        below.proctime | (set() if is_rowtime else {width + 2}),
     )
     return WindowFunction(schema, source, kind, time, size_ms, slide_ms, offset_ms, tuple(partition))
 

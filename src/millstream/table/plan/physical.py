@@ -442,11 +442,16 @@ class SortNode(PhysicalNode):
 
 @dataclass(frozen=True)
 class ChangelogNormalize(PhysicalNode):
-    """Upserts become changes with the row before."""
+    """Upserts become changes with the row before.
+
+    Attributes:
+        forced: Whether it stays where updates by key would do, as changes may come again.
+    """
 
     input: PhysicalNode
     key: tuple[int, ...]
     ttl_ms: int | None = None
+    forced: bool = False
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,7 @@ def plan_sink(
     kinds = kinds_of(source)
     offered = replace(kinds, before=kinds.updates)
     accepted = connector.accepts(offered)
+    takes_updates = connector.accepts(ALL).updates
     sink = p.SinkNode(
         source.schema,
         source,
@@ -131,7 +132,7 @@ def plan_sink(
     )
     sink = assign_sink(sink)
     settings = PlanSettings.of(context)
-    sink = check_conflicts(sink, settings, context)
+    sink = check_conflicts(sink, settings, context) if takes_updates else sink
     key = shortest(upsert_keys(sink.input))
     wanted = frozenset(sink_key(sink))
     if wanted and wanted in upsert_keys(sink.input):

@@ -13,7 +13,7 @@ from millstream.table.plan import physical as p
 from millstream.table.plan.bind.scope import type_with_nullability
 from millstream.table.plan.context import PlanContext
 from millstream.table.plan.keys import upsert_keys
-from millstream.table.plan.modes import kinds_of, sink_key
+from millstream.table.plan.modes import sink_key
 from millstream.table.plan.settings import PlanSettings
 from millstream.table.sql import ast
 from millstream.types.datatypes import (
@@ -95,13 +95,12 @@ def check_conflicts(sink: p.SinkNode, settings: PlanSettings, context: PlanConte
         raise ValidationError(
             f'ON CONFLICT was used, but table "{sink.table.full_name}" declares no PRIMARY KEY'
         )
-    if not key or settings.materialize == "NONE" or sink.accepted.insert_only:
+    if not key or settings.materialize == "NONE":
         return sink
     if settings.materialize == "FORCE":
         return replace(sink, materialize=True)
-    kinds = kinds_of(sink.input)
     matches = frozenset(key) in upsert_keys(sink.input)
-    if kinds.insert_only or matches or context.batch:
+    if matches or context.batch:
         return sink
     if sink.conflict == "NOTHING" and not all(map(_has_watermark, _scans(sink.input))):
         raise ValidationError(

@@ -291,14 +291,18 @@ def _bound(
     return pair, difference, difference
 
 
+_SHIFTS = {"+": 1, "+ INTERVAL": 1, "-": -1, "- INTERVAL": -1}
+"""Functions that move a point in time, and which way."""
+
+
 def _time(expression: RowExpression, times: frozenset[int]) -> _Time | None:
     if isinstance(expression, InputRef):
         return _Time(expression.index, 0) if expression.index in times else None
     if isinstance(expression, Call) and expression.function == "CAST":
         return _time(expression.operands[0], times)
-    if isinstance(expression, Call) and expression.function in ("+", "-") and len(expression.operands) == 2:
+    if isinstance(expression, Call) and expression.function in _SHIFTS:
         first, second = expression.operands
-        if isinstance(first, Literal) and expression.function == "+":
+        if isinstance(first, Literal):
             first, second = second, first
         inner = _time(first, times)
         if (
@@ -308,7 +312,7 @@ def _time(expression: RowExpression, times: frozenset[int]) -> _Time | None:
         ):
             return None
         shift = int(second.value)
-        return _Time(inner.place, inner.shift + (shift if expression.function == "+" else -shift))
+        return _Time(inner.place, inner.shift + _SHIFTS[expression.function] * shift)
     return None
 
 

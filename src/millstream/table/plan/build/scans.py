@@ -52,7 +52,7 @@ def _normalized(
     )
     scan = p.TableScan(schema, table, tuple(places), mode, bounded)
     key = tuple(schema.names.index(each) for each in table.primary_key)
-    normalized = p.ChangelogNormalize(schema, scan, key, settings.ttl_ms)
+    normalized = p.ChangelogNormalize(schema, scan, key, settings.ttl_ms, settings.duplicates)
     return kept_columns(normalized, range(len(wanted)), node.schema.names)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from millstream.table.plan.logical import LogicalNode
+from millstream.table.plan.rewrite.inner_joins import inner_joins
 from millstream.table.plan.rewrite.merge_projects import merge_projects
 from millstream.table.plan.rewrite.prune_columns import prune_columns
 from millstream.table.plan.rewrite.push_filters import push_filters
@@ -13,6 +14,7 @@ __all__ = ["PASSES", "rewrite"]
 
 PASSES: tuple[Callable[[LogicalNode], LogicalNode], ...] = (
     merge_projects,
+    inner_joins,
     push_filters,
     prune_columns,
     merge_projects,
