@@ -22,7 +22,18 @@ from millstream.rest.routes import Router
 from millstream.rest.security import Guard
 from millstream.rest.table import ROUTES
 from millstream.runtime.control import views
-from millstream.runtime.control.commands import Command, QueryState, StateAnswer
+from millstream.runtime.control.commands import (
+    Command,
+    KeyPage,
+    KeyValue,
+    ListKeys,
+    ListStates,
+    OperatorStates,
+    QueryState,
+    StateAnswer,
+    StateName,
+    StateNames,
+)
 from millstream.runtime.control.gateway import JobGateway
 
 SOURCE, SINK = "a" * 32, "b" * 32
@@ -217,8 +228,15 @@ class AnsweringJob(FakeJob):
     def perform(self, command: Command) -> Future[Any]:
         """Answer the command."""
         future = super().perform(command)
-        future.set_result(StateAnswer("5", "int") if isinstance(command, QueryState) else "/c/4")
+        future.set_result(OUTCOMES.get(type(command), "/c/4"))
         return future
+
+
+OUTCOMES: dict[type[Command], Any] = {
+    QueryState: StateAnswer("5", "int"),
+    ListStates: StateNames((OperatorStates("count", "Count", 2, (StateName("sum", "value state"),)),)),
+    ListKeys: KeyPage((KeyValue("'a'", None, "5", "int"),), more=True),
+}
 
 
 class Client:

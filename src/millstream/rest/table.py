@@ -35,7 +35,7 @@ from millstream.rest.parameters import (
     text,
 )
 from millstream.rest.routes import Call, Route
-from millstream.runtime.control.commands import StateAnswer
+from millstream.runtime.control.commands import KeyPage, StateAnswer, StateNames
 from millstream.runtime.control.views import (
     CheckpointView,
     ConfigView,
@@ -331,6 +331,23 @@ ROUTES = (
         on_own.checkpoint,
         "A checkpoint with what each slot wrote.",
         CheckpointView,
+    ),
+    _get(
+        f"{_OWN}/states",
+        on_own.states,
+        "Which operators of a running job have which keyed states.",
+        StateNames,
+    ),
+    _get(
+        f"{_OWN}/state/keys",
+        on_own.keys,
+        "Some keys of a keyed state in one subtask of a running job, with what they have.",
+        KeyPage,
+        text("operator", "The operator's uid, or its id; its name if it has neither."),
+        text("state", "The state's name."),
+        integer("subtask", "Whose keys.", maximum=_MOST_INDEX, default=0),
+        integer("offset", "How many keys are left out.", maximum=_MOST_INDEX, default=0),
+        integer("limit", "How many keys at most.", minimum=1, maximum=500, default=50),
     ),
     _get(
         f"{_OWN}/state",

@@ -168,6 +168,11 @@ class DiskKeyedStateBackend(KeyedStateBackend):
                     snapshot.add(group, name, namespace, key, entry)
         return snapshot
 
+    def keys(self, name: str) -> Iterator[tuple[Any, Any]]:
+        """Yield (namespace, key) of a state, by key group and key."""
+        for namespace, key, _ in self.entries(name):
+            yield namespace, key
+
     def entries_by_group(self) -> Iterator[tuple[int, States]]:
         """Yield all entries, some at a time, read from disk."""
         self.flush()

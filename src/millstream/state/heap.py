@@ -65,6 +65,12 @@ class HeapKeyedStateBackend(KeyedStateBackend):
                     held.setdefault(name, []).extend(entries)
         return snapshot
 
+    def keys(self, name: str) -> Iterator[tuple[Any, Any]]:
+        """Yield (namespace, key) of a state."""
+        for namespace, table in self._tables.get(name, {}).items():
+            for key in table:
+                yield namespace, key
+
     def entries_by_group(self) -> Iterator[tuple[int, States]]:
         """Yield all entries, some at a time; one pass over all keys."""
         tables = [

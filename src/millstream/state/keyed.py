@@ -279,6 +279,10 @@ class KeyedStateBackend(ABC):
         return dict(self._schemas)
 
     @abstractmethod
+    def keys(self, name: str) -> Iterator[tuple[Any, Any]]:
+        """Yield (namespace, key) of all that have something in a state, as they are kept; some may be expired."""
+
+    @abstractmethod
     def entries_by_group(self) -> Iterator[tuple[int, States]]:
         """Yield all entries, some at a time: (key group, entries by state); a group may come several times.
 

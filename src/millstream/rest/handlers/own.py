@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import replace
+from typing import Any
 
 from millstream.rest.documents.own import Health, describe_health
 from millstream.rest.errors import RestError
 from millstream.rest.handlers.found import checkpoint_of, job_of
 from millstream.rest.routes import Call
-from millstream.runtime.control.commands import QueryState, StateAnswer
+from millstream.runtime.control.commands import (
+    Command,
+    KeyPage,
+    ListKeys,
+    ListStates,
+    QueryState,
+    StateAnswer,
+    StateNames,
+)
 from millstream.runtime.control.views import (
     CheckpointView,
     ConfigView,
@@ -19,7 +28,19 @@ from millstream.runtime.control.views import (
     WatermarksView,
 )
 
-__all__ = ["checkpoint", "config", "epochs", "health", "job", "metrics", "ready", "state", "watermarks"]
+__all__ = [
+    "checkpoint",
+    "config",
+    "epochs",
+    "health",
+    "job",
+    "keys",
+    "metrics",
+    "ready",
+    "state",
+    "states",
+    "watermarks",
+]
 
 _QUERY_S = 8.0
 
@@ -83,10 +104,31 @@ def state(call: Call) -> StateAnswer:
         call.query["key"],
         None if start is None else (start, end),
     )
+    answer: StateAnswer = _asked(call, question)
+    return answer
+
+
+def states(call: Call) -> StateNames:
+    """Answer `/millstream/jobs/:jobid/states`."""
+    found: StateNames = _asked(call, ListStates())
+    return found
+
+
+def keys(call: Call) -> KeyPage:
+    """Answer `/millstream/jobs/:jobid/state/keys`."""
+    query = call.query
+    missing = [name for name in ("operator", "state") if query[name] is None]
+    if missing:
+        raise RestError(400, f"the query lacks {' and '.join(missing)}: whose keys")
+    command = ListKeys(query["operator"], query["state"], query["subtask"], query["offset"], query["limit"])
+    page: KeyPage = _asked(call, command)
+    return page
+
+
+def _asked(call: Call, command: Command) -> Any:
     try:
-        answer: StateAnswer = call.context.jobs.perform(call.path["jobid"], question).result(_QUERY_S)
+        return call.context.jobs.perform(call.path["jobid"], command).result(_QUERY_S)
     except NotYet:
         raise RestError(
             503, f"the job did not answer within {_QUERY_S:.0f} s: it does so between two epochs"
         ) from None
-    return answer

@@ -16,6 +16,8 @@ from millstream.runtime.control import views
 from millstream.runtime.control.commands import (
     Cancel,
     Command,
+    ListKeys,
+    ListStates,
     QueryState,
     Stop,
     TriggerCheckpoint,
@@ -44,6 +46,8 @@ COMMANDS: dict[str, type[Command]] = {
     "savepoint": TriggerSavepoint,
     "checkpoint": TriggerCheckpoint,
     "query": QueryState,
+    "states": ListStates,
+    "keys": ListKeys,
 }
 """All commands, by name."""
 

@@ -11,8 +11,15 @@ from typing import Any, ClassVar
 __all__ = [
     "Cancel",
     "Command",
+    "KeyPage",
+    "KeyValue",
+    "ListKeys",
+    "ListStates",
+    "OperatorStates",
     "QueryState",
     "StateAnswer",
+    "StateName",
+    "StateNames",
     "Stop",
     "TriggerCheckpoint",
     "TriggerSavepoint",
@@ -103,3 +110,103 @@ class QueryState(Command):
     state: str
     key: str
     window: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateName:
+    """A keyed state.
+
+    Attributes:
+        name: The state's name.
+        kind: What it holds: "value state of LONG".
+    """
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorStates:
+    """The keyed states of an operator.
+
+    Attributes:
+        operator: What `QueryState` and `ListKeys` call it.
+        name: Its name, for users.
+        parallelism: In how many subtasks keys are.
+        states: Those that are known: a state is once a function has asked for it.
+    """
+
+    operator: str
+    name: str
+    parallelism: int
+    states: tuple[StateName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StateNames:
+    """The keyed states of a job.
+
+    Attributes:
+        operators: Those with keyed input.
+    """
+
+    operators: tuple[OperatorStates, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListStates(Command):
+    """Tell which operators have which keyed states. The outcome is a `StateNames`."""
+
+    outcome: ClassVar[type[Any]] = StateNames
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValue:
+    """What a key has in a state.
+
+    Attributes:
+        key: As Python writes it; cut if it is long.
+        namespace: The window or the like, as Python writes it; None for the key as a whole.
+        value: As Python writes it; cut if it is long.
+        type: The value's class.
+    """
+
+    key: str
+    namespace: str | None
+    value: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPage:
+    """Some keys of a state in one subtask.
+
+    Attributes:
+        keys: In the order in which they are kept.
+        more: Whether others follow.
+        limited: Whether those that follow are behind the last that can be listed.
+    """
+
+    keys: tuple[KeyValue, ...]
+    more: bool = False
+    limited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListKeys(Command):
+    """Tell some keys of a state in one subtask, as of the last epoch that has ended. The outcome is a `KeyPage`.
+
+    Attributes:
+        uid: The operator's uid, or its id; its name if it has neither.
+        state: The state's name.
+        subtask: Whose keys.
+        offset: How many are left out.
+        limit: How many are told at most.
+    """
+
+    outcome: ClassVar[type[Any]] = KeyPage
+    uid: str
+    state: str
+    subtask: int = 0
+    offset: int = 0
+    limit: int = 50

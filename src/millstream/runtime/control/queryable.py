@@ -27,12 +27,23 @@ from millstream.base.errors import (
 from millstream.common.windows import TimeWindow
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
-from millstream.runtime.control.commands import QueryState, StateAnswer
-from millstream.runtime.protocol.questions import AskSlot, SlotQuestion
+from millstream.runtime.control.commands import (
+    KeyPage,
+    KeyValue,
+    ListKeys,
+    ListStates,
+    OperatorStates,
+    QueryState,
+    StateAnswer,
+    StateName,
+    StateNames,
+)
+from millstream.runtime.protocol.questions import AskSlot, KeysQuestion, SlotQuestion, StatesQuestion
 from millstream.runtime.slot.wire import SlotSilentError
 from millstream.state.key_groups import key_group, subtask_of
 
 __all__ = [
+    "StateListing",
     "StateQuery",
     "answer_of",
     "answer_queries",
@@ -60,7 +71,27 @@ class StateQuery:
     done: Future[bytes] = field(default_factory=Future)
 
 
-def answer_queries(queries: deque[StateQuery], job_graph: JobGraph, ask_slot: AskSlot) -> None:
+@dataclass(frozen=True, slots=True)
+class StateListing:
+    """What somebody wants listed.
+
+    Attributes:
+        command: States, or keys of one.
+        done: Gets the outcome, or the error for the asker.
+    """
+
+    command: ListStates | ListKeys
+    done: Future[Any] = field(default_factory=Future)
+
+
+Question = StateQuery | StateListing
+
+MOST_LISTED = 10_000
+"""So many keys of a subtask can be listed: the job waits while those before a page are counted."""
+_LARGEST_PAGE = 500
+
+
+def answer_queries(queries: deque[Question], job_graph: JobGraph, ask_slot: AskSlot) -> None:
     """Answer all that is asked; called by the job master's thread between two epochs.
 
     Raises:
@@ -69,12 +100,7 @@ def answer_queries(queries: deque[StateQuery], job_graph: JobGraph, ask_slot: As
     while queries:
         query = queries.popleft()
         try:
-            node = _find_operator(query, job_graph)
-            _check_namespace(query)
-            group = key_group(query.key, node.max_parallelism)
-            slot = subtask_of(group, node.max_parallelism, node.parallelism)
-            question = SlotQuestion(node.id, query.state, query.key, query.namespace)
-            _settle(query, ask_slot(slot, question), None)
+            _settle(query, _answer(query, job_graph, ask_slot), None)
         except SlotLostError as error:
             if not isinstance(error, SlotSilentError):  # that one may be busy
                 queries.appendleft(query)
@@ -84,7 +110,53 @@ def answer_queries(queries: deque[StateQuery], job_graph: JobGraph, ask_slot: As
             _settle(query, None, error)
 
 
-def fail_queries(queries: deque[StateQuery], reason: str) -> None:
+def _answer(query: Question, job_graph: JobGraph, ask_slot: AskSlot) -> Any:
+    if isinstance(query, StateQuery):
+        node = _find_operator(query.uid, job_graph)
+        _check_namespace(query)
+        group = key_group(query.key, node.max_parallelism)
+        slot = subtask_of(group, node.max_parallelism, node.parallelism)
+        return ask_slot(slot, SlotQuestion(node.id, query.state, query.key, query.namespace))
+    if isinstance(query.command, ListStates):
+        return _list_states(job_graph, ask_slot)
+    return _list_keys(query.command, job_graph, ask_slot)
+
+
+def _list_states(job_graph: JobGraph, ask_slot: AskSlot) -> StateNames:
+    nodes = [node for vertex in job_graph.vertices for node in vertex.nodes if node.spec.is_keyed]
+    found = []
+    for node in nodes:
+        kinds: dict[str, str] = {}
+        for slot in range(node.parallelism):
+            kinds |= dict(pickle.loads(ask_slot(slot, StatesQuestion(node.id))))
+        states = tuple(StateName(name, kind) for name, kind in sorted(kinds.items()))
+        found.append(OperatorStates(node.uid or node.operator_id, node.name, node.parallelism, states))
+    return StateNames(tuple(found))
+
+
+def _list_keys(command: ListKeys, job_graph: JobGraph, ask_slot: AskSlot) -> KeyPage:
+    node = _find_operator(command.uid, job_graph)
+    if not 0 <= command.subtask < node.parallelism:
+        raise StateQueryError(
+            f'operator "{command.uid}" has no subtask {command.subtask}',
+            detail=f"It has {node.parallelism}, counted from 0.",
+        )
+    if command.offset < 0 or not 0 < command.limit <= _LARGEST_PAGE:
+        raise StateQueryError(
+            f"keys were asked for from {command.offset} on, {command.limit} of them",
+            detail=f"A page has 1 to {_LARGEST_PAGE} keys, from 0 on.",
+        )
+    limit = min(command.limit, MOST_LISTED - command.offset)
+    if limit <= 0:
+        return KeyPage((), more=False, limited=True)
+    question = KeysQuestion(node.id, command.state, command.offset, limit)
+    found, more = pickle.loads(ask_slot(command.subtask, question))
+    is_last = command.offset + limit >= MOST_LISTED
+    keys = tuple(KeyValue(*each) for each in found)
+    return KeyPage(keys, more=more and not is_last, limited=more and is_last)
+
+
+def fail_queries(queries: deque[Question], reason: str) -> None:
     """Tell all askers that there will be no answer."""
     while queries:
         _settle(queries.popleft(), None, JobExecutionError(f"state was asked for, but {reason}"))
@@ -109,7 +181,7 @@ def _parse_key(text: str) -> Any:
         return text
 
 
-def _settle(query: StateQuery, value: bytes | None, error: Exception | None) -> None:
+def _settle(query: Question, value: Any, error: Exception | None) -> None:
     with suppress(InvalidStateError):  # the asker has given up
         if error is not None:
             query.done.set_exception(error)
@@ -126,21 +198,21 @@ def _check_namespace(query: StateQuery) -> None:
         ) from error
 
 
-def _find_operator(query: StateQuery, job_graph: JobGraph) -> StreamNode:
+def _find_operator(uid: str, job_graph: JobGraph) -> StreamNode:
     nodes = [node for vertex in job_graph.vertices for node in vertex.nodes]
     for matches in (
-        [node for node in nodes if node.uid == query.uid],
-        [node for node in nodes if node.operator_id == query.uid],
-        [node for node in nodes if node.name == query.uid],
+        [node for node in nodes if node.uid == uid],
+        [node for node in nodes if node.operator_id == uid],
+        [node for node in nodes if node.name == uid],
     ):
         if len(matches) == 1:
             break
     else:
         keyed = [f'"{node.uid or node.name}"' for node in nodes if node.spec.is_keyed]
         raise StateQueryError(
-            f'the job has no operator with uid "{query.uid}"',
+            f'the job has no operator with uid "{uid}"',
             detail=f"Operators with keyed state: {', '.join(keyed) or 'none'}.",
         )
     if not matches[0].spec.is_keyed:
-        raise StateQueryError(f'operator "{query.uid}" has no keyed state: its input is not keyed')
+        raise StateQueryError(f'operator "{uid}" has no keyed state: its input is not keyed')
     return matches[0]

@@ -12,6 +12,8 @@ from millstream.config import options
 from millstream.runtime.control.commands import (
     Cancel,
     Command,
+    ListKeys,
+    ListStates,
     QueryState,
     Stop,
     TriggerCheckpoint,
@@ -19,7 +21,7 @@ from millstream.runtime.control.commands import (
 )
 from millstream.runtime.control.gateway import JobGateway
 from millstream.runtime.control.job_history import ENDS
-from millstream.runtime.control.queryable import StateQuery, answer_of, fail_queries, query_of
+from millstream.runtime.control.queryable import StateListing, StateQuery, answer_of, fail_queries, query_of
 from millstream.runtime.control.views import JobView
 from millstream.runtime.job.observer import JobObserver
 from millstream.runtime.job.steering import CheckpointRequest, JobControl, SavepointRequest
@@ -55,6 +57,8 @@ class LiveJob(JobGateway):
             TriggerSavepoint: lambda command: self.savepoint(command.directory),
             TriggerCheckpoint: lambda command: self.checkpoint(),
             QueryState: self._query,
+            ListStates: lambda command: self._list(StateListing(command)),
+            ListKeys: lambda command: self._list(StateListing(command)),
         }
 
     @property
@@ -113,6 +117,9 @@ class LiveJob(JobGateway):
 
     def query_state(self, query: StateQuery) -> Future[bytes]:
         """Ask for what a key has in a keyed state; the answer is pickled."""
+        return self._list(query)
+
+    def _list(self, query: StateQuery | StateListing) -> Future[Any]:
         self._control.queries.append(query)
         self._control.wake.set()
         if self.status in ENDS:

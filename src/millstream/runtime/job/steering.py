@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from millstream.base.errors import JobExecutionError
-from millstream.runtime.control.queryable import StateQuery, fail_queries
+from millstream.runtime.control.queryable import Question, fail_queries
 
 __all__ = ["CheckpointRequest", "JobControl", "SavepointRequest", "StoppedWithSavepoint"]
 
@@ -67,7 +67,7 @@ class JobControl:
     savepoints: deque[SavepointRequest] = field(default_factory=deque)
     checkpoints: deque[CheckpointRequest] = field(default_factory=deque)
     stopping: SavepointRequest | None = None
-    queries: deque[StateQuery] = field(default_factory=deque)
+    queries: deque[Question] = field(default_factory=deque)
 
     def cancelled(self) -> JobExecutionError:
         """Return the error of a job that was told to stop."""

@@ -15,7 +15,7 @@ from millstream.config.configuration import Configuration
 from millstream.runtime.protocol.blocks import Block
 from millstream.runtime.protocol.deployment import Deployment, dump_deployment, load_deployment
 from millstream.runtime.protocol.executor import Executor, OnLogs, SlotPlace
-from millstream.runtime.protocol.questions import SlotQuestion
+from millstream.runtime.protocol.questions import AnyQuestion
 from millstream.runtime.protocol.report import EpochHeader, SlotReport
 from millstream.runtime.slot.cancel import GRACE_S, INTERRUPT_AGAIN_S, CancelWatch
 from millstream.runtime.slot.garbage import RareCollections
@@ -110,7 +110,7 @@ class LocalExecutor(Executor):
     def keep_alive(self) -> None:
         """Nothing to do: the slots live in this process."""
 
-    def query(self, slot: int, question: SlotQuestion) -> bytes:
+    def query(self, slot: int, question: AnyQuestion) -> bytes:
         """Ask a slot."""
         return self._slots[slot].query(question)
 

@@ -15,7 +15,7 @@ from typing import Any
 from millstream.base.errors import JobDefinitionError, NotSupportedError
 from millstream.config.configuration import Configuration
 from millstream.runtime.protocol.deployment import Deployment
-from millstream.runtime.protocol.questions import SlotQuestion
+from millstream.runtime.protocol.questions import AnyQuestion
 from millstream.runtime.protocol.report import EpochHeader, LogLine, SlotReport
 
 __all__ = ["BuildExecutor", "Executor", "OnLogs", "SlotPlace", "find_executor"]
@@ -104,7 +104,7 @@ class Executor(ABC):
     def keep_alive(self) -> None:
         """Renew the slots' lease; called at least every third of it while no epoch runs."""
 
-    def query(self, slot: int, question: SlotQuestion) -> bytes:
+    def query(self, slot: int, question: AnyQuestion) -> bytes:
         """Return what a key has in a state of a slot, pickled; called between two epochs.
 
         Raises:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["AskSlot", "SlotQuestion"]
+__all__ = ["AnyQuestion", "AskSlot", "KeysQuestion", "SlotQuestion", "StatesQuestion"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,5 +26,37 @@ class SlotQuestion:
     namespace: Any
 
 
-AskSlot = Callable[[int, SlotQuestion], bytes]
-"""Asks a slot, by its index; gives the pickled value."""
+@dataclass(frozen=True, slots=True)
+class StatesQuestion:
+    """Which states an operator has in a slot: the answer is a list of (name, kind).
+
+    Attributes:
+        node_id: The operator.
+    """
+
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeysQuestion:
+    """Which keys a state has in a slot.
+
+    The answer is a list of (key, namespace or None, value, class of the value), all as text, and whether others follow.
+
+    Attributes:
+        node_id: The operator.
+        state: The state's name.
+        offset: How many keys are left out.
+        limit: How many are wanted at most.
+    """
+
+    node_id: int
+    state: str
+    offset: int
+    limit: int
+
+
+AnyQuestion = SlotQuestion | StatesQuestion | KeysQuestion
+
+AskSlot = Callable[[int, AnyQuestion], bytes]
+"""Asks a slot, by its index; gives the pickled answer."""

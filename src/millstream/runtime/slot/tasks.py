@@ -19,10 +19,10 @@ from millstream.runtime.checkpoint.state_file import StateFileWriter
 from millstream.runtime.protocol.blocks import Block
 from millstream.runtime.protocol.deployment import Deployment
 from millstream.runtime.protocol.orders import CheckpointDeclined, CheckpointOrder, Compacted, WrittenState
-from millstream.runtime.protocol.questions import SlotQuestion
+from millstream.runtime.protocol.questions import AnyQuestion
 from millstream.runtime.protocol.report import Backlog, EpochHeader, SlotReport
 from millstream.runtime.slot.compactor import Compactor, ProcessCompactor
-from millstream.runtime.slot.state_query import read_state
+from millstream.runtime.slot.state_query import answer_question
 from millstream.runtime.task.checkpoint import Changes, SavedState
 from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.subtask import Subtask
@@ -183,8 +183,8 @@ class SlotTasks:
             levels_ms=tuple(self._levels_ms),
         )
 
-    def query(self, question: SlotQuestion) -> bytes:
-        """Return what a key has in a state as of the last epoch, pickled.
+    def query(self, question: AnyQuestion) -> bytes:
+        """Return the pickled answer to a question about keyed state as of the last epoch.
 
         Raises:
             StateAccessError: If there is no such state.
@@ -192,7 +192,7 @@ class SlotTasks:
         for subtask in self._subtasks():
             for node, operator in subtask.operators:
                 if node.id == question.node_id and operator.context.keyed_state is not None:
-                    return read_state(operator.context.keyed_state, question)
+                    return answer_question(operator.context.keyed_state, question)
         raise StateAccessError(f"slot {self.slot} has no keyed operator {question.node_id}")
 
     def _write_state(

@@ -17,7 +17,7 @@ from millstream.base.errors import MillstreamError, SlotLostError
 from millstream.runtime.connect.asker import connect
 from millstream.runtime.connect.channel import Channel
 from millstream.runtime.connect.handshake import HandshakeError
-from millstream.runtime.protocol.questions import SlotQuestion
+from millstream.runtime.protocol.questions import AnyQuestion
 from millstream.runtime.protocol.report import LogLine
 from millstream.runtime.slot.core import LevelOutput
 from millstream.runtime.slot.liveness import may_be_busy, probe_host
@@ -92,7 +92,7 @@ class Request:
     kind: str
     header: bytes | None = None
     level: int = 0
-    question: SlotQuestion | None = None
+    question: AnyQuestion | None = None
     completed_checkpoint: int | None = None
     at_most: int | None = None
 

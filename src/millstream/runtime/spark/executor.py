@@ -34,7 +34,7 @@ from millstream.config import options, options_checkpointing
 from millstream.config.configuration import Configuration
 from millstream.runtime.protocol.deployment import Deployment, dump_deployment
 from millstream.runtime.protocol.executor import Executor, SlotPlace
-from millstream.runtime.protocol.questions import SlotQuestion
+from millstream.runtime.protocol.questions import AnyQuestion
 from millstream.runtime.protocol.report import EpochHeader, LogLine, SlotReport
 from millstream.runtime.slot.cancel import CancelWatch
 from millstream.runtime.slot.doors import Doors
@@ -255,7 +255,7 @@ class SparkExecutor(Executor):
             with suppress(SlotSilentError):  # if it is not only busy, the watch tells
                 self._group.ask(address, Request("ping"), min(self._timeout_s, self._lease_s / 6))
 
-    def query(self, slot: int, question: SlotQuestion) -> bytes:
+    def query(self, slot: int, question: AnyQuestion) -> bytes:
         """Ask a slot."""
         answer = self._group.ask(self._group.addresses[slot], Request("query", question=question))
         self._on_logs(answer.logs)

@@ -6,7 +6,15 @@ import pytest
 
 from millstream.base.errors import JobRequestError
 from millstream.runtime.control import codec, views
-from millstream.runtime.control.commands import Cancel, QueryState, Stop, TriggerCheckpoint, TriggerSavepoint
+from millstream.runtime.control.commands import (
+    Cancel,
+    ListKeys,
+    ListStates,
+    QueryState,
+    Stop,
+    TriggerCheckpoint,
+    TriggerSavepoint,
+)
 
 
 @pytest.mark.parametrize(
@@ -17,6 +25,8 @@ from millstream.runtime.control.commands import Cancel, QueryState, Stop, Trigge
         TriggerSavepoint(),
         TriggerCheckpoint(),
         QueryState("op", "s", "17", (0, 5)),
+        ListStates(),
+        ListKeys("op", "s", 2, 30, 10),
     ],
 )
 def test_commands_come_back_as_they_were(command):
