@@ -30,12 +30,14 @@ class Count(KeyedProcessFunction):
 
     def open(self, runtime_context):  # type: ignore[no-untyped-def]
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+        self.orders = runtime_context.get_int_counter("orders <b>seen</b>")
 
     def process_element(self, value, ctx):  # type: ignore[no-untyped-def]
         if Path(self.fails_if).exists():
             raise ValueError("a broken <b>order</b>")
         count = (self.count.value() or 0) + 1
         self.count.update(count)
+        self.orders.add(1)
         yield (value[0], count, value[2])
 
 

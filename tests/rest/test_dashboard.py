@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -66,7 +67,12 @@ def page(browser: Browser, server: str) -> Iterator[WatchedPage]:
         watched.page.close()
 
 
-def start_job(name: str, environment: dict[str, str], directory: Path) -> subprocess.Popen[bytes]:
+def start_job(
+    name: str, environment: dict[str, str], directory: Path, savepoint: str | None = None
+) -> subprocess.Popen[bytes]:
+    if savepoint is not None:
+        options = {"execution.target": "local", "execution.state-recovery.path": savepoint}
+        environment = {**environment, "MILLSTREAM_CONFIG": json.dumps(options)}
     with open(directory / f"{len(list(directory.iterdir()))}.log", "wb") as log:
         return subprocess.Popen(
             [sys.executable, str(PROGRAM), name, str(directory)], env=environment, stdout=log, stderr=log
@@ -83,8 +89,9 @@ def job(environment: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Pope
         process.wait()
 
 
-def test_a_job_is_seen_steered_and_cancelled(
-    page: WatchedPage, server: str, job: subprocess.Popen[bytes], tmp_path: Path
+@pytest.mark.long
+def test_a_job_is_seen_steered_cancelled_and_restored(
+    page: WatchedPage, server: str, job: subprocess.Popen[bytes], environment: dict[str, str], tmp_path: Path
 ) -> None:
     view = page.page
     view.goto(server)
@@ -119,23 +126,58 @@ def test_a_job_is_seen_steered_and_cancelled(
     view.get_by_label("Directory").fill(str(tmp_path / "savepoints"))
     view.get_by_role("button", name="Make it").click()
     expect(view.get_by_text(f"Savepoint: {tmp_path}/savepoints/savepoint-")).to_be_visible(timeout=WAIT_MS)
-    assert [each.name for each in (tmp_path / "savepoints").iterdir()]
+    (savepoint,) = (tmp_path / "savepoints").iterdir()
 
-    # State of a key.
+    # Accumulators, and states: which there are, their keys in both subtasks, and one key by itself.
+    view.get_by_role("link", name="Accumulators").click()
+    row = view.locator("tbody tr", has_text="orders <b>seen</b>")
+    expect(row.locator("td").last).to_have_text(re.compile(r"^[1-9]\d*$"), timeout=WAIT_MS)
     view.get_by_role("link", name="State", exact=True).click()
-    view.get_by_label("Operator (uid)").fill("count")
-    view.get_by_label("State", exact=True).fill("count")
-    view.get_by_label("Key").fill("3")
+    view.get_by_role("link", name="count", exact=True).click(timeout=WAIT_MS)
+    keys = view.locator('section[data-key^="keys"] tbody tr td:first-child')
+    expect(keys.first).to_be_visible(timeout=WAIT_MS)
+    found = set(keys.all_text_contents())
+    view.get_by_label("Subtask").select_option("1")
+    expect(view.get_by_text("This subtask has no keys here.").or_(keys.first)).to_be_visible(timeout=WAIT_MS)
+    expect(view).to_have_url(re.compile("subtask=1"))
+    expect(view.locator('section[data-key^="keys"]')).not_to_contain_text(
+        f"1 to {len(found)} ", timeout=WAIT_MS
+    )
+    expect(keys).to_have_count(5 - len(found), timeout=WAIT_MS)
+    assert found | set(keys.all_text_contents()) == {"0", "1", "2", "3", "4"}
+    view.get_by_label("Key", exact=True).fill("3")
     view.get_by_role("button", name="Look").click()
     expect(view.locator("pre")).to_have_text(re.compile(r"\d+"), timeout=WAIT_MS)
+    before_cancel = int(view.locator("pre").inner_text())
 
     view.get_by_role("button", name="Cancel").click()
     view.get_by_role("button", name="Cancel it").click()
     expect(view.locator(".badge").first).to_have_text("CANCELED", timeout=WAIT_MS)
-    assert job.wait(30) != 0
+    assert job.wait(60) != 0
+
+    # From the savepoint it goes on with what the key had.
+    restored = start_job("orders, restored", environment, tmp_path, str(savepoint))
+    try:
+        view.get_by_role("link", name="Jobs").click()
+        view.get_by_role("link", name="orders, restored").click(timeout=WAIT_MS)
+        view.get_by_role("link", name="Checkpoints").click()
+        figure = view.locator(".figure", has_text="restored").locator("b")
+        expect(figure).to_have_text("1", timeout=WAIT_MS)
+        expect(view.get_by_text(str(savepoint)).first).to_be_visible(timeout=WAIT_MS)
+        view.get_by_role("link", name="State", exact=True).click()
+        view.get_by_label("Operator (uid)").fill("count")
+        view.get_by_label("State", exact=True).fill("count")
+        view.get_by_label("Key", exact=True).fill("3")
+        view.get_by_role("button", name="Look").click()
+        expect(view.locator("pre")).to_have_text(re.compile(r"\d+"), timeout=WAIT_MS)
+        assert int(view.locator("pre").inner_text()) > before_cancel // 2
+    finally:
+        restored.kill()
+        restored.wait()
     assert page.troubles == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tab", ["timeline", "watermarks", "metrics", "configuration"])
 def test_each_page_tells_of_the_job(
     browser: Browser, server: str, job: subprocess.Popen[bytes], tab: str
@@ -158,6 +200,7 @@ def test_each_page_tells_of_the_job(
     assert watched.troubles == []
 
 
+@pytest.mark.long
 def test_two_hundred_jobs_and_a_hundred_operators_stay_fluid(browser: Browser, server: str) -> None:
     """Answers made up in the browser: what is measured is how long the page takes to show them."""
     watched = watch(browser, server)

@@ -21,7 +21,9 @@ from millstream.config import options
 from millstream.config.configuration import Configuration
 from millstream.config.options_rest import REST_ENABLED
 from millstream.files.private_files import check_private
+from millstream.rest.directory import StartingProgram
 from millstream.rest.user_jobs import serve_user_jobs
+from millstream.runtime.control.channel import find_jobs
 from millstream.runtime.reporting.log_lines import set_up_logging
 
 __all__ = ["main"]
@@ -49,7 +51,7 @@ def main(path: str) -> int:
             ),
             clock,
         )
-        server = serve_user_jobs(configuration, clock)
+        server = serve_user_jobs(configuration, clock, lambda: _without_job(dispatcher))
         facts = {
             "directory": str(directory),
             "target": target,
@@ -72,6 +74,16 @@ def main(path: str) -> int:
         server.close()
         os.close(lock)
     return 0
+
+
+def _without_job(dispatcher: Dispatcher) -> list[StartingProgram]:
+    """Return the programs that have not submitted a job yet, or whose last has ended."""
+    have_jobs = {job.pid for job in find_jobs()}
+    return [
+        StartingProgram(each.application_id, each.name, each.status, each.since_ms, each.message)
+        for each in dispatcher.applications()
+        if not each.has_ended and (each.pid is None or each.pid not in have_jobs)
+    ]
 
 
 def _program_options() -> dict[str, str]:

@@ -22,7 +22,7 @@ from millstream.runtime.control.commands import Command
 from millstream.runtime.control.gateway import JobGateway
 from millstream.runtime.control.views import JobView
 
-__all__ = ["JobDirectory"]
+__all__ = ["JobDirectory", "StartingProgram"]
 
 V = TypeVar("V")
 
@@ -49,8 +49,23 @@ def _silent(job_id: str, why: str) -> RestError:
     return RestError(503, f"job {job_id} does not answer: {why}", headers=[("retry-after", "2")])
 
 
-def _unknown(job_id: str) -> RestError:
-    return RestError(404, f"there is no job {job_id}. /jobs lists the jobs that run, and the last that ended")
+@dataclass(frozen=True, slots=True)
+class StartingProgram:
+    """A program without a job: it has none yet, or none any more.
+
+    Attributes:
+        program_id: What the cluster calls it.
+        name: Shown to users.
+        status: SUBMITTED, RUNNING or WAITING.
+        since_ms: When it came to that, epoch milliseconds.
+        message: Why it waits; empty if there is nothing to say.
+    """
+
+    program_id: str
+    name: str
+    status: str
+    since_ms: int
+    message: str = ""
 
 
 class JobDirectory:
@@ -60,11 +75,17 @@ class JobDirectory:
         find_running: Finds the jobs that run.
         archive: Those that have ended; None shows none.
         clock: Time.
+        find_starting: Finds the programs that have no job.
     """
 
     def __init__(
-        self, find_running: Callable[[], Sequence[JobGateway]], archive: JobArchive | None, clock: Clock
+        self,
+        find_running: Callable[[], Sequence[JobGateway]],
+        archive: JobArchive | None,
+        clock: Clock,
+        find_starting: Callable[[], Sequence[StartingProgram]] = tuple,
     ) -> None:
+        self._find_starting = find_starting
         self._find_running = find_running
         self._archive = archive
         self._clock = clock
@@ -96,6 +117,20 @@ class JobDirectory:
         ended = (job.view(JobView) for job in self._ended())
         return [*views, *(view for view in ended if view.job_id not in known)]
 
+    def starting(self) -> Sequence[StartingProgram]:
+        """Return the programs that have no job."""
+        found: Sequence[StartingProgram] = self._cached("starting", self._find_starting)
+        return found
+
+    def _unknown(self, job_id: str) -> RestError:
+        message = f"there is no job {job_id}. /jobs lists the jobs that run, and the last that ended"
+        names = [f'"{each.name}"' for each in self.starting()]
+        if names:
+            message += (
+                f". Without a job yet, or any more: {', '.join(names[:5])}{' and others' * (len(names) > 5)}"
+            )
+        return RestError(404, message)
+
     def perform(self, job_id: str, command: Command) -> Future[Any]:
         """Send a command to a job.
 
@@ -126,7 +161,7 @@ class JobDirectory:
             if any(job.job_id == job_id for job in self._find_running()):
                 raise _silent(job_id, refused.message)
             if self._clock.monotonic() >= deadline_s:
-                raise _unknown(job_id)
+                raise self._unknown(job_id)
             self._clock.wait(_LOOK_S)
 
     def _ask(self, job: JobGateway, kind: type[V]) -> V:
@@ -160,7 +195,7 @@ class JobDirectory:
     def _read_ended(self, job_id: str, kind: type[V]) -> V:
         kept = self._find_ended(job_id, fresh=False)
         if kept is None:
-            raise _unknown(job_id)
+            raise self._unknown(job_id)
         return kept.view(kind)
 
     def _find_ended(self, job_id: str, *, fresh: bool) -> JobGateway | None:

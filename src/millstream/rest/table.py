@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from millstream.rest.directory import StartingProgram
 from millstream.rest.documents import (
     checkpoints,
     cluster,
@@ -309,6 +310,12 @@ ROUTES = (
         "That jobs can be asked for; without a token.",
         Health,
         is_open=True,
+    ),
+    _get(
+        "/millstream/starting",
+        on_own.starting,
+        "A cluster's programs that have no job: not yet, or not any more.",
+        list[StartingProgram],
     ),
     _get(_OWN, on_own.job, "All that is seen of a job, its vertices and slots.", JobView),
     _get(

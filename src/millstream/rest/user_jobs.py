@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from millstream.base.clock import Clock
 from millstream.config.configuration import Configuration
-from millstream.rest.directory import JobDirectory
+from millstream.rest.directory import JobDirectory, StartingProgram
 from millstream.rest.server import RestServer
 from millstream.rest.settings import RestSettings
 from millstream.runtime.control.archive import JobArchive
@@ -14,12 +16,15 @@ from millstream.runtime.control.configuration import describe_configuration
 __all__ = ["serve_user_jobs"]
 
 
-def serve_user_jobs(configuration: Configuration, clock: Clock) -> RestServer:
+def serve_user_jobs(
+    configuration: Configuration, clock: Clock, find_starting: Callable[[], Sequence[StartingProgram]] = tuple
+) -> RestServer:
     """Start the REST API and the dashboard; `close` the server that is returned.
 
     Args:
         configuration: Where to listen, and who may ask.
         clock: Time.
+        find_starting: Finds programs that have no job.
 
     Raises:
         ConfigurationError: If no port is free, or the options do not fit.
@@ -27,7 +32,7 @@ def serve_user_jobs(configuration: Configuration, clock: Clock) -> RestServer:
     shown = describe_configuration(configuration).options
     server = RestServer(
         RestSettings.of(configuration),
-        JobDirectory(find_jobs, JobArchive.of(configuration, clock), clock),
+        JobDirectory(find_jobs, JobArchive.of(configuration, clock), clock, find_starting),
         clock,
         {option.key: option.value for option in shown if option.value is not None},
     )

@@ -6,6 +6,7 @@ from concurrent.futures import TimeoutError as NotYet
 from dataclasses import replace
 from typing import Any
 
+from millstream.rest.directory import StartingProgram
 from millstream.rest.documents.own import Health, describe_health
 from millstream.rest.errors import RestError
 from millstream.rest.handlers.found import checkpoint_of, job_of
@@ -37,6 +38,7 @@ __all__ = [
     "keys",
     "metrics",
     "ready",
+    "starting",
     "state",
     "states",
     "watermarks",
@@ -106,6 +108,11 @@ def state(call: Call) -> StateAnswer:
     )
     answer: StateAnswer = _asked(call, question)
     return answer
+
+
+def starting(call: Call) -> list[StartingProgram]:
+    """Answer `/millstream/starting`."""
+    return list(call.context.jobs.starting())
 
 
 def states(call: Call) -> StateNames:

@@ -7,11 +7,13 @@ import { ApiError, change, get, keepToken, operate } from "./api.js";
 import { h, patch } from "./dom.js";
 import { duration, moment } from "./format.js";
 import { badge, confirm, notice } from "./parts.js";
+import * as accumulators from "./pages/accumulators.js";
 import * as checkpoints from "./pages/checkpoints.js";
 import * as configuration from "./pages/configuration.js";
 import * as exceptions from "./pages/exceptions.js";
 import * as executors from "./pages/executors.js";
 import * as graph from "./pages/graph.js";
+import * as log from "./pages/log.js";
 import * as metrics from "./pages/metrics.js";
 import * as overview from "./pages/overview.js";
 import * as state from "./pages/state.js";
@@ -26,9 +28,12 @@ const TABS = {
   checkpoints: ["Checkpoints", checkpoints],
   exceptions: ["Exceptions", exceptions],
   metrics: ["Metrics", metrics],
+  accumulators: ["Accumulators", accumulators],
   state: ["State", state],
   configuration: ["Configuration", configuration],
+  log: ["Log", log],
 };
+const PLAIN = { executors, log };
 const RUNNING = new Set(["INITIALIZING", "CREATED", "RUNNING", "FAILING", "RESTARTING"]);
 
 const page = document.getElementById("page");
@@ -47,7 +52,7 @@ async function show() {
   const mine = (turn += 1);
   const at = route();
   try {
-    const nodes = at.kind === "jobs" ? await showJob(at) : at.kind === "executors" ? await showPlain(executors, at) : await showPlain(overview, at);
+    const nodes = at.kind === "jobs" ? await showJob(at) : await showPlain(PLAIN[at.kind] ?? overview, at);
     if (mine === turn) patch(page, [said, nodes]);
   } catch (error) {
     if (mine !== turn) return;
@@ -58,21 +63,26 @@ async function show() {
 async function showPlain(module, at) {
   const data = await module.load(at);
   document.title = "millstream";
-  return module.render(data, at);
+  return module.render(data, { ...at, go: (query) => goTo(at.kind, query) });
 }
 
 async function showJob(at) {
   const module = TABS[at.tab][1];
   const job = await get(`jobs/${at.id}`);
-  const given = { ...at, job, go: (tab, query) => go(at.id, tab, query), refresh: show };
+  const move = at.tab === "log" ? (query) => go(at.id, "log", query) : (tab, query) => go(at.id, tab, query);
+  const given = { ...at, job, go: move, refresh: show };
   const data = await module.load(given);
   document.title = `${job.name} – millstream`;
   return [heading(job, at), module.render(data, given)];
 }
 
 function go(id, tab, query = {}) {
+  goTo(`jobs/${id}/${tab}`, query);
+}
+
+function goTo(path, query) {
   const search = new URLSearchParams(query).toString();
-  location.hash = `#/jobs/${id}/${tab}${search ? `?${search}` : ""}`;
+  location.hash = `#/${path}${search ? `?${search}` : ""}`;
 }
 
 function heading(job, at) {
@@ -85,7 +95,7 @@ function heading(job, at) {
       { class: "row" },
       h("h1", null, job.name),
       badge(job.state),
-      h("span", { class: "quiet grow" }, `since ${moment(job["start-time"])}, ${duration(job.duration)} · ${job.jid}`),
+      h("span", { class: "quiet grow" }, `since ${moment(job["start-time"])}, ${duration(job.duration)} `, h("code", null, job.jid)),
       runs ? h("button", { class: "main", id: "savepoint", onclick: () => act(savepoint, job) }, "Savepoint") : null,
       runs ? h("button", { id: "stop", onclick: () => act(stop, job) }, "Stop behind a savepoint") : null,
       runs ? h("button", { class: "danger", id: "cancel", onclick: () => act(cancel, job) }, "Cancel") : null,
@@ -192,6 +202,7 @@ function drawTop() {
       { "aria-label": "pages" },
       h("a", { href: "#/", "aria-current": at.kind === "" ? "page" : null }, "Jobs"),
       h("a", { href: "#/executors", "aria-current": at.kind === "executors" ? "page" : null }, "Executors"),
+      h("a", { href: "#/log", "aria-current": at.kind === "log" ? "page" : null }, "Log"),
     ),
     h("button", { id: "theme", onclick: turnTheme, "aria-pressed": dark ? "true" : "false" }, dark ? "Light" : "Dark"),
   ]);

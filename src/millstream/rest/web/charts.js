@@ -4,7 +4,7 @@ import { h, svg } from "./dom.js";
 
 const WIDTH = 360;
 const HEIGHT = 110;
-const LEFT = 46;
+const LEFT = 54;
 const BOTTOM = 18;
 
 /** A line over time: `points` as [milliseconds, number], `write` makes the labels. */

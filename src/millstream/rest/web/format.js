@@ -16,7 +16,7 @@ export function short(value) {
 
 /** A number of bytes. */
 export function bytes(value) {
-  if (!known(value)) return "–";
+  if (!known(value) || value < 0) return "–"; // -1: Flink's documents have a number where there is none
   const units = ["B", "kB", "MB", "GB", "TB"];
   let size = value;
   let unit = 0;

@@ -6,12 +6,12 @@ import { duration, moment, number } from "../format.js";
 import { badge, table } from "../parts.js";
 
 export async function load() {
-  return gather({ overview: "overview", jobs: "jobs/overview" });
+  return gather({ overview: "overview", jobs: "jobs/overview", starting: "millstream/starting" });
 }
 
 const RUNNING = new Set(["INITIALIZING", "CREATED", "RUNNING", "FAILING", "CANCELLING", "RESTARTING", "RECONCILING"]);
 
-export function render({ overview, jobs }, { query }) {
+export function render({ overview, jobs, starting }, { query }) {
   const all = jobs.jobs.slice().sort((one, other) => other["start-time"] - one["start-time"]);
   const wanted = (query.get("find") ?? "").toLowerCase();
   const found = all.filter((job) => `${job.name} ${job.jid}`.toLowerCase().includes(wanted));
@@ -34,7 +34,8 @@ export function render({ overview, jobs }, { query }) {
       { "data-key": "find" },
       h("label", null, "Find ", h("input", { type: "search", id: "find", placeholder: "name or id", value: wanted, oninput })),
     ),
-    section("Running", running, "No job runs. Start one: millstream run job.py"),
+    programs(starting ?? []),
+    section("Running", running, starting?.length ? "No job runs yet." : "No job runs. Start one: millstream run job.py"),
     section("Ended", ended, "No job has ended yet."),
   ];
 }
@@ -55,6 +56,24 @@ function section(title, jobs, nothing) {
     { class: "card", "data-key": title },
     h("h2", null, `${title} (${jobs.length})`),
     jobs.length ? listJobs(jobs) : h("p", { class: "quiet" }, nothing),
+  );
+}
+
+/** A cluster's programs that have submitted no job yet: importing their packages and their slots take a while. */
+function programs(all) {
+  if (!all.length) return null;
+  return h(
+    "section",
+    { class: "card", "data-key": "starting" },
+    h("h2", null, `Starting (${all.length})`),
+    h("p", { class: "quiet" }, "Programs without a job: they have submitted none yet, or go on behind their last."),
+    table(
+      ["Program", "_Status", "_Since", "What is said of it"],
+      all.map((each) => ({
+        key: each.program_id,
+        cells: [each.name, badge(each.status), moment(each.since_ms), each.message],
+      })),
+    ),
   );
 }
 
