@@ -150,6 +150,8 @@ def test_a_job_is_seen_steered_cancelled_and_restored(
     expect(view.locator("pre")).to_have_text(re.compile(r"\d+"), timeout=WAIT_MS)
     before_cancel = int(view.locator("pre").inner_text())
 
+    view.get_by_role("link", name="Graph").click()  # states of a job that has ended cannot be asked for
+    expect(view.locator("g.vertex").first).to_be_visible(timeout=WAIT_MS)
     view.get_by_role("button", name="Cancel").click()
     view.get_by_role("button", name="Cancel it").click()
     expect(view.locator(".badge").first).to_have_text("CANCELED", timeout=WAIT_MS)

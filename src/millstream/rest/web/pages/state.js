@@ -9,6 +9,7 @@ const PAGE = 50;
 let answer = null;
 
 export async function load({ job, query }) {
+  if (job["end-time"] > 0) return { ended: true };
   const base = `millstream/jobs/${job.jid}`;
   const place = placeOf(query);
   try {
@@ -32,6 +33,9 @@ function placeOf(query) {
 }
 
 export function render(data, { job, query, go, refresh }) {
+  if (data.ended) {
+    return [notice("", "The job has ended, and its state with it. What its checkpoints hold: millstream state ls PATH")];
+  }
   const place = placeOf(query);
   return [
     data.error ? h("div", { "data-key": "error" }, notice("warn", h("span", null, data.error))) : null,
