@@ -23,18 +23,21 @@ class Expressions:
         expressions: What is computed.
         schema: Columns that they are over.
         zone: The session's time zone.
+
+    Attributes:
+        setting: What expressions know beside their operands.
     """
 
     def __init__(self, expressions: Sequence[RowExpression], schema: RowSchema, zone: str = "UTC") -> None:
         self._program = ExpressionProgram(expressions, schema)
-        self._setting = Setting(zone=zone)
+        self.setting = Setting(zone=zone)
         self._context: OperatorContext | None = None
 
     def open(self, context: OperatorContext) -> None:
         """Make ready, before the first batch."""
         self._context = context
-        self._setting.functions = OperatorRuntimeContext(context)
-        self._program.open(self._setting)
+        self.setting.functions = OperatorRuntimeContext(context)
+        self._program.open(self.setting)
 
     def close(self) -> None:
         """Close user functions."""
@@ -43,8 +46,8 @@ class Expressions:
     def evaluate(self, columns: Sequence[pa.Array], count: int, watermark_ms: int | None = None) -> list[Any]:
         """Return a column for each expression."""
         assert self._context is not None, "expressions that were not opened"
-        self._setting.now_ms = self._context.time.now_ms
-        self._setting.watermark_ms = watermark_ms
+        self.setting.now_ms = self._context.time.now_ms
+        self.setting.watermark_ms = watermark_ms
         return [
             pa.repeat(value, count) if isinstance(value, pa.Scalar) else value
             for value in self._program.evaluate_columns(columns, count)

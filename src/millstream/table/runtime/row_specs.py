@@ -8,7 +8,8 @@ from millstream.operators.base import Operator, OperatorSpec
 from millstream.table.expressions.rex import Call, RowExpression, RowSchema
 from millstream.table.plan.logical import JoinKind, WindowKind
 from millstream.table.runtime.calc import CalcOperator, DropBeforeOperator, ExpandOperator, RowtimeOperator
-from millstream.table.runtime.pending import build_pending
+from millstream.table.runtime.constraints import SinkConstraintOperator
+from millstream.table.runtime.correlate import CorrelateOperator
 from millstream.table.runtime.sorts import LimitOperator
 from millstream.table.runtime.window_assign import WindowAssignOperator
 
@@ -158,7 +159,7 @@ class CorrelateSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return CorrelateOperator(self)
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ class SinkConstraintSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return SinkConstraintOperator(self)
 
 
 @dataclass(frozen=True)
