@@ -26,6 +26,7 @@ __all__ = [
     "parse_statement",
     "parse_statements",
     "parse_type",
+    "split_statements",
 ]
 
 
@@ -43,6 +44,27 @@ def parse_statements(text: str) -> list[Statement]:
         if cursor.at_text_end:
             return statements
         statements.append(_guarded(cursor, parser.parse))
+
+
+def split_statements(text: str) -> list[str]:
+    """Return the text of each statement, as written and without the semicolon behind it.
+
+    >>> split_statements("SELECT 1; SELECT ';';")
+    ['SELECT 1', "SELECT ';'"]
+
+    Raises:
+        SqlParseError: If the text is not of Flink's SQL.
+    """
+    cursor = Cursor(text)
+    parser = StatementParser(cursor)
+    parts: list[str] = []
+    while True:
+        _skip_semicolons(cursor)
+        if cursor.at_text_end:
+            return parts
+        start = cursor.current.start
+        _guarded(cursor, parser.parse)
+        parts.append(text[start : cursor.tokens[cursor.index - 1].end])
 
 
 def parse_statement(text: str) -> Statement:
