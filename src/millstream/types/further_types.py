@@ -147,10 +147,10 @@ class VariantType(DataType):
 
 
 class BitmapType(DataType):
-    """A set of integers of 32 bits; in Python a frozenset, in columns 32-bit integers, sorted, as bytes."""
+    """A set of integers of 32 bits; in Python and in columns the bytes of a Roaring bitmap."""
 
     name = "BITMAP"
-    python_types = (frozenset, set, bytes)
+    python_types = (bytes,)
 
 
 class RawType(DataType):

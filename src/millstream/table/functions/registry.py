@@ -11,9 +11,11 @@ from millstream.table.functions.coercion import build_cast, coerce, to_common
 from millstream.table.functions.definitions import (
     aggregates,
     arithmetic,
+    bitmaps,
     collections,
     json,
     numbers,
+    objects,
     predicates,
     strings,
     times,
@@ -49,10 +51,19 @@ def _by_name(tables: Iterable[Sequence[FunctionDefinition]]) -> dict[str, Functi
     return found
 
 
-_FUNCTIONS = _by_name(
-    module.DEFINITIONS
-    for module in (arithmetic, predicates, numbers, strings, times, collections, json, aggregates)
+_FAMILIES = (
+    arithmetic,
+    predicates,
+    numbers,
+    strings,
+    times,
+    collections,
+    objects,
+    json,
+    bitmaps,
+    aggregates,
 )
+_FUNCTIONS = _by_name(module.DEFINITIONS for module in _FAMILIES)
 
 
 def find_function(name: str) -> FunctionDefinition | None:

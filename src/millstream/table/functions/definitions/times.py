@@ -185,6 +185,14 @@ DEFINITIONS: tuple[FunctionDefinition, ...] = (
         "CURRENT_WATERMARK(rowtime)",
         deterministic=False,
     ),
+    _define(
+        "SOURCE_WATERMARK",
+        "",
+        nullable(_TIMESTAMP3),
+        "",
+        "SOURCE_WATERMARK(): in WATERMARK FOR ... AS, what the source says",
+        deterministic=False,
+    ),
     _bound(
         "EXTRACT",
         _extract,

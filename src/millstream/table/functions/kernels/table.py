@@ -9,6 +9,7 @@ from millstream.base.errors import NotSupportedError
 from millstream.table.expressions.rex import Call
 from millstream.table.functions.kernels import (
     arithmetic,
+    bitmaps,
     casts,
     collections,
     date_formats,
@@ -28,6 +29,7 @@ __all__ = ["find_kernel", "has_kernel"]
 _KERNELS: dict[str, Factory] = {}
 _MODULES = (
     arithmetic,
+    bitmaps,
     casts,
     collections,
     date_formats,
