@@ -10,7 +10,7 @@ from millstream.table.expressions.rex import AggregateCall, RowSchema, SortKey
 from millstream.table.plan.logical import OverFrame, WindowKind
 from millstream.table.runtime.combine import GroupCombiner, WindowCombiner, can_combine
 from millstream.table.runtime.group_aggregate import GroupAggregateOperator
-from millstream.table.runtime.pending import build_pending
+from millstream.table.runtime.over import OverOperator
 from millstream.table.runtime.session_aggregate import SessionAggregateOperator
 from millstream.table.runtime.slices import Slices
 from millstream.table.runtime.window_aggregate import WindowAggregateOperator
@@ -181,4 +181,4 @@ class OverSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return build_pending(self)
+        return OverOperator(self)
