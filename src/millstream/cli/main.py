@@ -17,6 +17,7 @@ __all__ = ["main"]
 # named behind a colon.
 COMMANDS = {
     "run": ("millstream.cli.run", "Run a program."),
+    "sql": ("millstream.cli.sql", "Execute SQL: a shell, or a script."),
     "run-application": (
         "millstream.cli.run:application_command",
         "Run a program as a Spark application of its own, and watch it.",

@@ -4,7 +4,7 @@
 the program                                     exit code
 ==============================================  =====================================================
 ends, and submitted a job                       0
-ends without having submitted a job             1, with a message
+ends without having submitted a job             1, with a message (a script of SQL: 0)
 calls `sys.exit(code)`                          its own
 raises, or its job fails                        1; user's traceback or millstream's message
 has opened a Spark session whose JVM ended      75: what started it may start it again, with --recover
@@ -21,7 +21,7 @@ import runpy
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType
 
@@ -41,8 +41,9 @@ from millstream.graph.launcher import (
     set_launcher_override,
 )
 
-__all__ = ["JobRecorder", "launching_with", "run_as_main", "run_program", "tell_error"]
+__all__ = ["JobRecorder", "launching_with", "run_action", "run_as_main", "run_program", "tell_error"]
 
+SQL_SUFFIX = ".sql"
 EXIT_FAILED = 1
 EXIT_SESSION_LOST = 75
 EXIT_INTERRUPTED = 130
@@ -119,10 +120,38 @@ def run_program(
         The exit code, see the module's table.
     """
     recorder = recorder or JobRecorder()
+
+    def perform() -> None:
+        run_as_main(path, arguments)
+        if not path.endswith(SQL_SUFFIX):
+            _check_submitted(path, recorder)
+
+    return run_action(perform, path, verbose=verbose, recorder=recorder, display=display)
+
+
+def run_action(
+    action: Callable[[], None],
+    path: str,
+    *,
+    verbose: bool = False,
+    recorder: JobRecorder,
+    display: AbstractContextManager[None] | None = None,
+) -> int:
+    """Do what a program does; prints errors to standard error.
+
+    Args:
+        action: What is done.
+        path: Of the program, for messages.
+        verbose: Show all frames of errors.
+        recorder: Takes its jobs.
+        display: Entered meanwhile, left before how it ended is told.
+
+    Returns:
+        The exit code, see the module's table.
+    """
     try:
         with _sigterm_raises(), display or nullcontext(), launching_with(recorder):
-            run_as_main(path, arguments)
-            _check_submitted(path, recorder)
+            action()
     except KeyboardInterrupt as interrupt:
         code = EXIT_TERMINATED if isinstance(interrupt, Terminated) else EXIT_INTERRUPTED
         try:
@@ -152,7 +181,15 @@ def tell_error(error: Exception, path: str, *, verbose: bool = False) -> None:
 
 
 def run_as_main(path: str, arguments: Sequence[str]) -> None:
-    """Run a Python file as `__main__`, with `sys.argv` and `sys.path[0]` as Python would set them."""
+    """Run a Python file as `__main__`, with `sys.argv` and `sys.path[0]` as Python would set them.
+
+    A script of SQL, `*.sql`, is executed statement by statement.
+    """
+    if path.endswith(SQL_SUFFIX):
+        from millstream.table.session.scripts import run_scripts  # only for scripts of SQL
+
+        run_scripts([path])
+        return
     argv, search_path = sys.argv, list(sys.path)
     sys.argv = [path, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))

@@ -127,6 +127,11 @@ class TableResult:
         """Return what it holds."""
         return self._kind
 
+    @property
+    def zone(self) -> str:
+        """The time zone that moments are shown in."""
+        return self._zone
+
     def get_job_client(self) -> JobClient | None:
         """Return the job's client; None if there is no job."""
         return self._job

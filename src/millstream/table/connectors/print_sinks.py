@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.base.errors import ConfigurationError
 from millstream.operators.sink import PrintSpec
 from millstream.table.connectors.base import SinkRequest, TableConnector
-from millstream.table.connectors.conversion import DiscardSpec, FromSqlSpec
+from millstream.table.connectors.conversion import DiscardSpec
+from millstream.table.connectors.row_text import RowTextSpec
 from millstream.table.plan.changes import ChangelogMode
-from millstream.types.datatypes import RowField, RowType
-from millstream.types.sql_types import row_type_info
-from millstream.types.typeinfo import RowTypeInfo
 
 __all__ = ["BlackholeConnector", "PrintConnector"]
 
@@ -39,18 +36,9 @@ class PrintConnector(TableConnector):
     def sink(self, stream: Any, request: SinkRequest) -> Any:
         """Print each row with its kind."""
         self.check()
-        schema = self.table.write_schema
-        fields = [RowField(name, kind) for name, kind in zip(schema.names, schema.types, strict=True)]
-        value_type = row_type_info(RowType(fields), RowTypeInfo)
-        if value_type is None:
-            raise ConfigurationError(
-                f'table "{self.table.full_name}" has a column whose type cannot be printed'
-            )
-        names = FromSqlSpec(schema.names, schema.types, keeps_kinds=True)
-        spec = PrintSpec(
-            self.options.text("print-identifier"), self.options.flag("standard-error", False), value_type
-        )
-        named = stream._transform(f"{self.table.name}[rows]", names)
+        spec = PrintSpec(self.options.text("print-identifier"), self.options.flag("standard-error", False))
+        texts = RowTextSpec(self.table.write_schema.types)
+        named = stream._transform(f"{self.table.name}[rows]", texts)
         ended = named._transform(f"Sink: {self.table.full_name}", spec)
         return with_parallelism(ended, self.options.integer("sink.parallelism", smallest=1))
 
