@@ -205,6 +205,14 @@ def _table(
         ] + columns
     key = () if schema is None else schema.key
     stored = [column for column in columns if column.kind != "computed"]
+    if len(stored) < len(columns):
+        # Computed columns may be of fields that are no columns themselves.
+        declared = {column.name for column in columns}
+        stored += [
+            TableColumn(name, "physical", kind)
+            for name, kind in zip(names, types, strict=True)
+            if name not in declared
+        ]
     kinds = tuple(_column_type(column, key) for column in stored)
     places, stamp = [], None
     for number, column in enumerate(stored):
