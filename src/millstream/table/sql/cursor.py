@@ -263,7 +263,7 @@ class Cursor:
             return f'"{token.text}" is followed by {partly[len(token.value) + 1 :]} here.'
         if previous is not None and previous.value == "," and token.value in _CLAUSES:
             return "Remove the comma before it, or write what is missing behind the comma."
-        if token.value in RESERVED and any("name" in each or "expression" in each for each in wanted):
+        if token.value in RESERVED and any(each.startswith(("a ", "an ")) for each in wanted):
             return (
                 f'"{token.text}" is a reserved word: as a name it is written in backquotes, `{token.text}`.'
             )
@@ -291,6 +291,6 @@ _STARTS = (
 )
 
 
-def _listed(words: tuple[str, ...], limit: int = 12) -> str:
-    shown = list(words[:limit]) + (["..."] if len(words) > limit else [])
+def _listed(words: tuple[str, ...], limit: int = 20) -> str:
+    shown = list(words[:limit]) + (["more"] if len(words) > limit else [])
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
