@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import httpx
 import psutil
 import pytest
@@ -43,3 +45,35 @@ def test_jobs_of_a_cluster_are_seen_and_cancelled_through_its_rest_api(cluster: 
             pid = cluster.find(each).pid
             listening = [] if pid is None else psutil.Process(pid).net_connections("tcp4")
             assert [each for each in listening if each.status == "LISTEN"] == []
+
+
+SLOW = """
+    import pathlib
+    import time
+
+    while not pathlib.Path({path!r}).exists():  # as packages that take long to import
+        time.sleep(0.05)
+"""
+
+
+@pytest.mark.long
+def test_a_program_that_takes_long_to_start_is_seen_before_its_job(cluster: Cluster, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    application = cluster.submit(SLOW.format(path=str(go)) + ENDLESS, name="slow")
+    with httpx.Client(base_url=cluster.remote.facts["rest"], timeout=20) as client:
+
+        def waiting() -> list[tuple[str, str]]:
+            found = client.get("/millstream/starting").json()
+            return [(each["name"], each["status"]) for each in found if each["program_id"] == application]
+
+        wait_until(lambda: waiting() == [("slow", "RUNNING")], 60, lambda: cluster.story(application))
+        told = client.get(f"/jobs/{'0' * 32}")
+        assert told.status_code == 404
+        assert '"slow"' in told.json()["errors"][0]
+        go.touch()
+        wait_until(lambda: waiting() == [], 90, lambda: cluster.story(application))
+        pid = cluster.find(application).pid
+        jobs = [
+            client.get(f"/millstream/jobs/{each['id']}").json() for each in client.get("/jobs").json()["jobs"]
+        ]
+        assert [job["name"] for job in jobs if job.get("pid") == pid] == ["endless"]

@@ -3,29 +3,81 @@
 import { h, svg } from "./dom.js";
 import { share, short } from "./format.js";
 
-const WIDTH = 210;
+const WIDTH = 228;
 const HEIGHT = 92;
 const BETWEEN_LAYERS = 90;
 const BETWEEN_ROWS = 26;
-const LINE_LENGTH = 28;
+const LINE_LENGTH = 26;
+const BEND = 22;
 
-/** Positions by vertex id: each vertex is one layer behind its farthest input; rows follow the means of neighbours. */
+/** Positions by vertex id, and the bends of edges that pass other layers, by `from to`.
+ *
+ *  Each vertex is one layer behind its farthest input. An edge that is longer has a row of its own in the layers between,
+ *  so that it runs behind no box. Rows follow the means of neighbours.
+ */
 export function layOut(nodes) {
-  const inputs = new Map(nodes.map((node) => [node.id, (node.inputs ?? []).map((input) => input.id)]));
+  const known = new Map(nodes.map((node) => [node.id, (node.inputs ?? []).map((input) => input.id)]));
   const layer = new Map();
   const depth = (id, seen = new Set()) => {
     if (layer.has(id)) return layer.get(id);
-    if (seen.has(id) || !inputs.has(id)) return 0;
+    if (seen.has(id) || !known.has(id)) return 0;
     seen.add(id);
-    const own = Math.max(-1, ...inputs.get(id).map((from) => depth(from, seen))) + 1;
+    const own = Math.max(-1, ...known.get(id).map((from) => depth(from, seen))) + 1;
     layer.set(id, own);
     return own;
   };
   nodes.forEach((node) => depth(node.id));
+  const { inputs, bends } = withBends(known, layer);
   const layers = [];
-  for (const node of nodes) (layers[layer.get(node.id)] ??= []).push(node.id);
-  const outputs = new Map(nodes.map((node) => [node.id, []]));
+  for (const id of inputs.keys()) (layers[layer.get(id)] ??= []).push(id);
+  const outputs = new Map([...inputs.keys()].map((id) => [id, []]));
   for (const [id, froms] of inputs) for (const from of froms) outputs.get(from)?.push(id);
+  sortRows(layers, inputs, outputs);
+  const heightOf = (id) => (known.has(id) ? HEIGHT : BEND);
+  const tall = layers.map((ids) => ids.reduce((sum, id) => sum + heightOf(id) + BETWEEN_ROWS, -BETWEEN_ROWS));
+  const tallest = Math.max(...tall, HEIGHT);
+  const positions = new Map();
+  layers.forEach((ids, column) => {
+    let y = (tallest - tall[column]) / 2 + 8;
+    for (const id of ids) {
+      positions.set(id, { x: column * (WIDTH + BETWEEN_LAYERS) + 8, y });
+      y += heightOf(id) + BETWEEN_ROWS;
+    }
+  });
+  return {
+    positions,
+    bends,
+    width: layers.length * (WIDTH + BETWEEN_LAYERS) - BETWEEN_LAYERS + 16,
+    height: tallest + 16,
+  };
+}
+
+/** Inputs by id with a bend in each layer that an edge passes, and the bends of each edge; layers of bends are added. */
+function withBends(known, layer) {
+  const inputs = new Map([...known.keys()].map((id) => [id, []]));
+  const bends = new Map();
+  for (const [id, froms] of known) {
+    for (const from of froms) {
+      const passed = [];
+      let before = from;
+      if (known.has(from)) {
+        for (let at = layer.get(from) + 1; at < layer.get(id); at += 1) {
+          const bend = `${from} ${id} ${at}`;
+          layer.set(bend, at);
+          inputs.set(bend, [before]);
+          passed.push(bend);
+          before = bend;
+        }
+      }
+      inputs.get(id).push(before);
+      bends.set(`${from} ${id}`, passed);
+    }
+  }
+  return { inputs, bends };
+}
+
+/** Sorts the ids of each layer by where their neighbours are. */
+function sortRows(layers, inputs, outputs) {
   const row = new Map();
   layers.forEach((ids) => ids.forEach((id, index) => row.set(id, index)));
   for (let round = 0; round < 6; round += 1) {
@@ -42,22 +94,25 @@ export function layOut(nodes) {
       ids.forEach((id, index) => row.set(id, index));
     }
   }
-  const tallest = Math.max(...layers.map((ids) => ids.length), 1);
-  const positions = new Map();
-  layers.forEach((ids, column) => {
-    const offset = ((tallest - ids.length) * (HEIGHT + BETWEEN_ROWS)) / 2;
-    ids.forEach((id, index) =>
-      positions.set(id, {
-        x: column * (WIDTH + BETWEEN_LAYERS) + 8,
-        y: offset + index * (HEIGHT + BETWEEN_ROWS) + 8,
-      }),
-    );
-  });
-  return {
-    positions,
-    width: layers.length * (WIDTH + BETWEEN_LAYERS) - BETWEEN_LAYERS + 16,
-    height: tallest * (HEIGHT + BETWEEN_ROWS) - BETWEEN_ROWS + 16,
+}
+
+/** The curve of an edge: horizontal at each box and through each bend. */
+function curve(from, to, bends) {
+  let x = from.x + WIDTH;
+  let y = from.y + HEIGHT / 2;
+  let path = `M ${x} ${y}`;
+  const reach = (nextX, nextY) => {
+    const middle = (x + nextX) / 2;
+    path += ` C ${middle} ${y}, ${middle} ${nextY}, ${nextX} ${nextY}`;
+    [x, y] = [nextX, nextY];
   };
+  for (const bend of bends) {
+    reach(bend.x, bend.y + BEND / 2);
+    x += WIDTH;
+    path += ` H ${x}`;
+  }
+  reach(to.x - 6, to.y + HEIGHT / 2);
+  return path;
 }
 
 /** What a vertex is busy with: its class of colour. */
@@ -86,23 +141,21 @@ function lines(text) {
 /** The drawing: `nodes` of the plan, `vertices` by id with what is known of them, the chosen one, what a click does. */
 export function drawGraph(nodes, vertices, chosen, choose) {
   if (!nodes.length) return h("p", { class: "quiet" }, "This job has no graph.");
-  const { positions, width, height } = layOut(nodes);
+  const { positions, bends, width, height } = layOut(nodes);
   const edges = nodes.flatMap((node) =>
     (node.inputs ?? []).flatMap((input) => {
       const from = positions.get(input.id);
       const to = positions.get(node.id);
       if (!from || !to) return [];
-      const x1 = from.x + WIDTH;
-      const y1 = from.y + HEIGHT / 2;
-      const y2 = to.y + HEIGHT / 2;
-      const middle = (x1 + to.x) / 2;
+      const passed = (bends.get(`${input.id} ${node.id}`) ?? []).map((bend) => positions.get(bend));
+      const next = passed.length ? passed[0].y + BEND / 2 : to.y + HEIGHT / 2;
       return [
-        svg("path", {
-          class: "edge",
-          d: `M ${x1} ${y1} C ${middle} ${y1}, ${middle} ${y2}, ${to.x - 6} ${y2}`,
-          "marker-end": "url(#arrow)",
-        }),
-        svg("text", { class: "ship", x: middle, y: (y1 + y2) / 2 - 6, "text-anchor": "middle" }, input.ship_strategy),
+        svg("path", { class: "edge", d: curve(from, to, passed), "marker-end": "url(#arrow)" }),
+        svg(
+          "text",
+          { class: "ship", x: from.x + WIDTH + BETWEEN_LAYERS / 2, y: (from.y + HEIGHT / 2 + next) / 2 - 6, "text-anchor": "middle" },
+          input.ship_strategy,
+        ),
       ];
     }),
   );
