@@ -32,6 +32,7 @@ __all__ = [
     "aggregate_type",
     "build_call",
     "build_cast",
+    "built_in_functions",
     "find_function",
     "function_names",
     "is_aggregate",
@@ -69,6 +70,11 @@ _FUNCTIONS = _by_name(module.DEFINITIONS for module in _FAMILIES)
 def find_function(name: str) -> FunctionDefinition | None:
     """Return a built-in function by its name in any case, or by an alias; None if there is none."""
     return _FUNCTIONS.get(name.upper())
+
+
+def built_in_functions() -> list[FunctionDefinition]:
+    """Return all built-in functions and operators, family by family."""
+    return [definition for module in _FAMILIES for definition in module.DEFINITIONS]
 
 
 def function_names() -> list[str]:
