@@ -63,5 +63,6 @@ bench: $(STAMP)  ## measure what README and docs quote, beside what is committed
 docs: $(STAMP)  ## write the reference pages that are generated from the code, and build the site
 	@$(BIN)/millstream config --markdown > docs/options.md
 	@$(BIN)/python -m millstream.rest.reference docs/rest.md
+	@$(BIN)/python -m millstream.table.functions.reference docs/sql/functions.md
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --site-dir site
-	@echo "docs/options.md docs/rest.md; the site: site/index.html"
+	@echo "docs/options.md docs/rest.md docs/sql/functions.md; the site: site/index.html"
