@@ -42,6 +42,8 @@ def can_combine(calls: Sequence[AggregateCall], schema: RowSchema, *, retracts: 
     """Return whether aggregates can be begun before the exchange: sums of floats depend on the order of the rows."""
     kinds = arrow_types(schema)
     for call in calls:
+        if call.user_function is not None or call.order:
+            return False
         if call.distinct or call.function in ("FIRST_VALUE", "LAST_VALUE", "SINGLE_VALUE"):
             return False
         if call.function not in ("COUNT", "MIN", "MAX") and any(

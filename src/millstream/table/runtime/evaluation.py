@@ -9,11 +9,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.operators.base import OperatorContext
-from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.table.expressions.compiling import ExpressionProgram, Setting
 from millstream.table.expressions.rex import RowExpression, RowSchema
+from millstream.table.udf import FunctionContext
 
-__all__ = ["Expressions"]
+__all__ = ["Expressions", "function_context"]
+
+
+def function_context(context: OperatorContext) -> FunctionContext:
+    """Return what users' functions are opened with."""
+    return FunctionContext(
+        context.metrics,
+        dict(context.job_parameters),
+        context.name,
+        f"{context.name} ({context.subtask_index + 1}/{context.parallelism})",
+        context.parallelism,
+        context.max_parallelism,
+        context.subtask_index,
+        context.attempt,
+    )
 
 
 class Expressions:
@@ -36,7 +50,7 @@ class Expressions:
     def open(self, context: OperatorContext) -> None:
         """Make ready, before the first batch."""
         self._context = context
-        self.setting.functions = OperatorRuntimeContext(context)
+        self.setting.functions = function_context(context)
         self._program.open(self.setting)
 
     def close(self) -> None:

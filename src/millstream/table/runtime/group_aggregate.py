@@ -43,6 +43,14 @@ class GroupAggregateOperator(EpochOperator):
         self._touched = TouchedSlots(known=False)
         self._expiry = Expiry(spec.ttl_ms)
 
+    def open(self) -> None:
+        """Open users' functions."""
+        self._table.open(self.context)
+
+    def close(self) -> None:
+        """Close users' functions."""
+        self._table.close()
+
     def work(self, inputs: list[Input | None]) -> None:
         """Add rows, and hand on what changed."""
         (rows,) = inputs

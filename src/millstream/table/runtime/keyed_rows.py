@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.operators.base import OwnEntries
+from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
+from millstream.operators.base import OwnEntries, RestoreScope
 from millstream.state.snapshots import Entries, StateChanges
 from millstream.state.touched import pays
 from millstream.table.expressions.rex import RowSchema
 from millstream.table.runtime.aggregates.slot_column import SlotRows
 from millstream.table.runtime.arrays import arrow_types, validity_of
 from millstream.table.runtime.changes import columns_batch, net_changes
-from millstream.table.runtime.epoch_operator import EpochOperator, Input
+from millstream.table.runtime.epoch_operator import LATE_ROWS_DROPPED, EpochOperator, Input
+from millstream.table.runtime.evaluation import Expressions
 from millstream.table.runtime.expiry import Expiry
 from millstream.table.runtime.growing import Lane
 from millstream.table.runtime.key_slots import KeySlots
@@ -31,6 +33,8 @@ ROWS = "rows"
 """Entries of one row for each key: key -> (last access, time, row)."""
 
 _LEAST_DEAD = 1 << 14
+_EMITTED = MIN_TIMESTAMP
+"""The time of a first row that has come out: no row is earlier."""
 
 
 class KeyedRowsOperator(EpochOperator):
@@ -150,6 +154,9 @@ class DeduplicateOperator(KeyedRowsOperator):
 
     def __init__(self, spec: DeduplicateSpec) -> None:
         self._spec = spec
+        self._waits = spec.rowtime is not None and not spec.keep_last
+        self._next_ms = MAX_TIMESTAMP
+        self._passed_ms = MIN_TIMESTAMP
         self._only_keys = spec.rowtime is None and not spec.keep_last
         super().__init__(
             spec.input,
@@ -173,12 +180,23 @@ class DeduplicateOperator(KeyedRowsOperator):
             places = edges_of(slots, last=self._spec.keep_last)
         else:
             times = millis_of(rows.columns[self._spec.rowtime])
+            if self._waits and not self.context.batch:
+                in_time = times > np.maximum(rows.seen, self._passed_ms)
+                self.count(LATE_ROWS_DROPPED, rows.count - int(np.count_nonzero(in_time)))
+                rows, slots, times = rows.filter(in_time), slots[in_time], times[in_time]
             order = np.lexsort((np.arange(rows.count), times, slots))
             places = order[edges_of(slots[order], last=self._spec.keep_last)]
         slots, times = slots[places], times[places]
         self.touch(slots)
         existed = self._held.has(slots)
         better = ~existed
+        if self._waits:
+            better |= times < self._times.array[slots]
+            slots, places, times = slots[better], places[better], times[better]
+            self._held.set(slots, rows.take(places).columns)
+            self._times.array[slots] = times
+            self._next_ms = min(self._next_ms, int(times.min()) if len(times) else MAX_TIMESTAMP)
+            return
         if self._spec.rowtime is not None:
             held = self._times.array[slots]
             better |= times >= held if self._spec.keep_last else times < held
@@ -207,6 +225,36 @@ class DeduplicateOperator(KeyedRowsOperator):
             )
         )
 
+    def pass_watermark(self, timestamp_ms: int) -> None:
+        """Emit the first rows of keys up to a watermark: none that is earlier will come."""
+        self._passed_ms = timestamp_ms
+        if not self._waits or self._next_ms > timestamp_ms:
+            return
+        every = np.arange(len(self._keys))
+        waiting = every[self._held.has(every) & (self._times.array[: len(every)] != _EMITTED)]
+        times = self._times.array[waiting]
+        due, later = waiting[times <= timestamp_ms], times[times > timestamp_ms]
+        self._next_ms = int(later.min()) if len(later) else MAX_TIMESTAMP
+        due = due[np.argsort(self._times.array[due], kind="stable")]
+        self._times.array[due] = _EMITTED
+        self._touched.note(due, len(every))
+        if len(due):
+            self.emit(columns_batch(self._held.take(due), None, len(due)))
+
+    def snapshot_state(self) -> int | None:
+        """Return until when rows have come out."""
+        return self._passed_ms if self._waits and self._passed_ms != MAX_TIMESTAMP else None
+
+    def restore_state(self, snapshot: int, scope: RestoreScope) -> None:
+        """Take over until when rows have come out: all subtasks are at the same watermark at a checkpoint."""
+        self._passed_ms = max(self._passed_ms, snapshot)
+
+    def restore_entries(self, name: str, entries: Entries) -> None:
+        """Take over the rows of keys."""
+        super().restore_entries(name, entries)
+        times = [time for _, _, (_, time, _) in entries if time != _EMITTED]
+        self._next_ms = min(self._next_ms, *times, MAX_TIMESTAMP)
+
 
 class NormalizeOperator(KeyedRowsOperator):
     """Makes of upserts changes with the row before; deletes may have the key only."""
@@ -216,6 +264,13 @@ class NormalizeOperator(KeyedRowsOperator):
     def __init__(self, spec: NormalizeSpec) -> None:
         self._spec = spec
         super().__init__(spec.input, spec.key, retracts=True, ttl_ms=spec.ttl_ms)
+        condition = spec.condition
+        self._condition = None if condition is None else Expressions([condition], spec.input, spec.zone)
+
+    def open(self) -> None:
+        """Make the condition ready."""
+        if self._condition is not None:
+            self._condition.open(self.context)
 
     def work(self, inputs: list[Input | None]) -> None:
         """Hand on what changed of the row of each key."""
@@ -227,6 +282,8 @@ class NormalizeOperator(KeyedRowsOperator):
         self.touch(slots)
         existed = self._held.has(slots)
         exists = np.ones(len(slots), bool) if rows.weights is None else rows.weights[places] > 0
+        if self._condition is not None:
+            exists &= self._condition.holds(rows.take(places).columns, len(places))
         new, old = rows.take(places).columns, self._held.take(slots)
         come = pa.array(exists)
         self._held.set(slots[exists], [column.filter(come) for column in new])

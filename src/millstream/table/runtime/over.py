@@ -54,7 +54,7 @@ class OverOperator(EpochOperator):
         self._keys = KeySlots([kinds[place] for place in spec.partition])
         self._calls = [call for call in spec.calls if call.function not in POSITIONAL]
         self._unbounded = spec.frame.preceding is None
-        self._state = self._make_table()
+        self._state = AggregateTable(self._calls, spec.input, retracts=False)
         self._dense = Lane(np.int64)
         self._held, self._kept = TimeBuffer(kinds), TimeBuffer(kinds)
         self._looks_back = 0  # how many rows positional functions look back; learnt from their arguments
@@ -62,8 +62,13 @@ class OverOperator(EpochOperator):
         self._expiry = Expiry(spec.ttl_ms)
         self._passed_ms = MIN_TIMESTAMP
 
-    def _make_table(self) -> AggregateTable:
-        return AggregateTable(self._calls, self._spec.input, retracts=False)
+    def open(self) -> None:
+        """Open users' functions."""
+        self._state.open(self.context)
+
+    def close(self) -> None:
+        """Close users' functions."""
+        self._state.close()
 
     def work(self, inputs: list[Input | None]) -> None:
         """Have rows wait for the watermark; by processing time, and in batch mode, work on them."""
@@ -188,15 +193,15 @@ class OverOperator(EpochOperator):
     def _aggregates(self, rows: Ordered) -> list[pa.Array]:
         starts, stops = self._frames(rows)
         count = len(rows.slots)
-        leaves = self._make_table()
+        leaves = self._state.another()
         leaves.reach(count)
         leaves.add(np.arange(count), None, rows.columns)
         partials = leaves.partials(np.arange(count))
-        table = aggregate_ranges(self._make_table, partials, count, starts, stops)
+        table = aggregate_ranges(self._state.another, partials, count, starts, stops)
         every = np.arange(len(starts))
         if not self._unbounded or self.context.batch:
             return table.results(every)
-        whole = self._make_table()
+        whole = self._state.another()
         whole.reach(max(1, len(starts)))
         of = self._state.partials(rows.slots[rows.is_new])
         whole.add_partials(every, of)

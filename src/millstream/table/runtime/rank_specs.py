@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from millstream.operators.base import Operator, OperatorSpec
-from millstream.table.expressions.rex import RowSchema, SortKey
+from millstream.table.expressions.rex import RowExpression, RowSchema, SortKey
 from millstream.table.runtime.keyed_rows import DeduplicateOperator, NormalizeOperator
 from millstream.table.runtime.rank import MaterializeOperator, RankOperator
 from millstream.table.runtime.sorts import SortOperator, TemporalSortOperator
@@ -71,6 +71,9 @@ class RankSpec(OperatorSpec):
 @dataclass(frozen=True)
 class DeduplicateSpec(OperatorSpec):
     """Declares that of the rows of a key the first or the last one is kept; the input is append-only.
+
+    The first one, by arrival or by event time, comes out once and is never replaced: by event time when the watermark
+    has passed it, and rows behind the watermark are dropped. The last one is replaced.
 
     Attributes:
         input: Columns of the input.
@@ -189,12 +192,16 @@ class NormalizeSpec(OperatorSpec):
         key: Places of the unique key.
         before: Whether -U rows are emitted.
         ttl_ms: How long a row is kept after its last change; None for ever.
+        condition: A filter behind: a row that does not match counts as deleted; None keeps all.
+        zone: The session's time zone.
     """
 
     input: RowSchema
     key: tuple[int, ...]
     before: bool = True
     ttl_ms: int | None = None
+    condition: RowExpression | None = None
+    zone: str = "UTC"
     is_keyed = True
     takes_columns = True
 

@@ -52,6 +52,14 @@ class SessionAggregateOperator(WindowOperator):
         self._touched = Touched()
         self._next_ms = MAX_TIMESTAMP
 
+    def open(self) -> None:
+        """Open users' functions."""
+        self._table.open(self.context)
+
+    def close(self) -> None:
+        """Close users' functions."""
+        self._table.close()
+
     def work(self, inputs: list[Input | None]) -> None:
         """Add rows to sessions; rows behind a watermark that sessions may have ended at are taken by themselves."""
         (rows,) = inputs

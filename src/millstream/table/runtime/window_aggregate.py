@@ -45,17 +45,22 @@ class WindowAggregateOperator(WindowOperator):
         super().__init__(spec)
         self._key_kinds = [self._input_kinds[place] for place in spec.keys]
         self._slices = Slices(spec.windows, spec.size_ms, spec.slide_ms, spec.offset_ms)
-        self._table = self._make_table()
+        self._table = AggregateTable(spec.calls, spec.input, retracts=spec.retracts)
         self._slots = self._make_slots()
         self._touched = Touched()
         self._ended: set[tuple[int, int]] = set()
         self._next_ms = MAX_TIMESTAMP  # no window ends before
 
-    def _make_table(self) -> AggregateTable:
-        return AggregateTable(self._spec.calls, self._spec.input, retracts=self._spec.retracts)
-
     def _make_slots(self) -> KeySlots:
         return KeySlots([pa.int64(), pa.int64(), *self._key_kinds][self._spec.attached is None :])
+
+    def open(self) -> None:
+        """Open users' functions."""
+        self._table.open(self.context)
+
+    def close(self) -> None:
+        """Close users' functions."""
+        self._table.close()
 
     def work(self, inputs: list[Input | None]) -> None:
         """Add rows to their slices."""
@@ -190,7 +195,7 @@ class WindowAggregateOperator(WindowOperator):
         groups = KeySlots([pa.int64(), pa.int64(), *self._key_kinds])
         columns = [pa.array(begins), pa.array(ends), *(key.take(indices) for key in keys)]
         slots = groups.of(columns, len(due))
-        merged = self._make_table()
+        merged = self._table.another()
         merged.reach(len(groups))
         partials = self._table.partials(live)
         taken = [part.take(indices) if isinstance(part, pa.Array) else part[places] for part in partials]

@@ -13,6 +13,7 @@ import pyarrow as pa
 from millstream.table.expressions.rex import AggregateCall
 from millstream.table.runtime.arrays import validity_of
 from millstream.table.runtime.growing import Lane
+from millstream.types.datatypes import DataType
 
 __all__ = ["Accumulator", "Settings", "add_at", "without_nulls"]
 
@@ -27,6 +28,7 @@ class Settings:
         result: Arrow type of its result.
         retracts: Whether rows may be taken back.
         rows: How many rows each slot has; the table's.
+        types: SQL types of the arguments.
         every: Whether all rows count, and no argument is NULL: then the values are as many as the rows.
     """
 
@@ -35,6 +37,7 @@ class Settings:
     result: pa.DataType
     retracts: bool
     rows: Lane
+    types: tuple[DataType, ...]
     every: bool
 
 

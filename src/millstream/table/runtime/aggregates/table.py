@@ -9,10 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.operators.base import OperatorContext
 from millstream.table.expressions.rex import AggregateCall, RowSchema
+from millstream.table.functions.aggregate_calls import UserAggregate, user_aggregate
+from millstream.table.functions.kernels.values import Setting
 from millstream.table.runtime.aggregates.accumulator import Settings, add_at
 from millstream.table.runtime.aggregates.build import build_accumulator
 from millstream.table.runtime.arrays import arrow_type, arrow_types
+from millstream.table.runtime.evaluation import function_context
 from millstream.table.runtime.growing import Lane
 
 __all__ = ["AggregateTable"]
@@ -25,13 +29,30 @@ class AggregateTable:
         calls: The aggregates.
         schema: Columns that they are of.
         retracts: Whether rows may be taken back.
+        users: What computes users' functions, by place of the call; None makes it.
 
     Attributes:
         rows: How many rows each slot has.
     """
 
-    def __init__(self, calls: Sequence[AggregateCall], schema: RowSchema, *, retracts: bool) -> None:
+    def __init__(
+        self,
+        calls: Sequence[AggregateCall],
+        schema: RowSchema,
+        *,
+        retracts: bool,
+        users: dict[int, UserAggregate] | None = None,
+    ) -> None:
         self._calls = list(calls)
+        self._schema = schema
+        self._retracts = retracts
+        if users is None:
+            users = {
+                place: user_aggregate(call, [schema.types[each] for each in call.arguments])
+                for place, call in enumerate(calls)
+                if call.user_function is not None
+            }
+        self._users = users
         self.rows = Lane(np.int64)
         kinds = arrow_types(schema)
         self.result_kinds = [arrow_type(call.type) for call in calls]
@@ -43,13 +64,31 @@ class AggregateTable:
                     result,
                     retracts,
                     self.rows,
+                    tuple(schema.types[place] for place in call.arguments),
                     every=call.filter is None
                     and not call.distinct
                     and not any(schema.types[place].nullable for place in call.arguments),
-                )
+                ),
+                users.get(number),
             )
-            for call, result in zip(calls, self.result_kinds, strict=True)
+            for number, (call, result) in enumerate(zip(calls, self.result_kinds, strict=True))
         ]
+
+    def another(self) -> AggregateTable:
+        """Return a table of the same aggregates without slots, with the same users' functions."""
+        return AggregateTable(self._calls, self._schema, retracts=self._retracts, users=self._users)
+
+    def open(self, context: OperatorContext) -> None:
+        """Open users' functions."""
+        if self._users:
+            setting = Setting(functions=function_context(context))
+            for user in self._users.values():
+                user.open(setting)
+
+    def close(self) -> None:
+        """Close users' functions."""
+        for user in self._users.values():
+            user.close()
 
     @property
     def partial_kinds(self) -> list[pa.DataType] | None:
@@ -79,6 +118,7 @@ class AggregateTable:
         chosen: dict[int, Any] = {}
         for call, accumulator in zip(self._calls, self._accumulators, strict=True):
             arguments = [columns[place] for place in call.arguments]
+            arguments += [columns[key.index] for key in call.order]
             if call.filter is None:
                 accumulator.add(slots, weights, arguments)
                 continue
