@@ -63,6 +63,6 @@ class DataStreamUtils:
         port = stream._ports[0]
         source = DataStream(stream._environment, (replace(port, partitioning=Forward()),), stream._type_info)
         checked = transform("Reinterpret As Keyed", OwnedKeysSpec(selector), [source], stream._type_info)
-        checked._transformation.parallelism = port.source.parallelism
+        checked._transformation.be_as_parallel_as(port.source)
         checked._transformation.max_parallelism = port.source.max_parallelism
         return KeyedStream(checked._partition(Forward()), selector, key_type)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from millstream.base.errors import JobDefinitionError
@@ -54,6 +54,7 @@ class StreamNode:
         description: Longer text for plans.
         uid_hash: The user's own operator id, if any.
         key_type: Declared type of the keys of its input; None if it is not keyed, or none is.
+        follows: Whether its parallelism is the job's: neither its own nature nor the user says otherwise.
     """
 
     id: int
@@ -68,6 +69,7 @@ class StreamNode:
     description: str | None
     uid_hash: str | None = None
     key_type: TypeInformation | None = None
+    follows: bool = False
 
 
 @dataclass(slots=True)
@@ -87,9 +89,19 @@ class StreamGraph:
 
 
 def build_stream_graph(
-    transformations: Sequence[Transformation], *, parallelism: int, max_parallelism: int
+    transformations: Sequence[Transformation],
+    *,
+    parallelism: int,
+    max_parallelism: int,
+    rescaled: Mapping[str, int] | None = None,
 ) -> StreamGraph:
     """Fill in defaults and decide every edge.
+
+    Args:
+        transformations: The program.
+        parallelism: Of operators that have none of their own.
+        max_parallelism: Number of key groups of those that say nothing.
+        rescaled: The parallelism of operators by id, in the place of what the program says.
 
     Raises:
         JobDefinitionError: If a parallelism does not fit, a forward edge joins different parallelisms, two
@@ -101,7 +113,9 @@ def build_stream_graph(
         inputs = [graph.nodes[edge.source.id].operator_id for edge in transformation.inputs]
         operator_id = names.name(transformation, inputs)
         groups = {graph.nodes[edge.source.id].slot_sharing_group for edge in transformation.inputs}
-        node = _build_node(transformation, parallelism, max_parallelism, operator_id)
+        own = transformation.parallelism if transformation.parallelism is not None else parallelism
+        own = (rescaled or {}).get(operator_id, own)
+        node = _build_node(transformation, own, max_parallelism, operator_id)
         node = replace(node, slot_sharing_group=transformation.slot_sharing_group or _inherited(groups))
         graph.nodes[node.id] = node
         for edge in transformation.inputs:
@@ -112,9 +126,8 @@ def build_stream_graph(
 
 
 def _build_node(
-    transformation: Transformation, parallelism: int, max_parallelism: int, operator_id: str
+    transformation: Transformation, own: int, max_parallelism: int, operator_id: str
 ) -> StreamNode:
-    own = transformation.parallelism if transformation.parallelism is not None else parallelism
     groups = transformation.max_parallelism or max_parallelism
     if not 1 <= own <= groups:
         raise JobDefinitionError(
@@ -135,6 +148,7 @@ def _build_node(
         description=transformation.description,
         uid_hash=transformation.uid_hash,
         key_type=_key_type(transformation),
+        follows=not (transformation.fixed_parallelism or transformation.own_parallelism),
     )
 
 

@@ -56,6 +56,7 @@ class Transformation:
         description: Longer text for plans.
         bounded: For sources, whether the input ends.
         fixed_parallelism: Whether the parallelism may not be changed (non-parallel operators have 1).
+        own_parallelism: Whether the user chose the parallelism for this operator: it stays when the job is rescaled.
         buffer_timeout_ms: Accepted for compatibility; epochs decide latency.
         uid_hash: The user's own hash in place of the one made of the uid.
     """
@@ -72,6 +73,12 @@ class Transformation:
     description: str | None = None
     bounded: bool = True
     fixed_parallelism: bool = False
+    own_parallelism: bool = False
     buffer_timeout_ms: int | None = None
     uid_hash: str | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
+
+    def be_as_parallel_as(self, other: Transformation) -> None:
+        """Take over another operator's parallelism, and whether that stays when the job is rescaled."""
+        self.parallelism = other.parallelism
+        self.own_parallelism = other.own_parallelism or other.fixed_parallelism

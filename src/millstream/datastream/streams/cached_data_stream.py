@@ -162,7 +162,7 @@ def cache(stream: DataStream[T]) -> CachedDataStream[T]:
         )
     result = transform("Cached Stream", IdentitySpec(), [stream], stream._type_info)
     transformation = result._transformation
-    transformation.parallelism = stream._ports[0].source.parallelism
+    transformation.be_as_parallel_as(stream._ports[0].source)
     environment = stream._environment
     directory = environment._configuration.get(options.CACHE_DIR) or tempfile.gettempdir()
     kept = Cache(transformation, directory)

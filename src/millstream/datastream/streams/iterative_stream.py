@@ -47,7 +47,7 @@ class IterativeStream(DataStream[T]):
                 hint="Build the feedback from the stream that iterate() returned.",
             )
         tail = transform("Iteration Tail", IterationTailSpec(head.id), [feedback_stream])._transformation
-        tail.parallelism = head.parallelism
+        tail.be_as_parallel_as(head)
         tail.max_parallelism = head.max_parallelism
         tail.fixed_parallelism = head.fixed_parallelism = True
         return feedback_stream
@@ -57,7 +57,7 @@ def iterate(stream: DataStream[T]) -> IterativeStream[T]:
     """Return the head of a loop behind `stream`; it has the stream's parallelism."""
     result = transform("Iteration", IterationHeadSpec(), [stream], stream._type_info)
     head = result._transformation
-    head.parallelism = stream._ports[0].source.parallelism
+    head.be_as_parallel_as(stream._ports[0].source)
     return IterativeStream(stream._environment, result._ports, stream._type_info)
 
 

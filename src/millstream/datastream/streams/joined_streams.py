@@ -74,7 +74,7 @@ def _tag(stream: DataStream, port: Port, spec: TagSpec) -> DataStream:
     if isinstance(port.partitioning, KeyGroups):  # the windows are dealt by a key of their own
         port = replace(port, partitioning=None)
     result = transform("Tag", spec, [DataStream(stream._environment, (port,))])
-    result._transformation.parallelism = port.source.parallelism
+    result._transformation.be_as_parallel_as(port.source)
     return result
 
 

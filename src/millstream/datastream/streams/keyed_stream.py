@@ -198,7 +198,7 @@ class KeyedStream(DataStream[T], Generic[T, KEY]):
             lambda value: Row(f0=selector(value), f1=value)
         )
         if len(ports) == 1:  # in the order in which the records come
-            rows._transformation.parallelism = ports[0].source.parallelism
+            rows._transformation.be_as_parallel_as(ports[0].source)
         return rows.execute_and_collect(job_execution_name, limit)
 
     def _repartition(self, partitioning: Partitioning) -> DataStream:

@@ -112,6 +112,7 @@ class OperatorSettings:
                 hint="Call rebalance() behind it, and set the parallelism of the next operator.",
             )
         transformation.parallelism = parallelism
+        transformation.own_parallelism = True
         return self
 
     def set_max_parallelism(self: OperatorT, max_parallelism: int) -> OperatorT:

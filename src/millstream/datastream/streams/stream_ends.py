@@ -191,7 +191,11 @@ class StreamEnds(OperatorSettings, ABC, Generic[T]):
         sink = self._sink("Collect", declare(collect_id))
         # As parallel as what it reads, so that what one subtask emits stays in order.
         parallel = {port.source.parallelism for port in self._ports}
-        sink._transformation.parallelism = parallel.pop() if len(parallel) == 1 else 1
+        if len(parallel) == 1:
+            sink._transformation.be_as_parallel_as(self._ports[0].source)
+        else:
+            sink._transformation.parallelism = 1
+            sink._transformation.own_parallelism = True
         job = self._environment._launch(job_name)
         return CloseableIterator(job, job.collected(collect_id))
 

@@ -64,6 +64,7 @@ class CheckpointCoordinator:
     Attributes:
         job_id: Of the job.
         job_name: Of the job.
+        rescaled: The parallelism of operators by id, where it is not the program's: later drivers are told.
 
     Args:
         settings: Options.
@@ -98,6 +99,7 @@ class CheckpointCoordinator:
         self._settings = settings
         self.job_id = self._job_id = job_id
         self.job_name = self._job_name = job_name
+        self.rescaled: Mapping[str, int] = {}
         self._nodes: list[StreamNode] = [node for vertex in job_graph.vertices for node in vertex.nodes]
         self._clock = clock
         self._temporary: str | None = None
@@ -160,6 +162,14 @@ class CheckpointCoordinator:
         """Learn that an attempt begins: its slots know nothing of what those before have written."""
         self._patchable = False
         self._chains.begin_attempt()
+
+    def use(self, job_graph: JobGraph, rescaled: Mapping[str, int]) -> None:
+        """Learn that the attempts from now on have another plan, as the job was rescaled."""
+        self._nodes = [node for vertex in job_graph.vertices for node in vertex.nodes]
+        self.rescaled = rescaled
+
+    def _note(self, path: str) -> LostJob:
+        return LostJob(self._job_id, path, dict(self.rescaled))
 
     def continue_after(self, checkpoint_id: int) -> None:
         """Number the next checkpoints behind one that the job was restored from."""
@@ -309,7 +319,7 @@ class CheckpointCoordinator:
         self._last_end = self._clock.monotonic()
         if not order.is_savepoint:
             if self._pointer is not None:
-                lost = LostJob(self._job_id, self.path_of(order))
+                lost = self._note(self.path_of(order))
                 within(self._clock, deadline, partial(self._pointer.write, lost))
             # Behind the pointer, so that whoever takes over from now on goes on from here.
             within(self._clock, deadline, self.check_owner)
@@ -330,7 +340,7 @@ class CheckpointCoordinator:
         """
         if self._pointer is not None:
             self._pointer_unknown = True
-            self._pointer.write(LostJob(self._job_id, self.path_of(order)))
+            self._pointer.write(self._note(self.path_of(order)))
             self.check_owner()  # behind the pointer, as in `complete`
             self._pointer_unknown = False
         self._savepoint = Saved(self._store(order.location), order.manifest_directory, manifest)
@@ -349,7 +359,7 @@ class CheckpointCoordinator:
             return
         if self._pointer is not None:
             latest = self.latest
-            self._pointer.write(None if latest is None else LostJob(self._job_id, latest.path))
+            self._pointer.write(None if latest is None else self._note(latest.path))
             self.check_owner()
         self._pointer_unknown = False
         for checkpoint_id in sorted(self._unknown):

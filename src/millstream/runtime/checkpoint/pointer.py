@@ -19,7 +19,9 @@ import json
 import logging
 import re
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from millstream.base.errors import CheckpointDamagedError, CheckpointStorageError
 from millstream.files.stores import open_store
@@ -39,10 +41,12 @@ class LostJob:
     Attributes:
         job_id: Its id, which the job keeps.
         checkpoint: Path of its newest checkpoint.
+        rescaled: The parallelism of operators by id, where it is not the program's.
     """
 
     job_id: str
     checkpoint: str
+    rescaled: Mapping[str, int] = field(default_factory=dict)
 
 
 class RecoveryPointer:
@@ -88,8 +92,11 @@ class RecoveryPointer:
     def _parse(self, data: bytes, number: int) -> LostJob | None:
         try:
             content = json.loads(data)
-            return LostJob(content["job_id"], content["checkpoint"]) if content else None
-        except (ValueError, KeyError, TypeError) as error:
+            if not content:
+                return None
+            rescaled = {str(key): int(value) for key, value in content.get("parallelism", {}).items()}
+            return LostJob(content["job_id"], content["checkpoint"], rescaled)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             where = self._store.describe(self._path(number))
             raise CheckpointDamagedError(
                 f'"{where}" does not tell where a checkpoint is',
@@ -109,7 +116,11 @@ class RecoveryPointer:
             self._number += 1
             number = self._number
             self._former.add(number)
-        content = {} if job is None else {"job_id": job.job_id, "checkpoint": job.checkpoint}
+        content: dict[str, Any] = {}
+        if job is not None:
+            content = {"job_id": job.job_id, "checkpoint": job.checkpoint}
+            if job.rescaled:
+                content["parallelism"] = dict(job.rescaled)
         self._store.write(self._path(number), json.dumps(content).encode())
         try:
             for former in sorted(each for each in list(self._former) if each < number):

@@ -19,6 +19,7 @@ from millstream.runtime.control.commands import (
     ListKeys,
     ListStates,
     QueryState,
+    Rescale,
     Stop,
     TriggerCheckpoint,
     TriggerSavepoint,
@@ -48,6 +49,7 @@ COMMANDS: dict[str, type[Command]] = {
     "query": QueryState,
     "states": ListStates,
     "keys": ListKeys,
+    "rescale": Rescale,
 }
 """All commands, by name."""
 

@@ -5,7 +5,7 @@ Each names in `outcome` what comes of it. The job master takes commands up betwe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 __all__ = [
@@ -17,6 +17,8 @@ __all__ = [
     "ListStates",
     "OperatorStates",
     "QueryState",
+    "Rescale",
+    "Rescaled",
     "StateAnswer",
     "StateName",
     "StateNames",
@@ -79,6 +81,39 @@ class TriggerCheckpoint(Command):
     """Make a checkpoint now, of a job that makes checkpoints. The outcome is its path."""
 
     outcome: ClassVar[type[Any]] = str
+
+
+@dataclass(frozen=True, slots=True)
+class Rescaled:
+    """How parallel a job is.
+
+    Attributes:
+        before: Its greatest parallelism so far.
+        parallelism: Its greatest parallelism as it was asked for.
+        checkpoint: What it goes on from; None if nothing had to change, or it was not waited for.
+    """
+
+    before: int
+    parallelism: int
+    checkpoint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rescale(Command):
+    """Make a checkpoint and go on from it with another parallelism. The outcome is a `Rescaled`.
+
+    Operators keep a parallelism that the user gave them or that they always have, unless their vertex is named.
+
+    Attributes:
+        parallelism: Of the operators that have none of their own; None leaves it.
+        vertices: The parallelism of all operators of vertices, by vertex id.
+        waits: Whether the outcome comes when the job goes on; else when it has agreed to do so.
+    """
+
+    outcome: ClassVar[type[Any]] = Rescaled
+    parallelism: int | None = None
+    vertices: dict[str, int] = field(default_factory=dict)
+    waits: bool = True
 
 
 @dataclass(frozen=True, slots=True)

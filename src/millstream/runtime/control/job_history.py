@@ -137,6 +137,10 @@ class JobHistory:
             case _:
                 self.checkpoints.handle(event)
 
+    def use(self, plan: PlanView) -> None:
+        """Learn that the attempts from now on have another plan, as the job was rescaled."""
+        self._plan = plan
+
     def checkpoints_view(self) -> CheckpointsView:
         """Return what is known of checkpoints."""
         return self.checkpoints.view()

@@ -72,6 +72,7 @@ def source_lags(watermarks: WatermarksView, plan: PlanView, now_ms: int) -> list
     return [
         _gauge(*place_of[node_id], name, lag_ms, subtask=subtask)
         for (node_id, subtask, name), lag_ms in sorted(lags.items())
+        if subtask < place_of[node_id][0].parallelism  # else as of before the job was rescaled
     ]
 
 
@@ -93,7 +94,8 @@ def pending_metrics(pending: Mapping[int, Pending], plan: PlanView) -> list[Metr
         )
         for name, values in of_subtasks:
             for subtask, value in sorted(values.items()):
-                found.append(_gauge(vertex, operator, name, value, subtask=subtask))
+                if subtask < vertex.parallelism:  # else as of before the job was rescaled
+                    found.append(_gauge(vertex, operator, name, value, subtask=subtask))
         if each.unassigned_splits is not None:
             found.append(
                 _gauge(vertex, operator, "coordinator.enumerator.unassignedSplits", each.unassigned_splits)

@@ -24,6 +24,7 @@ from typing import Any
 from millstream.base.clock import Clock
 from millstream.base.crash_points import reach
 from millstream.base.interrupts import JobInterrupted, is_interruption
+from millstream.graph.epoch_plan import EpochPlan
 from millstream.graph.launcher import EpochProgress
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
 from millstream.runtime.control.console import JobOutput
@@ -38,7 +39,7 @@ from millstream.runtime.job.results import CollectedResults
 from millstream.runtime.job.settings import JobSettings
 from millstream.runtime.job.sinks import SinkCoordinator
 from millstream.runtime.job.sources import EpochWork, SourceCoordinator
-from millstream.runtime.job.steering import JobControl, StoppedWithSavepoint
+from millstream.runtime.job.steering import EndedForRescaling, JobControl, StoppedWithSavepoint
 from millstream.runtime.protocol.deployment import Deployment
 from millstream.runtime.protocol.executor import Executor
 from millstream.runtime.protocol.orders import CheckpointOrder
@@ -75,6 +76,7 @@ class JobMaster:
         metrics: What is measured, over all attempts.
         accumulators: What functions of the attempt have accumulated.
         progress: As of the last epoch; None before the first.
+        ended_for_rescaling: Whether it has ended behind a checkpoint, so that one with another plan goes on.
         runtime_ms: How long an attempt that finished has run, without the start of Spark and of its slots.
     """
 
@@ -155,6 +157,7 @@ class JobMaster:
         self._unrecorded = False
         self.progress: EpochProgress | None = None
         self.runtime_ms = 0
+        self.ended_for_rescaling = False
 
     def run(self) -> None:
         """Run the attempt to its end.
@@ -175,6 +178,8 @@ class JobMaster:
                     pass
             except StoppedWithSavepoint:
                 log.info("job ends behind its savepoint", extra={"job": self._deployment.job_id})
+            except EndedForRescaling:
+                self.ended_for_rescaling = True
             self._executor.finish(self._checkpoints.completed)
             self.observer.publish_pending(self._sources.pending())
             self._control.tell_stopped()
@@ -209,6 +214,11 @@ class JobMaster:
                     error,
                     extra={"job": self._deployment.job_id},
                 )
+
+    @property
+    def plan(self) -> EpochPlan:
+        """What it runs."""
+        return self._deployment.plan
 
     def abandon(self) -> bool:
         """Abort the attempt from another thread, as the process ends and a function does not return.
@@ -339,6 +349,9 @@ class JobMaster:
         )
         if self._control.stopping is not None:
             raise StoppedWithSavepoint
+        rescaling = self._control.rescaling
+        if recorded and not last and rescaling is not None and not rescaling.begun:
+            raise EndedForRescaling
 
     def _headers(
         self, work: EpochWork, now_ms: int, orders: Sequence[CheckpointOrder], *, last: bool

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from millstream.base.clock import Clock, SystemClock
@@ -43,6 +44,7 @@ from millstream.graph.runtime_mode import is_batch
 from millstream.graph.stream_graph import build_stream_graph
 from millstream.operators.combining import CombineMode
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
+from millstream.runtime.checkpoint.pointer import LostJob
 from millstream.runtime.checkpoint.restore import Restored
 from millstream.runtime.checkpoint.settings import CheckpointSettings
 from millstream.runtime.control.archive import JobArchive
@@ -59,6 +61,7 @@ from millstream.runtime.job.ended_job import JobEndedBefore, describe_end
 from millstream.runtime.job.job_master import JobMaster
 from millstream.runtime.job.live_job import LiveJob
 from millstream.runtime.job.observer import JobObserver
+from millstream.runtime.job.rescaling import plan_rescaling
 from millstream.runtime.job.serving import find_server
 from millstream.runtime.job.settings import JobSettings, latency_settings
 from millstream.runtime.job.steering import JobControl
@@ -120,6 +123,8 @@ class DefaultLauncher(JobLauncher):
             if traces.ended is not None and traces.results is not None:
                 log.warning("%s and is not run again", describe_end(traces.ended))
                 return JobEndedBefore(traces.ended, traces.results.where)
+            if traces.lost is not None and traces.lost.rescaled:
+                plan, traces = _go_on_rescaled(submission, plan, traces, traces.lost)
             job = _Job(
                 submission, plan, traces, self._clock, self._build_executor, self._build_output, file_systems
             )
@@ -137,12 +142,24 @@ class DefaultLauncher(JobLauncher):
         return find_executor("spark")(configuration, lambda logs: None).session()
 
 
-def _build_plan(submission: JobSubmission) -> EpochPlan:
+def _go_on_rescaled(
+    submission: JobSubmission, plan: EpochPlan, traces: JobTraces, lost: LostJob
+) -> tuple[EpochPlan, JobTraces]:
+    """Return the plan of a job that its former driver had rescaled; the program's own if that fits no more."""
+    try:
+        return _build_plan(submission, lost.rescaled), traces
+    except JobDefinitionError as error:
+        log.warning("job was rescaled, which the program allows no more: %s", error.message)
+        return plan, replace(traces, lost=replace(lost, rescaled={}))
+
+
+def _build_plan(submission: JobSubmission, rescaled: Mapping[str, int] | None = None) -> EpochPlan:
     configuration = submission.configuration
     stream_graph = build_stream_graph(
         submission.transformations,
         parallelism=configuration.default_parallelism(),
         max_parallelism=configuration.get(options.MAX_PARALLELISM),
+        rescaled=rescaled,
     )
     if not stream_graph.nodes:
         raise JobDefinitionError("the job has no operators", hint="Build a stream that ends in a sink.")
@@ -247,13 +264,19 @@ class _Job(RunningJob):
             results=traces.results,
             failures=FailureHistory(configuration.get(keys.EXCEPTION_HISTORY_SIZE)),
             tell=self._observer.tell,
+            adopt_plan=self._adopt_plan,
         )
+        if lost is not None:
+            self._checkpoints.use(plan.job_graph, lost.rescaled)
         self._supervisor.prepare()
         self._live = LiveJob(
             self._observer,
             self._control,
             started_ms=clock.now_ms(),
             makes_checkpoints=self._checkpoints.enabled and not self._deployment.batch,
+            plan_rescaling=lambda command: plan_rescaling(
+                command, self._plan, self._checkpoints.rescaled, partial(_build_plan, submission)
+            ),
         )
         self._channel = ControlChannel(self._live)
         self._archive: JobArchive | None = None
@@ -281,6 +304,11 @@ class _Job(RunningJob):
             restored=None if restored is None else restored.driver_states,
             job_name=self._submission.name,
         )
+
+    def _adopt_plan(self, plan: EpochPlan) -> None:
+        self._plan = plan
+        self._deployment = replace(self._deployment, plan=plan)
+        self._observer.use(plan)
 
     def _on_progress(self, progress: EpochProgress) -> None:
         self._supervisor.epoch_ended()

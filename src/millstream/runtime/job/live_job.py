@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from millstream.base.errors import ConfigurationError, JobExecutionError, JobRequestError
+from millstream.base.errors import ConfigurationError, JobExecutionError, JobRequestError, MillstreamError
 from millstream.config import options
 from millstream.runtime.control.commands import (
     Cancel,
@@ -15,6 +16,8 @@ from millstream.runtime.control.commands import (
     ListKeys,
     ListStates,
     QueryState,
+    Rescale,
+    Rescaled,
     Stop,
     TriggerCheckpoint,
     TriggerSavepoint,
@@ -24,7 +27,7 @@ from millstream.runtime.control.job_history import ENDS
 from millstream.runtime.control.queryable import StateListing, StateQuery, answer_of, fail_queries, query_of
 from millstream.runtime.control.views import JobView
 from millstream.runtime.job.observer import JobObserver
-from millstream.runtime.job.steering import CheckpointRequest, JobControl, SavepointRequest
+from millstream.runtime.job.steering import CheckpointRequest, JobControl, RescaleRequest, SavepointRequest
 
 __all__ = ["LiveJob"]
 
@@ -39,10 +42,17 @@ class LiveJob(JobGateway):
         control: Of the job.
         started_ms: When it was submitted, epoch milliseconds.
         makes_checkpoints: Whether the job makes checkpoints by itself.
+        plan_rescaling: Makes the plan for another parallelism, or raises why there is none.
     """
 
     def __init__(
-        self, observer: JobObserver, control: JobControl, *, started_ms: int, makes_checkpoints: bool
+        self,
+        observer: JobObserver,
+        control: JobControl,
+        *,
+        started_ms: int,
+        makes_checkpoints: bool,
+        plan_rescaling: Callable[[Rescale], RescaleRequest],
     ) -> None:
         self.job_id = observer.job_id
         self.name = observer.name
@@ -50,6 +60,8 @@ class LiveJob(JobGateway):
         self._observer = observer
         self._control = control
         self._makes_checkpoints = makes_checkpoints
+        self._plan_rescaling = plan_rescaling
+        self._rescaling = threading.Lock()
         self._end: Future[str] = Future()
         self._commands: dict[type[Command], Callable[[Any], Future[Any]]] = {
             Cancel: self._cancel,
@@ -59,6 +71,7 @@ class LiveJob(JobGateway):
             QueryState: self._query,
             ListStates: lambda command: self._list(StateListing(command)),
             ListKeys: lambda command: self._list(StateListing(command)),
+            Rescale: self._rescale,
         }
 
     @property
@@ -114,6 +127,46 @@ class LiveJob(JobGateway):
         if self.status in ENDS:
             self._control.fail_savepoints()
         return done
+
+    def _rescale(self, command: Rescale) -> Future[Rescaled]:
+        answer: Future[Rescaled] = Future()
+        try:
+            request = self._begin_rescaling(command)
+        except MillstreamError as error:
+            answer.set_exception(error)
+            return answer
+        if command.waits:
+            return request.done
+        answer.set_result(request.outcome)
+        return answer
+
+    def _begin_rescaling(self, command: Rescale) -> RescaleRequest:
+        control = self._control
+        with self._rescaling:
+            if self.status in ENDS:
+                raise JobRequestError(
+                    f"the job cannot be rescaled: it has ended: {self.status}", reason="JOB_ENDED"
+                )
+            if not self._makes_checkpoints:
+                raise JobRequestError(
+                    "the job cannot be rescaled: it makes no checkpoints, and would begin anew",
+                    hint=f"Set {options.CHECKPOINT_INTERVAL.key}; jobs in batch mode cannot be rescaled.",
+                )
+            if control.rescaling is not None:
+                raise JobRequestError(
+                    "the job is being rescaled already", hint="Ask again when that is done."
+                )
+            request = self._plan_rescaling(command)
+            if request.is_nothing:
+                request.done.set_result(request.outcome)
+                return request
+            control.rescaling = request
+        self.checkpoint()
+        if self.status in ENDS and not request.done.done():
+            request.done.set_exception(
+                JobExecutionError(f"the job ended before it was rescaled: {self.status}")
+            )
+        return request
 
     def query_state(self, query: StateQuery) -> Future[bytes]:
         """Ask for what a key has in a keyed state; the answer is pickled."""

@@ -82,18 +82,40 @@ class JobMetrics:
 
     def __init__(self, job_name: str, plan: PlanView, clock: Clock) -> None:
         self._job_name = job_name
-        self._plan = plan
         self._clock = clock
         self._lock = threading.Lock()
-        self._places = {
-            operator.node_id: (vertex, operator) for vertex in plan.vertices for operator in vertex.operators
-        }
-        self._sending = {edge.source_node for edge in plan.edges}
+        self._lay_out(plan)
         self._values: dict[_Key, MetricValue] = {}
         self._before: dict[_Key, MetricValue] = {}
         self._rates: dict[_Key, RateWindow] = {}
         self._latency: dict[_Key, MetricValue] = {}
         self._start()
+
+    def _lay_out(self, plan: PlanView) -> None:
+        self._plan = plan
+        self._places = {
+            operator.node_id: (vertex, operator) for vertex in plan.vertices for operator in vertex.operators
+        }
+        self._sending = {edge.source_node for edge in plan.edges}
+
+    def use(self, plan: PlanView) -> None:
+        """Learn that the job is rescaled; what subtasks have counted that are no more counts for those that are."""
+        with self._lock:
+            self._end_attempt()
+            self._lay_out(plan)
+            before, self._before = self._before, {}
+            for key, value in before.items():
+                parallelism = self._places[key.node_id][0].parallelism
+                kept = key._replace(subtask=key.subtask % parallelism)
+                self._before[kept] = _sum(self._before.get(kept), value)
+            self._rates = {}
+            self._values = {key: _nothing(value) for key, value in self._before.items()}
+            self._start()
+
+    def _end_attempt(self) -> None:
+        for key, value in self._values.items():
+            if value.kind is not MetricKind.GAUGE:
+                self._before[key] = _sum(self._before.get(key), value)
 
     def _start(self) -> None:
         """Have what every operator tells be there from the beginning."""
@@ -107,9 +129,7 @@ class JobMetrics:
     def begin_attempt(self) -> None:
         """Learn that the subtasks begin to count anew; gauges of functions that have ended are gone."""
         with self._lock:
-            for key, value in self._values.items():
-                if value.kind is not MetricKind.GAUGE:
-                    self._before[key] = _sum(self._before.get(key), value)
+            self._end_attempt()
             self._values = {key: _nothing(value) for key, value in self._before.items()}
             self._latency = {}
             self._start()

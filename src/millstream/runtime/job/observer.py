@@ -118,6 +118,14 @@ class JobObserver:
         with self._lock:
             self._history.handle(event)
 
+    def use(self, plan: EpochPlan) -> None:
+        """Learn that the attempts from now on have another plan, as the job was rescaled."""
+        described = describe_plan(plan)
+        self.metrics.use(described)
+        with self._lock:
+            self._plan = described
+            self._history.use(described)
+
     def begin_attempt(self) -> None:
         """Learn that functions, what they count and what they accumulate begin anew."""
         self.metrics.begin_attempt()
@@ -165,7 +173,7 @@ class JobObserver:
         figures = self.metrics.by_subtask()
         now_ms = self._clock.now_ms()
         with self._lock:
-            history = self._history
+            history, plan = self._history, self._plan
             epoch = history.last_epoch
             task = SubtaskView(
                 0,
@@ -186,8 +194,8 @@ class JobObserver:
                 changes=history.changes,
                 attempt=history.attempt,
                 restarts=history.restarts,
-                parallelism=self._plan.slots,
-                max_parallelism=max((each.max_parallelism for each in self._plan.vertices), default=0),
+                parallelism=plan.slots,
+                max_parallelism=max((each.max_parallelism for each in plan.vertices), default=0),
                 epoch=0 if epoch is None else epoch.epoch,
                 epochs=history.epochs,
                 records_read=history.records_read,
@@ -196,8 +204,8 @@ class JobObserver:
                 failure=history.failure,
                 pid=os.getpid(),
                 host=socket.gethostname(),
-                plan=self._plan,
-                vertices=tuple(_vertex(each, task, figures) for each in self._plan.vertices),
+                plan=plan,
+                vertices=tuple(_vertex(each, task, figures) for each in plan.vertices),
                 slots=history.slots,
             )
 
@@ -230,7 +238,7 @@ def _vertex(
 ) -> VertexView:
     subtasks = []
     for subtask in range(plan.parallelism):
-        seen = figures[plan.vertex_id, subtask]
+        seen = figures.get((plan.vertex_id, subtask)) or SubtaskFigures()  # if it is rescaled just now
         subtasks.append(
             replace(
                 task,

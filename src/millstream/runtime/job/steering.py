@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from millstream.base.errors import JobExecutionError
+from millstream.graph.epoch_plan import EpochPlan
+from millstream.runtime.control.commands import Rescaled
 from millstream.runtime.control.queryable import Question, fail_queries
 
-__all__ = ["CheckpointRequest", "JobControl", "SavepointRequest", "StoppedWithSavepoint"]
+__all__ = [
+    "CheckpointRequest",
+    "EndedForRescaling",
+    "JobControl",
+    "RescaleRequest",
+    "SavepointRequest",
+    "StoppedWithSavepoint",
+]
 
 
 @dataclass(slots=True)
@@ -46,6 +56,34 @@ class CheckpointRequest:
 
 
 @dataclass(slots=True)
+class RescaleRequest:
+    """Another parallelism that somebody waits for.
+
+    Attributes:
+        plan: What is to run then.
+        rescaled: The parallelism of operators by id, where it is not the program's.
+        before: The greatest parallelism so far.
+        is_nothing: Whether everything is as parallel as it is to be.
+        begun: Whether an attempt with the new plan has begun.
+        checkpoint: What that goes on from.
+        done: Gets what has come of it.
+    """
+
+    plan: EpochPlan
+    rescaled: Mapping[str, int]
+    before: int
+    is_nothing: bool = False
+    begun: bool = False
+    checkpoint: str | None = None
+    done: Future[Rescaled] = field(default_factory=Future)
+
+    @property
+    def outcome(self) -> Rescaled:
+        """What is told when it is done."""
+        return Rescaled(self.before, self.plan.slots, self.checkpoint)
+
+
+@dataclass(slots=True)
 class JobControl:
     """How others steer a running job: threads set events, the job master looks at them between epochs.
 
@@ -56,6 +94,7 @@ class JobControl:
         wake: Set with any of the others, to end a wait.
         savepoints: Those that are asked for.
         checkpoints: Those that are asked for; one is made for all.
+        rescaling: Who wants another parallelism; None if nobody does.
         stopping: Whose savepoint is there: attempts commit what it holds, and end.
         queries: What is asked of the state.
     """
@@ -66,6 +105,7 @@ class JobControl:
     wake: threading.Event = field(default_factory=threading.Event)
     savepoints: deque[SavepointRequest] = field(default_factory=deque)
     checkpoints: deque[CheckpointRequest] = field(default_factory=deque)
+    rescaling: RescaleRequest | None = None
     stopping: SavepointRequest | None = None
     queries: deque[Question] = field(default_factory=deque)
 
@@ -98,12 +138,19 @@ class JobControl:
         stopping = self.stopping
         if stopping is not None and not stopping.done.done():
             stopping.done.set_exception(_stopped_halfway(stopping, failure))
+        rescaling = self.rescaling
+        if rescaling is not None and not rescaling.done.done():
+            rescaling.done.set_exception(JobExecutionError(f"the job ended before it was rescaled: {status}"))
         self.fail_savepoints()
         fail_queries(self.queries, f"the job has ended: {status}")
 
 
 class StoppedWithSavepoint(Exception):
     """The job was to end behind a savepoint, and the savepoint is there."""
+
+
+class EndedForRescaling(Exception):
+    """The attempt was to end behind a checkpoint, and the checkpoint is there: another plan goes on from it."""
 
 
 def _stopped_halfway(request: SavepointRequest, failure: BaseException | None) -> JobExecutionError:

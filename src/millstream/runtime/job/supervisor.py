@@ -8,6 +8,7 @@
        │       FAILING ─► FAILED     (the strategy gives up, or starting again cannot help)
        │          │
        └─ RESTARTING                 (for as long as the restart strategy says)
+    RUNNING ─► RESTARTING when the job is rescaled
     any of them but the ends, when cancelled ─► CANCELLING ─► CANCELED
                               when its driver is told to end, and another can go on with the job ─► SUSPENDED
 """
@@ -15,7 +16,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -27,6 +28,7 @@ from millstream.base.errors import (
     ConfigurationError,
     DriverSupersededError,
     JobDefinitionError,
+    JobExecutionError,
     MillstreamError,
     NotSerializableError,
     NotSupportedError,
@@ -36,6 +38,7 @@ from millstream.base.errors import (
 from millstream.base.interrupts import is_interruption
 from millstream.base.log_context import add_to_log_context
 from millstream.common.functions import CheckpointedFunction
+from millstream.graph.epoch_plan import EpochPlan
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
 from millstream.runtime.checkpoint.coordinator import CheckpointCoordinator
@@ -65,7 +68,7 @@ log = logging.getLogger(__name__)
 
 _MOVES = {
     "CREATED": {"RUNNING", "FAILING", "CANCELLING", "SUSPENDED"},
-    "RUNNING": {"FINISHED", "FAILING", "CANCELLING", "SUSPENDED"},
+    "RUNNING": {"FINISHED", "FAILING", "RESTARTING", "CANCELLING", "SUSPENDED"},
     "FAILING": {"RESTARTING", "FAILED", "CANCELLING", "SUSPENDED"},
     "RESTARTING": {"CREATED", "CANCELLING", "SUSPENDED"},
     "CANCELLING": {"CANCELED"},
@@ -103,6 +106,7 @@ class JobSupervisor:
         failures: Where to keep its failures.
         find_saved: Finds the checkpoint or savepoint at a path.
         tell: Told of what happens.
+        adopt_plan: Told which plan the next attempts have, when the job is rescaled.
 
     Attributes:
         history: Every Flink job status so far, with when it began, epoch milliseconds.
@@ -126,7 +130,10 @@ class JobSupervisor:
         failures: FailureHistory | None = None,
         find_saved: Callable[[str], Saved] = find_saved,
         tell: Callable[[JobEvent], None] = lambda event: None,
+        adopt_plan: Callable[[EpochPlan], None] = lambda plan: None,
     ) -> None:
+        self._adopt_plan = adopt_plan
+        self._former: tuple[EpochPlan, Mapping[str, int]] | None = None
         self._tell = tell
         self._find_saved = find_saved
         self._results = results
@@ -201,7 +208,8 @@ class JobSupervisor:
             while True:
                 try:
                     self._run_attempt(attempt)
-                    break
+                    if not self._rescale():
+                        break
                 except BaseException as error:
                     if is_interruption(error):
                         raise
@@ -296,8 +304,49 @@ class JobSupervisor:
             failures=tuple(map(describe_failure, self.failures)),
         )
 
+    def _rescale(self) -> bool:
+        """Have the next attempt run the plan that was asked for; return whether one was."""
+        request = self._control.rescaling
+        if request is None or self.master is None or not self.master.ended_for_rescaling:
+            return False
+        if self._control.cancel.is_set():
+            raise self._control.cancelled()
+        latest = self._checkpoints.latest
+        assert latest is not None, "an attempt ended for rescaling, without a checkpoint"
+        request.begun, request.checkpoint = True, latest.path
+        log.info("job goes on from %s with parallelism %d", latest.path, request.plan.slots)
+        self._former = self.master.plan, self._checkpoints.rescaled
+        self._move("RESTARTING")
+        self._use(request.plan, request.rescaled)
+        return True
+
+    def _use(self, plan: EpochPlan, rescaled: Mapping[str, int]) -> None:
+        self._job_graph = plan.job_graph
+        self._checkpoints.use(plan.job_graph, rescaled)
+        self._adopt_plan(plan)
+
+    def _rescaling_failed(self, error: BaseException) -> bool:
+        """Go back to the plan before, if the first attempt with the new one came to no epoch; return whether so."""
+        former, request = self._former, self._control.rescaling
+        if former is None or request is None or isinstance(error, (DriverSupersededError, SessionLostError)):
+            return False
+        log.warning("job cannot run with parallelism %d, and goes back: %s", request.plan.slots, error)
+        self._use(*former)
+        self._former = self._control.rescaling = None
+        request.done.set_exception(
+            JobExecutionError(
+                f"the job could not run with parallelism {request.plan.slots}, and goes on as before",
+                detail=describe_briefly(error),
+            )
+        )
+        return True
+
     def epoch_ended(self) -> None:
         """Learn that an epoch has ended: a checkpoint may have taken the place of the one that was restored."""
+        request = self._control.rescaling
+        if self._former is not None and request is not None:
+            self._former = self._control.rescaling = None
+            request.done.set_result(request.outcome)
         if self._claimed is not None:
             self._release_claimed()
 
@@ -369,8 +418,12 @@ class JobSupervisor:
         except DriverSupersededError as superseded:
             error = superseded
         now_ms = self._clock.now_ms()
-        hopeless = isinstance(error, _HOPELESS)
-        delay_ms = None if hopeless else self._strategy.delay_after_failure(now_ms)
+        delay_ms: int | None
+        if self._rescaling_failed(error):
+            delay_ms = 0
+        else:
+            hopeless = isinstance(error, _HOPELESS)
+            delay_ms = None if hopeless else self._strategy.delay_after_failure(now_ms)
         failure = JobFailure(attempt, now_ms, error, delay_ms)
         self.failures.add(failure)
         self._tell(AttemptFailed(describe_failure(failure)))
