@@ -44,6 +44,7 @@ fi
 eval exec '"$SPARK_HOME/bin/spark-submit"' --master yarn --deploy-mode cluster \
   --conf "spark.yarn.maxAppAttempts=${ATTEMPTS:-4}" \
   --conf spark.yarn.am.attemptFailuresValidityInterval=1h \
+  --conf spark.yarn.am.waitTime=10m \
   --conf spark.dynamicAllocation.enabled=false \
   --files "'$program'" "$spark" "'$here/application.py'" \
   run --recover --no-progress -D "'high-availability.storageDir=$STORAGE'" "$arguments"

@@ -364,7 +364,7 @@ def check_settings(context: SparkContext) -> list[str]:
 
 
 def _create_session(config: SessionConfig) -> SessionHandle:
-    settings = _compose_settings(config)
+    settings = _compose_settings(config, read_spark_defaults())
     interrupt_handler = signal.getsignal(signal.SIGINT)
     jvm = None
     if not config.verbose:
@@ -404,7 +404,8 @@ def _join_submitted(config: SessionConfig) -> SessionHandle:
             master=master,
             app_name=submitted.get("spark.app.name", config.app_name),
             conf={**submitted, **config.conf},
-        )
+        ),
+        {},  # spark-submit has read them; where it has started this program there need not be an installation
     )
     context = _create_context(settings, None)
     check_settings(context)
@@ -435,9 +436,9 @@ def _create_context(settings: Mapping[str, str], jvm: Jvm | None) -> SparkContex
             os.environ["PYSPARK_PYTHON"] = before
 
 
-def _compose_settings(config: SessionConfig) -> dict[str, str]:
+def _compose_settings(config: SessionConfig, defaults: Mapping[str, str]) -> dict[str, str]:
     """Return Spark's settings: millstream's own, then the installation's defaults, then the user's."""
-    given = read_spark_defaults() | {key: str(value) for key, value in config.conf.items()}
+    given = dict(defaults) | {key: str(value) for key, value in config.conf.items()}
     settings = dict(ALWAYS)
     settings |= ON_ONE_MACHINE | _guards(config.master) if config.on_one_machine else ON_SEVERAL_HOSTS
     settings |= ON_YARN if config.master == "yarn" else {}
