@@ -16,7 +16,7 @@ Kinds of rows are in `Columns.kinds`, types as `functions/types.py` says; `Colum
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -147,6 +147,17 @@ class TableConnector(ABC):
         """
         raise NotSupportedError(
             f'table "{self.table.full_name}" cannot be written: the connector "{self.name}" only reads'
+        )
+
+    def begin_overwrite(self) -> Callable[[], None]:
+        """Prepare INSERT OVERWRITE; what is returned is called when the job has succeeded, and removes what was there.
+
+        Raises:
+            NotSupportedError: If the connector cannot replace what is there.
+        """
+        raise NotSupportedError(
+            f'table "{self.table.full_name}" cannot be overwritten: the connector "{self.name}" only adds',
+            hint="Write INSERT INTO.",
         )
 
     # --- looking up

@@ -12,8 +12,11 @@ import pyarrow.compute as pc
 from millstream.base.errors import SourceError, TypeMismatchError
 from millstream.operators.base import Operator, OperatorReport, OperatorSpec
 from millstream.spi.batch import Batch, Columns, Rows
+from millstream.table.expressions.compiling import ExpressionProgram
+from millstream.table.expressions.rex import InputRef, RowSchema
+from millstream.table.functions.coercion import build_cast
 from millstream.table.functions.types import arrow_type
-from millstream.types.datatypes import DataType
+from millstream.types.datatypes import DataType, LocalZonedTimestampType, VarCharType
 
 __all__ = ["DiscardSpec", "FromSqlSpec", "ToSqlSpec", "cast_column"]
 
@@ -26,6 +29,12 @@ def cast_column(column: Any, kind: Any, zone: str | None = None) -> Any:
     """
     if column.type == kind:
         return column
+    if pa.types.is_timestamp(kind) and kind.tz is not None and pa.types.is_string(column.type):
+        naive = pc.replace_substring_regex(column, "Z$", "")
+        return cast_column(naive.cast(pa.timestamp(kind.unit)), kind, zone)
+    if pa.types.is_time(kind) and pa.types.is_string(column.type):
+        day = pc.binary_join_element_wise("1970-01-01", column, " ")
+        return cast_column(day.cast(pa.timestamp("us")), kind)
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(column.type):
         if kind.tz is not None and column.type.tz is None:
             column = pc.assume_timezone(column, zone or "UTC", ambiguous="earliest", nonexistent="earliest")
@@ -121,12 +130,14 @@ class FromSqlSpec(OperatorSpec):
         types: Of the columns: what the sink's format says.
         places: Which columns of the stream; all, in order, by default.
         keeps_kinds: Whether rows keep their kinds; otherwise all count as inserted.
+        given: SQL types of the stream's columns: those that differ from `types` are cast; () if none do.
     """
 
     names: tuple[str, ...]
     types: tuple[DataType, ...]
     places: tuple[int, ...] | None = None
     keeps_kinds: bool = False
+    given: tuple[DataType, ...] = ()
     takes_columns = True
 
     def build(self) -> Operator:
@@ -137,15 +148,46 @@ class FromSqlSpec(OperatorSpec):
 class _FromSql(Operator):
     def __init__(self, spec: FromSqlSpec) -> None:
         self._spec = spec
+        self._program: ExpressionProgram | None = None
+
+    def open(self) -> None:
+        """Compile the casts, if there are any."""
+        spec = self._spec
+        if not spec.given or spec.given == spec.types:
+            return
+        casts = [
+            ref if kind == wanted else build_cast(ref, wanted)
+            for ref, kind, wanted in zip(
+                [InputRef(place, kind) for place, kind in enumerate(spec.given)],
+                spec.given,
+                spec.types,
+                strict=True,
+            )
+        ]
+        self._program = ExpressionProgram(casts, RowSchema(spec.names, spec.given))
+        self._program.open()
 
     def process(self, batch: Batch) -> None:
         """Convert a batch."""
         assert isinstance(batch, Columns), "streams of SQL are columns"
         spec = self._spec
         places = range(len(spec.names)) if spec.places is None else spec.places
-        arrays = [batch.data.column(place) for place in places]
+        if self._program is not None:
+            arrays = self._with_zones(self._program.evaluate(batch.data))
+        else:
+            arrays = [batch.data.column(place) for place in places]
         data = pa.record_batch(arrays, names=list(spec.names))
         self.output.emit(Columns(data, None, batch.kinds if spec.keeps_kinds else None))
+
+    def _with_zones(self, arrays: list[Any]) -> list[Any]:
+        """Return texts of moments with the Z of UTC, which they are in."""
+        kinds = zip(self._spec.given, self._spec.types, strict=True)
+        return [
+            pc.binary_join_element_wise(array, "Z", "")
+            if isinstance(given, LocalZonedTimestampType) and isinstance(wanted, VarCharType)
+            else array
+            for array, (given, wanted) in zip(arrays, kinds, strict=True)
+        ]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, NotSupportedError
@@ -12,10 +13,12 @@ from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.rolling import OutputFileConfig
 from millstream.connectors.files.sink import FileSink
 from millstream.connectors.files.source import FileSource
+from millstream.files.paths import local_path
 from millstream.operators.sink import SinkSpec
 from millstream.table.connectors.base import SinkRequest, TableConnector
 from millstream.table.connectors.conversion import FromSqlSpec, ToSqlSpec
 from millstream.table.connectors.file_formats import file_reader, file_writer
+from millstream.table.connectors.message_formats import wire_type
 from millstream.table.connectors.partitions import PartitionBuckets, PartitionedToSqlSpec
 from millstream.table.connectors.print_sinks import with_parallelism
 from millstream.types.datatypes import DataType, RowField, RowType, VarCharType
@@ -146,8 +149,12 @@ class FilesystemConnector(TableConnector):
         schema = table.write_schema
         kinds = dict(zip(schema.names, schema.types, strict=True))
         inside = [name for name in schema.names if name not in table.partition_keys]
-        row_type = RowType([RowField(name, kinds[name]) for name in inside])
         format_name = options.required("format")
+        wire = {
+            name: wire_type(format_name, kinds[name]) if format_name == "json" else kinds[name]
+            for name in kinds
+        }
+        row_type = RowType([RowField(name, wire[name]) for name in inside])
         writer = file_writer(format_name, row_type, options)
         builder = FileSink.for_bulk_format(options.required("path"), writer)
         builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
@@ -163,9 +170,38 @@ class FilesystemConnector(TableConnector):
             builder = FileSink.for_bulk_format(options.required("path"), writer)
             builder.with_bucket_assigner(assigner)
             builder.with_output_file_config(OutputFileConfig.builder().with_part_suffix(suffix).build())
-        named = stream._transform(f"{table.name}[rows]", FromSqlSpec(schema.names, schema.types))
+        spec = FromSqlSpec(schema.names, tuple(wire[name] for name in schema.names), given=schema.types)
+        named = stream._transform(f"{table.name}[rows]", spec)
         ended = named._transform(f"Sink: {table.full_name}", SinkSpec(builder.build(), None))
         return with_parallelism(ended, options.integer("sink.parallelism", smallest=1))
+
+    def begin_overwrite(self) -> Callable[[], None]:
+        """Note which files there are; what is returned removes them, of partitions only where new ones came."""
+        before = set(_files_below(self.options.required("path")))
+        partitioned = bool(self.table.partition_keys)
+
+        def finish() -> None:
+            now = set(_files_below(self.options.required("path")))
+            touched = {os.path.dirname(path) for path in now - before}
+            for path in before & now:
+                if not partitioned or os.path.dirname(path) in touched:
+                    os.unlink(path)
+
+        return finish
+
+
+def _files_below(path: str) -> list[str]:
+    base = local_path(path)
+    if base is None:
+        raise NotSupportedError(
+            f"INSERT OVERWRITE of {path!r}, which is not on this machine, is not in millstream yet"
+        )
+    return [
+        os.path.join(directory, name)
+        for directory, _, names in os.walk(base)
+        for name in names
+        if not name.startswith((".", "_"))
+    ]
 
 
 def _nullable(kind: DataType | None) -> DataType:

@@ -67,7 +67,12 @@ class PhysicalNode:
 
     def with_inputs(self, inputs: tuple[PhysicalNode, ...]) -> Self:
         """Return the node over other inputs with the same columns."""
-        names = [each.name for each in fields(self) if each.name in ("input", "left", "right")]
+        sides = ("input", "left", "right")
+        names = [
+            each.name
+            for each in fields(self)
+            if each.name in sides and isinstance(getattr(self, each.name), PhysicalNode)
+        ]
         changes: dict[str, Any] = dict(zip(names, inputs, strict=True))
         return replace(self, **changes)
 

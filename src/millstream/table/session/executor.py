@@ -13,6 +13,7 @@ from millstream.table.catalog.catalog import CatalogDatabase, CatalogFunction, C
 from millstream.table.catalog.factories import build_catalog
 from millstream.table.catalog.manager import CatalogManager
 from millstream.table.catalog.resolved import ResolvedTable
+from millstream.table.connectors.registry import find_connector
 from millstream.table.errors import SqlError, ValidationError, did_you_mean
 from millstream.table.expressions.rex import RowSchema
 from millstream.table.result import TableResult
@@ -161,7 +162,16 @@ class StatementExecutor:
 
     def run_inserts(self, planned: Sequence[Any], targets: Sequence[str]) -> TableResult:
         """Run what fills tables, as one job."""
+        replaced = [
+            find_connector(each.physical.table).begin_overwrite()
+            for each in planned
+            if each.physical.table is not None and each.physical.overwrite
+        ]
         result = self.jobs.insert(planned, targets)
+        if replaced:
+            result.wait()
+            for finish in replaced:
+                finish()
         if self.config.get("table.dml-sync", "false").lower() == "true":
             result.wait()
         return result
