@@ -21,6 +21,7 @@ from millstream.datastream.connectors.kafka import (
     KafkaTopicPartition,
 )
 from millstream.datastream.formats.json import JsonRowDeserializationSchema
+from millstream.spi.source import PlanRequest, RangeEnd
 from millstream.testing import check_source
 from millstream.testing.source_run import SourceRun
 
@@ -65,6 +66,35 @@ def test_large_topic_is_read_whole(kafka, new_topic, source_of):
     for partition in range(4):
         kafka.produce(topic, values[partition::4], partition=partition)
     assert sorted(read(source_of(topic), budget=7_000), key=int) == values
+
+
+def test_what_is_in_partitions_and_not_read_is_pending(kafka, new_topic, source_of):
+    topic = new_topic(partitions=3)
+    values = [f"{place}" for place in range(90)]
+    for partition in range(3):
+        kafka.produce(topic, values[partition::3], partition=partition)
+    enumerator = source_of(topic, unbounded=True).build_enumerator(2, None)
+
+    def planned(expected):
+        """Plan until what is pending is known: a broker may take its time to tell where partitions end."""
+        deadline = time.monotonic() + 60
+        while True:
+            plan = enumerator.plan(PlanRequest(2, 20, 0))
+            found = sum(enumerator.pending().records.values())
+            if found == expected or time.monotonic() > deadline:
+                assert found == expected
+                return [each for ranges in plan.ranges.values() for each in ranges]
+
+    try:
+        ends = [RangeEnd(each.split_id, each.start + 7, False, 7) for each in planned(90)]
+        assert len(ends) == sum(enumerator.pending().splits.values()) == 3
+        enumerator.advance(ends)
+        assert sum(enumerator.pending().records.values()) == 90 - 21
+        for partition in range(3):
+            kafka.produce(topic, ["more"], partition=partition)
+        planned(90 - 21 + 3)
+    finally:
+        enumerator.close()
 
 
 def test_partitions_that_run_ahead_are_parked_and_lose_nothing(kafka, new_topic, source_of, monkeypatch):
