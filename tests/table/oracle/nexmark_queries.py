@@ -8,7 +8,10 @@ _BUCKET = "time_bucket(INTERVAL '10 seconds', {0}, TIMESTAMP '2000-01-01')"
 _START = _BUCKET.format('"dateTime"')
 
 QUERIES: dict[str, tuple[str, str | None]] = {
-    "q0": ("SELECT auction, bidder, price, `dateTime`, extra FROM bid", "SELECT auction, bidder, price, dateTime, extra FROM bid"),
+    "q0": (
+        "SELECT auction, bidder, price, `dateTime`, extra FROM bid",
+        "SELECT auction, bidder, price, dateTime, extra FROM bid",
+    ),
     "q1": ("SELECT auction, bidder, 0.908 * price AS price FROM bid", None),
     "q2": ("SELECT auction, price FROM bid WHERE MOD(auction, 12) = 0", None),
     "q3": (

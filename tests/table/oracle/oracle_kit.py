@@ -81,9 +81,7 @@ class Oracle:
         columns = [f"`{each.name}` {SQL_TYPES[each.type]}" for each in self.tables[name].schema]
         if name in self.watermarks:
             column, delay = self.watermarks[name]
-            columns.append(
-                f"WATERMARK FOR `{column}` AS `{column}` - INTERVAL '{delay / 1000:.3f}' SECOND"
-            )
+            columns.append(f"WATERMARK FOR `{column}` AS `{column}` - INTERVAL '{delay / 1000:.3f}' SECOND")
         path = self.directory / name
         return (
             f"CREATE TABLE `{name}` ({', '.join(columns)}) "

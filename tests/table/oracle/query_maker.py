@@ -50,7 +50,16 @@ class QueryMaker:
     def query(self) -> str:
         """Return a query."""
         kind = self._rng.choice(
-            (self._rows, self._grouped, self._grouped, self._joined, self._joined, self._nested, self._set, self._sub)
+            (
+                self._rows,
+                self._grouped,
+                self._grouped,
+                self._joined,
+                self._joined,
+                self._nested,
+                self._set,
+                self._sub,
+            )
         )
         return kind()
 
@@ -75,7 +84,9 @@ class QueryMaker:
         return self._pick(simple, f"({simple} OR {other})", f"({simple} AND {other})", f"NOT ({simple})")
 
     def _rows(self) -> str:
-        columns = self._pick("k, v, s", "k + v, s", "v * 2, UPPER(s)", "CASE WHEN v > 0 THEN s ELSE 'n' END, k", "*")
+        columns = self._pick(
+            "k, v, s", "k + v, s", "v * 2, UPPER(s)", "CASE WHEN v > 0 THEN s ELSE 'n' END, k", "*"
+        )
         distinct = self._pick("", "", "DISTINCT ")
         return f"SELECT {distinct}{columns} FROM t WHERE {self._condition()}"
 
@@ -139,5 +150,9 @@ class QueryMaker:
             "v > (SELECT MIN(w) FROM u WHERE u.k = t.k)",
             f"(k IN ({inner}) OR v > 30)",
         )
-        shown = self._pick("k, v", "k, v, (SELECT MAX(w) FROM u WHERE u.k = t.k)", "k, (SELECT COUNT(*) FROM u WHERE u.k = t.k)")
+        shown = self._pick(
+            "k, v",
+            "k, v, (SELECT MAX(w) FROM u WHERE u.k = t.k)",
+            "k, (SELECT COUNT(*) FROM u WHERE u.k = t.k)",
+        )
         return f"SELECT {shown} FROM t WHERE {condition}"

@@ -10,7 +10,7 @@ from nexmark_queries import QUERIES
 from nexmark_rows import nexmark_tables
 from oracle_kit import Oracle
 
-LATE = {name: ("dateTime", 2_000) for name in ("bid", "auction", "person")}
+LATE = dict.fromkeys(("bid", "auction", "person"), ("dateTime", 2000))
 
 
 @pytest.fixture(scope="module")
