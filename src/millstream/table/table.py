@@ -198,7 +198,8 @@ class Table:
         return self._lateral(table_function_call, "LEFT", join_predicate)
 
     def _lateral(self, call: Any, kind: str, predicate: Any) -> Table:
-        return self._with(self._operations.lateral(call, names_of(call), kind, predicate))
+        names = names_of(call) or tuple(getattr(call, "_alias_names", ()))
+        return self._with(self._operations.lateral(call, names, kind, predicate))
 
     # --- sets
 
@@ -274,11 +275,9 @@ class Table:
 
     def _call_of(self, func: Any) -> Any:
         """Return a call; a function that is no call gets whole rows."""
-        try:
-            tree = tree_of(func)
-        except TypeMismatchError:
+        if hasattr(func, "declared"):
             return self._whole_row(func)
-        if not isinstance(tree, ast.Function):
+        if not isinstance(tree_of(func), ast.Function):
             raise TypeMismatchError("map and its like take a call of a function, or a function")
         return func
 

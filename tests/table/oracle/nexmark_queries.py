@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Nexmark's queries in Flink's SQL, and what they mean over the whole input in DuckDB's.
 
 Left out: q6 (Flink does not run it), q10 (the same as q0 into files), q13 (a look-up of a side input).

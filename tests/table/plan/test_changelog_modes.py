@@ -21,10 +21,6 @@ RECORDED = json.loads((Path(__file__).parent / "flink_plans.json").read_text())
 
 DIFFERENT = {
     "SELECT k FROM t WHERE v > (SELECT MAX(amount) FROM o)": "the condition may stop to hold, so rows are taken back",
-    "SELECT oid, pid, amount FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY pid ORDER BY ts ASC) AS rn FROM o) "
-    "WHERE rn = 1": "the first row by event time comes at once and is replaced by an earlier one",
-    "SELECT id, name FROM u WHERE n > 3": "the condition is behind the normalization, not in it",
-    "INSERT INTO sid SELECT id, name FROM u WHERE n > 3": "the condition is behind the normalization, not in it",
     "SELECT k, SUM(v) OVER (PARTITION BY k ORDER BY v) FROM t": "OVER by other columns than time is refused",
 }
 """Queries whose plans differ, with the reason; docs/sql/differences.md has them too."""

@@ -191,7 +191,7 @@ def _deduplicate(node: p.Deduplicate) -> tuple[str, Details]:
         ("keep", "LastRow" if node.keep_last else "FirstRow"),
         ("key", _fields(below, node.keys)),
         ("order", "ROWTIME" if node.rowtime else "PROCTIME"),
-        ("outputInsertOnly", str(not node.keep_last and not node.rowtime).lower()),
+        ("outputInsertOnly", str(not node.keep_last).lower()),
     ]
 
 
@@ -327,7 +327,10 @@ def _sort(node: p.SortNode) -> tuple[str, Details]:
 
 
 def _normalize(node: p.ChangelogNormalize) -> tuple[str, Details]:
-    return "ChangelogNormalize", [("key", _fields(node.schema.names, node.key))]
+    condition = (
+        [] if node.condition is None else [("condition", _condition(node.condition, node.schema.names))]
+    )
+    return "ChangelogNormalize", [("key", _fields(node.schema.names, node.key)), *condition]
 
 
 def _drop(node: p.DropUpdateBefore) -> tuple[str, Details]:

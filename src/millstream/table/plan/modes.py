@@ -42,7 +42,7 @@ def kinds_of(node: p.PhysicalNode) -> ChangelogMode:
 _MADE: dict[type, Callable[[Any, list[ChangelogMode]], ChangelogMode]] = {
     p.ChangelogNormalize: lambda node, below: ALL,
     p.DataStreamScan: lambda node, below: node.source_mode,
-    p.Deduplicate: lambda node, below: ALL if node.keep_last or node.rowtime else INSERT_ONLY,
+    p.Deduplicate: lambda node, below: ALL if node.keep_last else INSERT_ONLY,
     p.GroupAggregate: lambda node, below: ChangelogMode(updates=True, deletes=not below[0].insert_only),
     p.LookupJoin: lambda node, below: below[0],
     p.Rank: lambda node, below: ALL,
@@ -116,7 +116,7 @@ def assign_modes(node: p.PhysicalNode, *, before: bool) -> p.PhysicalNode | None
         None if updates without -U were asked for and would be wrong.
     """
     kinds = kinds_of(node)
-    if isinstance(node, p.ChangelogNormalize) and not before and not node.forced:
+    if isinstance(node, p.ChangelogNormalize) and not (before or node.forced or node.condition):
         return _not_normalized(node)
     method = _METHODS.get(type(node), _forward)
     inputs = method(node, before if kinds.updates else None)

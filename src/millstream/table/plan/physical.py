@@ -191,6 +191,7 @@ class Window:
         offset_ms: Windows begin so much later.
         rowtime: Whether by event time.
         partition: Keys of SESSION.
+        local: Whether the time attribute is a TIMESTAMP_LTZ.
     """
 
     kind: WindowKind
@@ -200,6 +201,7 @@ class Window:
     offset_ms: int = 0
     rowtime: bool = True
     partition: tuple[int, ...] = ()
+    local: bool = False
 
 
 @dataclass(frozen=True)
@@ -451,12 +453,14 @@ class ChangelogNormalize(PhysicalNode):
 
     Attributes:
         forced: Whether it stays where updates by key would do, as changes may come again.
+        condition: A filter behind: a row that does not match counts as deleted.
     """
 
     input: PhysicalNode
     key: tuple[int, ...]
     ttl_ms: int | None = None
     forced: bool = False
+    condition: RowExpression | None = None
 
 
 @dataclass(frozen=True)

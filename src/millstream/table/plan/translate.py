@@ -14,6 +14,7 @@ from millstream.base.errors import NotSupportedError
 from millstream.table.expressions.compiling import constant_value
 from millstream.table.expressions.rex import RowSchema
 from millstream.table.plan import physical as p
+from millstream.table.plan.build.windows import bounds_of
 from millstream.table.plan.digest import digest, uid_of
 from millstream.table.plan.explain_names import operator_text
 from millstream.table.plan.keys import shortest, unique_keys, upsert_keys
@@ -96,6 +97,14 @@ class Translator:
         dealt = [one.global_(), two.global_()]
         return self._named(dealt[0]._transform_with(_name(node), spec, dealt[1]), node).force_non_parallel()
 
+    def _shift(self, window: p.Window) -> str | None:
+        """Return the zone whose clocks bounds of windows are shown by; None if the time attribute has no zone."""
+        return self._settings.zone if window.local else None
+
+    def _shift_of(self, node: p.PhysicalNode) -> str | None:
+        bounds = bounds_of(node)
+        return None if bounds is None else self._shift(bounds.window)
+
     def _zoned(self, spec: Any) -> Any:
         """Tell an operator that computes expressions the session's time zone."""
         return replace(spec, zone=self._settings.zone) if hasattr(spec, "zone") else spec
@@ -161,6 +170,7 @@ class Translator:
             window.slide_ms,
             window.offset_ms,
             not window.rowtime,
+            shift_zone=self._shift(window),
         )
         return self._one(node, spec)
 
@@ -192,6 +202,7 @@ class Translator:
             node.properties,
             node.attached,
             not node.input.given_mode.insert_only,
+            shift_zone=self._shift(window),
         )
         return self._one(node, spec, node.keys)
 
@@ -247,17 +258,25 @@ class Translator:
             node.end,
             node.with_number,
             not node.rowtime,
+            shift_zone=self._shift_of(node.input),
         )
         return self._one(node, spec, node.partition)
 
     def _window_deduplicate(self, node: p.WindowDeduplicate) -> Any:
         spec = specs.WindowDeduplicateSpec(
-            node.input.schema, node.keys, node.time, node.window, node.keep_last
+            node.input.schema,
+            node.keys,
+            node.time,
+            node.window,
+            node.keep_last,
+            shift_zone=self._shift_of(node.input),
         )
         return self._one(node, spec, node.keys)
 
     def _normalize(self, node: p.ChangelogNormalize) -> Any:
-        spec = specs.NormalizeSpec(node.input.schema, node.key, node.given_mode.before, node.ttl_ms)
+        spec = specs.NormalizeSpec(
+            node.input.schema, node.key, node.given_mode.before, node.ttl_ms, condition=node.condition
+        )
         return self._one(node, spec, node.key)
 
     def _drop_before(self, node: p.DropUpdateBefore) -> Any:
@@ -317,6 +336,7 @@ class Translator:
             node.right_window,
             node.condition,
             not node.rowtime,
+            shift_zone=self._shift_of(node.left),
         )
         return self._two(node, spec, node.left_keys, node.right_keys)
 

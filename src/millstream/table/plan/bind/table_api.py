@@ -15,7 +15,14 @@ from millstream.table.plan.bind.relations import Bound, RelationBinder
 from millstream.table.plan.bind.scope import Scope
 from millstream.table.plan.bind.select import SelectBinder
 from millstream.table.plan.bind.set_operations import bind_set_operation
-from millstream.table.plan.bind.table_expressions import expanded, items_of, map_tree, order_of, tree_of
+from millstream.table.plan.bind.table_expressions import (
+    expanded,
+    in_call,
+    items_of,
+    map_tree,
+    order_of,
+    tree_of,
+)
 from millstream.table.plan.context import PlanContext
 from millstream.table.plan.logical import JoinKind, LogicalNode, Sort
 from millstream.table.sql import ast
@@ -136,7 +143,7 @@ class TableOperations:
 
     def lateral(self, call: Any, names: Sequence[str], kind: str, predicate: Any) -> LogicalNode:
         """Return each row joined with what a table function gives of it."""
-        tree = tree_of(call)
+        tree = map_tree(tree_of(call), lambda each: in_call(each, self.names))
         if not isinstance(tree, ast.Function):
             raise ValidationError("join_lateral was given something that is no call of a table function")
         relation: ast.Relation = ast.TableFunction(tree)

@@ -10,7 +10,7 @@ from millstream.base.errors import TypeMismatchError, shorten
 from millstream.table.errors import ValidationError, did_you_mean
 from millstream.table.sql import ast
 
-__all__ = ["expanded", "items_of", "map_tree", "names_of", "order_of", "tree_of"]
+__all__ = ["expanded", "in_call", "items_of", "map_tree", "names_of", "order_of", "tree_of"]
 
 
 def tree_of(expression: Any) -> ast.Expression:
@@ -24,6 +24,8 @@ def tree_of(expression: Any) -> ast.Expression:
     node = getattr(expression, "node", None)
     if isinstance(node, ast.Expression):
         return node
+    if hasattr(expression, "declared") and callable(expression):
+        return tree_of(expression())  # a function of the user, of no arguments
     if isinstance(expression, str):
         from millstream.table.sql.parser import parse_expression
 
@@ -89,14 +91,14 @@ def expanded(items: Sequence[ast.SelectItem], names: Sequence[str]) -> tuple[ast
     for item in items:
         chosen = _chosen(item.expression, names)
         if chosen is None:
-            changed = map_tree(item.expression, lambda tree: _in_call(tree, names))
+            changed = map_tree(item.expression, lambda tree: in_call(tree, names))
             result.append(item if changed is item.expression else replace(item, expression=changed))
         else:
             result += [ast.SelectItem(ast.Column((name,))) for name in chosen]
     return tuple(result)
 
 
-def _in_call(tree: ast.Expression, names: Sequence[str]) -> ast.Expression | None:
+def in_call(tree: ast.Expression, names: Sequence[str]) -> ast.Expression | None:
     """Expand column functions among a call's arguments."""
     if not isinstance(tree, ast.Function):
         return None

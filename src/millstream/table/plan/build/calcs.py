@@ -59,6 +59,9 @@ def calc(
             parts += [substitute(each, lower) for each in conjuncts(condition)]
         merged = [substitute(each, lower) for each in expressions]
         return calc(source.input, merged, and_all(parts), names)
+    if isinstance(source, p.ChangelogNormalize) and condition is not None and is_deterministic(condition):
+        parts = [*conjuncts(source.condition), condition]
+        return calc(replace(source, condition=and_all(parts)), expressions, None, names)
     schema = calc_schema(source.schema, expressions, names)
     if condition is None and len(schema) == len(source.schema) and _is_identity(expressions):
         if schema.names == source.schema.names:

@@ -16,6 +16,7 @@ from millstream.table.plan.logical import (
     WindowFunction,
     WindowKind,
 )
+from millstream.types.datatypes import LocalZonedTimestampType
 
 __all__ = ["Bounds", "bounds_of", "pulled_up", "window_aggregate", "window_of"]
 
@@ -90,6 +91,7 @@ def window_of(node: WindowFunction) -> p.Window:
         node.offset_ms,
         node.time in node.input.schema.rowtime,
         node.partition,
+        isinstance(node.input.schema.types[node.time], LocalZonedTimestampType),
     )
 
 
@@ -196,7 +198,8 @@ def grouped_aggregate(node: Aggregate, source: p.PhysicalNode) -> p.PhysicalNode
     assert node.window is not None
     rowtime = node.window.time in source.schema.rowtime
     old = node.window
-    window = p.Window(old.kind, old.time, old.size_ms, old.slide_ms, old.offset_ms, rowtime)
+    local = isinstance(source.schema.types[old.time], LocalZonedTimestampType)
+    window = p.Window(old.kind, old.time, old.size_ms, old.slide_ms, old.offset_ms, rowtime, (), local)
     properties = ("start", "end", "time", "proctime")
     return p.WindowAggregate(node.schema, source, node.keys, node.calls, window, properties, grouped=True)
 
