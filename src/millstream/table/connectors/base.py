@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from millstream.base.errors import NotSupportedError
+from millstream.base.errors import ConfigurationError, NotSupportedError
 from millstream.table.connectors.options import ConnectorOptions
 from millstream.table.plan.changes import INSERT_ONLY, ChangelogMode
 
@@ -101,6 +101,21 @@ class TableConnector(ABC):
     def readable_metadata(self) -> Mapping[str, Any]:
         """Return the metadata that rows come with: key to type."""
         return {}
+
+    def check_metadata(self) -> None:
+        """Refuse metadata columns that the connector does not have.
+
+        Raises:
+            ConfigurationError: If there is one.
+        """
+        for column in self.table.columns:
+            key = column.metadata_key or column.name
+            if column.kind == "metadata" and key not in self.readable_metadata():
+                known = ", ".join(self.readable_metadata()) or "none"
+                raise ConfigurationError(
+                    f'table "{self.table.full_name}" has the metadata column "{column.name}"',
+                    detail=f"The connector {self.name} knows the metadata: {known}.",
+                )
 
     def scan(self, environment: Any, columns: Sequence[int]) -> Any:
         """Return a DataStream of `Columns`.

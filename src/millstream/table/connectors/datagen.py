@@ -39,6 +39,7 @@ class DatagenConnector(TableConnector):
 
     def scan(self, environment: Any, columns: Sequence[int]) -> Any:
         """Return the rows."""
+        self.check_metadata()
         schema = self.table.schema
         stream = environment.from_source(
             self._source(), WatermarkStrategy.no_watermarks(), f"{self.table.name}[datagen]"

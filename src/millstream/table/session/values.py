@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from millstream.table.expressions.rex import InputRef, RowSchema
 from millstream.types.arrow_values import values_of
-from millstream.types.datatypes import DataType, VarCharType
+from millstream.types.datatypes import DataType, VarBinaryType, VarCharType
 
 __all__ = ["python_rows", "text_rows"]
 
@@ -40,6 +40,10 @@ def _kinds(kinds: Any, count: int) -> list[int]:
 
 def _texts(batch: Any, place: int, kind: DataType, schema: RowSchema, zone: str) -> Any:
     column = batch.column(place)
+    if isinstance(kind, VarBinaryType):
+        return pa.array(
+            [None if value is None else f"x'{value.hex()}'" for value in column.to_pylist()], pa.string()
+        )
     if type(kind) is VarCharType or pa.types.is_string(column.type):
         return column
     from millstream.table.expressions.compiling import ExpressionProgram
