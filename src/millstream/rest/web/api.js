@@ -57,10 +57,23 @@ export async function gather(paths) {
   return Object.fromEntries(names.map((name, index) => [name, answers[index]]));
 }
 
+let paths = null;
+
+/** Whether the server has a path, as its OpenAPI document has it. */
+export async function has(path) {
+  paths ??= get("openapi.json").then((document) => new Set(Object.keys(document.paths)));
+  try {
+    return (await paths).has(path);
+  } catch {
+    paths = null;
+    return false;
+  }
+}
+
 /** Begin an asynchronous operation and wait for its end; returns what it gave. */
-export async function operate(path, body) {
-  const { "request-id": id } = await post(path, body);
-  const kind = path.replace(/\/stop$/, "/savepoints");
+export async function operate(path, body, method = "POST") {
+  const { "request-id": id } = await ask(method, path, body);
+  const kind = path.replace(/\?.*$/, "").replace(/\/stop$/, "/savepoints");
   for (;;) {
     const answer = await get(`${kind}/${id}`);
     if (answer.status?.id !== "IN_PROGRESS") {

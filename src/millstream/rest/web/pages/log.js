@@ -16,11 +16,19 @@ export async function load({ id, query }) {
     if (error instanceof ApiError && (error.status === 404 || error.status === 405)) return { files: null };
     throw error;
   }
-  const file = files.find((each) => each.name === query.get("file")) ?? files.find((each) => id && each.name.includes(id)) ?? files[0];
+  const file = files.find((each) => each.name === query.get("file")) ?? usual(files, id);
   if (!file) return { files: [] };
   const stamp = `${file.name} ${file.size} ${file.mtime}`;
   if (kept?.stamp !== stamp) kept = { stamp, text: String(await get(`jobmanager/logs/${encodeURIComponent(file.name)}`)) };
   return { files, file, text: kept.text };
+}
+
+/** The file that is shown first: of a job the one with its id, or the program's that was written to last. */
+function usual(files, id) {
+  const own = files.find((each) => id && each.name.includes(id));
+  const programs = files.filter((each) => /^[0-9a-f]{32}/.test(each.name)).sort((one, other) => other.mtime - one.mtime);
+  const server = files.find((each) => each.name === "dispatcher.log");
+  return own ?? (id ? programs[0] : server) ?? files[0];
 }
 
 export function render(data, at) {

@@ -6,7 +6,7 @@ import { h } from "../dom.js";
 import { short, watermark } from "../format.js";
 import { notice } from "../parts.js";
 
-const FIRST = ["numRecordsInPerSecond", "numRecordsOutPerSecond", "busyTimeMsPerSecond", "currentInputWatermark", "heldRecords"];
+const FIRST = ["numRecordsInPerSecond", "numRecordsOutPerSecond", "busyTimeMsPerSecond", "currentInputWatermark", "heldRecords", "pendingRecords"];
 const KEPT = 300;
 const seen = new Map();
 
