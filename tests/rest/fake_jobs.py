@@ -204,7 +204,11 @@ class FakeJob(JobGateway):
             views.CheckpointsView: checkpoints_view,
             views.ExceptionsView: failures_view,
             views.MetricsView: lambda: metrics_view(self.job_id),
-            views.AccumulatorsView: lambda: views.AccumulatorsView((views.AccumulatorView("n", "int", "5"),)),
+            views.AccumulatorsView: lambda: views.AccumulatorsView(
+                (views.AccumulatorView("n", "int", "5"),),
+                {SINK: (views.AccumulatorView("n", "int", "5"),)},
+                (views.SubtaskAccumulatorsView(SINK, 1, (views.AccumulatorView("n", "int", "5"),)),),
+            ),
             views.ConfigView: lambda: views.ConfigView(
                 (views.OptionView("a.b", "c", "code"),), {"mine": "1"}, "none", "0.1"
             ),

@@ -110,8 +110,8 @@ def _cut(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def session_cluster(work: Path) -> Iterator[int]:
-    """Run a session cluster below a directory; gives the port of its REST API."""
+def session_cluster(work: Path, **more: str) -> Iterator[int]:
+    """Run a session cluster below a directory, with further options (`__` for a dot); gives its REST API's port."""
     import pyflink
 
     home = Path(pyflink.__file__).parent
@@ -138,6 +138,7 @@ def session_cluster(work: Path) -> Iterator[int]:
         "rest.flamegraph.enabled": True,
         "env.log.dir": str(work / "log"),
         "env.pid.dir": str(work),
+        **{key.replace("__", "."): value for key, value in more.items()},
     }
     # The files of the wheel open what Java 17 closes; the lines of that are kept.
     kept = [
@@ -543,6 +544,69 @@ def record_all(port: int) -> dict[str, list[dict[str, Any]]]:
     return recorder.groups
 
 
+def record_rescaling(port: int) -> dict[str, list[dict[str, Any]]]:
+    """Ask what only the adaptive scheduler answers: resources that a job asks for, and how it was rescaled."""
+    jobs = start_jobs(port)
+    recorder = Recorder(port)
+    job = jobs["running"]
+
+    def parallelism() -> list[int]:
+        return [vertex["parallelism"] for vertex in recorder.get(f"/jobs/{job}")["vertices"]]
+
+    _wait(lambda: recorder.get(f"/jobs/{job}/checkpoints")["counts"]["completed"] > 1, 90)
+    names = {"job": job, "none": _NO_JOB}
+    wanted = recorder.record("rescaling", "running", "/jobs/:job/resource-requirements", names)
+    before = parallelism()
+    for each in wanted.values():
+        each["parallelism"] = {"lowerBound": 1, "upperBound": 1}
+    body = json.dumps(wanted)
+    recorder.record("rescaling", "running", "/jobs/:job/resource-requirements", names, "PUT", body)
+    _wait(lambda: parallelism() != before, 90)
+    for path in (
+        "resource-requirements",
+        "rescales/overview",
+        "rescales/history",
+        "rescales/summary",
+        "rescales/config",
+    ):
+        recorder.record("rescaling", "rescaled", f"/jobs/:job/{path}", names)
+    return recorder.groups
+
+
+def record_programs(port: int) -> dict[str, list[dict[str, Any]]]:
+    """Upload a program, list, run, show and delete it."""
+    import pyflink
+
+    recorder = Recorder(port)
+    (jar,) = (Path(pyflink.__file__).parent / "opt").glob("flink-python-*.jar")
+    boundary = "a-boundary"
+    head = (
+        f'--{boundary}\r\nContent-Disposition: form-data; name="jarfile"; filename="program.jar"\r\n'
+        "Content-Type: application/x-java-archive\r\n\r\n"
+    )
+    request = urllib.request.Request(
+        f"http://localhost:{port}/jars/upload",
+        method="POST",
+        data=head.encode() + jar.read_bytes() + f"\r\n--{boundary}--\r\n".encode(),
+        headers={"Content-Type": f"multipart/form-data; boundary={boundary}"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        uploaded = json.loads(answer.read())
+    recorder.groups["programs"] = [
+        {
+            "case": "upload",
+            "method": "POST",
+            "path": "/jars/upload",
+            "status": answer.status,
+            "shape": shape_of(uploaded),
+        }
+    ]
+    recorder.record("programs", "one", "/jars", {})
+    names = {"jar": Path(uploaded["filename"]).name}
+    recorder.record("programs", "one", "/jars/:jar", names, "DELETE")
+    return recorder.groups
+
+
 def share_shapes(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return answers with those put together that differ in nothing but their case, and in the example."""
     shared: dict[str, dict[str, Any]] = {}
@@ -567,7 +631,12 @@ def main() -> None:
     out = Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="rest-flink-") as work, session_cluster(Path(work)) as port:
-        groups = record_all(port)
+        groups = record_all(port) | record_programs(port)
+    with (
+        tempfile.TemporaryDirectory(prefix="rest-flink-") as work,
+        session_cluster(Path(work), jobmanager__scheduler="adaptive") as port,
+    ):
+        groups |= record_rescaling(port)
     for group, answers in groups.items():
         write_group(out / f"{group}.json", answers)
         print(f"{group}: {len(answers)} answers")

@@ -16,19 +16,16 @@ MISSING = {"/taskmanagers/:tm": {".metrics"}}
 """Fields that we do not have: memory of a JVM."""
 NOT_HERE = {
     "/datasets": "cached intermediate results",
-    "/jobmanager/logs": "log files",
-    "/jobmanager/thread-dump": "threads of a JVM",
     "/taskmanagers/:tm/logs": "log files",
     "/taskmanagers/:tm/thread-dump": "threads of a JVM",
     "/jobs/:job/jobmanager/config": "the same as /jobmanager/config",
     "/jobs/:job/jobmanager/environment": "the same as /jobmanager/environment",
     "/jobs/:job/jobmanager/log-url": "log files",
-    "/jobs/:job/resource-requirements": "the adaptive scheduler, which answers 500 without",
     "/jobs/:job/rescales": "the adaptive scheduler",
+    "/jobs/:job/rescales/config": "the adaptive scheduler",
+    "/jobs/:job/rescales/history": "the adaptive scheduler",
     "/jobs/:job/rescales/overview": "the adaptive scheduler",
-    "/jobs/:job/vertices/:vertex/accumulators": "accumulators are merged over all operators",
-    "/jobs/:job/vertices/:vertex/subtasks/accumulators": "accumulators are merged over all operators",
-    "/jobs/:job/vertices/:vertex/subtasks/0/attempts/:attempt/accumulators": "accumulators are merged",
+    "/jobs/:job/rescales/summary": "the adaptive scheduler",
     "/jobs/:job/vertices/:vertex/flamegraph": "stacks of a JVM",
 }
 """Paths of Flink's that are not served, and what they would show."""

@@ -8,6 +8,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from millstream.rest.routes import PlainText
 from rest.fake_jobs import SINK, SOURCE, AnsweringJob, Client
 
 RUNNING, FAILED = "1" * 32, "2" * 32
@@ -50,12 +51,24 @@ def values_of(schema: dict) -> st.SearchStrategy[str]:
 METRICS = st.sampled_from(["numRecordsOut", "0.numRecordsOut", "uptime", "count.text", "nosuch"])
 
 
+BOUNDS = st.fixed_dictionaries(
+    {"upperBound": st.integers(-1, 4)}, optional={"lowerBound": st.integers(-1, 3)}
+)
+requirements = st.dictionaries(
+    st.sampled_from([SOURCE, SINK, "c" * 32]),
+    st.fixed_dictionaries({"parallelism": BOUNDS | JSON}),
+    max_size=3,
+)
+
+
 def bodies(operation: dict) -> st.SearchStrategy[bytes | None]:
     """Return bodies: none, JSON of the right fields, any JSON, any bytes."""
     if "requestBody" not in operation:
         return st.none() | st.binary(max_size=20)
-    reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
-    properties = DOCUMENT["components"]["schemas"][reference.rpartition("/")[2]]["properties"]
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    if "$ref" not in schema:
+        return st.none() | (requirements | JSON).map(msgspec.json.encode) | st.binary(max_size=50)
+    properties = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]["properties"]
     right = st.fixed_dictionaries(
         {}, optional={name: JSON | st.sampled_from(["CANONICAL", "FULL", "a" * 32]) for name in properties}
     )
@@ -94,6 +107,9 @@ def test_every_request_has_an_answer_of_its_type(request):
         return
     route, _ = CLIENT.application._router.find(method, path.encode())
     assert answer.status_code == route.status
+    if route.answer is PlainText:
+        assert answer.headers["content-type"].startswith("text/plain")
+        return
     msgspec.json.decode(answer.content, type=route.answer)
 
 

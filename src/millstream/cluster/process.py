@@ -29,6 +29,7 @@ from millstream.runtime.reporting.log_lines import set_up_logging
 __all__ = ["main"]
 
 _CONFIG_VARIABLE = "MILLSTREAM_CONFIG"
+_MAIN_LOG = "dispatcher.log"
 
 
 def main(path: str) -> int:
@@ -51,7 +52,13 @@ def main(path: str) -> int:
             ),
             clock,
         )
-        server = serve_user_jobs(configuration, clock, lambda: _without_job(dispatcher))
+        server = serve_user_jobs(
+            configuration,
+            clock,
+            lambda: _without_job(dispatcher),
+            logs=lambda: _log_files(directory),
+            main_log=_MAIN_LOG,
+        )
         facts = {
             "directory": str(directory),
             "target": target,
@@ -84,6 +91,16 @@ def _without_job(dispatcher: Dispatcher) -> list[StartingProgram]:
         for each in dispatcher.applications()
         if not each.has_ended and (each.pid is None or each.pid not in have_jobs)
     ]
+
+
+def _log_files(directory: Path) -> dict[str, Path]:
+    """Return the log files of the cluster and of its programs, `<application id>-<start>.log`, by name."""
+    own = {name: directory / name for name in (_MAIN_LOG, "session.log")}
+    of_programs = {
+        f"{path.parent.parent.name}-{path.name}": path
+        for path in (directory / "applications").glob("*/log/*.log")
+    }
+    return {**of_programs, **own}
 
 
 def _program_options() -> dict[str, str]:

@@ -19,7 +19,7 @@ from millstream.base.errors import MillstreamError
 from millstream.rest.context import RestContext
 from millstream.rest.errors import Errors, RestError, describe_error
 from millstream.rest.pages import Page
-from millstream.rest.routes import Call, Route, Router
+from millstream.rest.routes import Call, PlainText, Route, Router
 from millstream.rest.security import Guard
 
 __all__ = ["RestApplication"]
@@ -30,8 +30,9 @@ _LONGEST_BODY = 1_000_000
 _LONGEST_PATH = 8_000
 _PATIENCE_S = 10.0
 _THREADS = 8
+_JSON = ("content-type", "application/json; charset=UTF-8")
+_TEXT = ("content-type", "text/plain; charset=UTF-8")
 _HEADERS = (
-    (b"content-type", b"application/json; charset=UTF-8"),
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -76,7 +77,10 @@ class RestApplication:
                 await _send_page(send, page, head=scope["method"] == "HEAD")
                 return
             status, document = await self._answer(scope, receive)
-            body = self._encode(document)
+            if isinstance(document, PlainText):
+                headers, body = (_TEXT,), document.text.encode(errors="replace")
+            else:
+                body = self._encode(document)
         except RestError as error:
             status, headers, body = (
                 error.status,
@@ -186,7 +190,10 @@ async def _send_page(send: Send, page: Page, *, head: bool) -> None:
 async def _send(
     send: Send, status: int, headers: Iterable[tuple[str, str]], body: bytes, *, head: bool
 ) -> None:
-    more = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    given = [*headers]
+    if _TEXT not in given:
+        given.append(_JSON)
+    more = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in given]
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [*_HEADERS, length, *more]})
     await send({"type": "http.response.body", "body": b"" if head else body})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from millstream.base.clock import Clock
@@ -25,6 +26,8 @@ class RestContext:
         address: Where it listens, `http://host:port`.
         options: The options of the server's own process by key, without secrets.
         openapi: The OpenAPI document.
+        logs: Gives the log files that are shown, by name.
+        main_log: Which of them is the serving process' own.
     """
 
     jobs: JobDirectory
@@ -34,3 +37,5 @@ class RestContext:
     address: str
     options: Mapping[str, str]
     openapi: Mapping[str, Any] = field(default_factory=dict)
+    logs: Callable[[], Mapping[str, Path]] = dict
+    main_log: str = ""

@@ -10,7 +10,7 @@ import msgspec
 
 from millstream.rest.errors import Errors
 from millstream.rest.parameters import Parameter
-from millstream.rest.routes import Route
+from millstream.rest.routes import PlainText, Route
 from millstream.version import __version__
 
 __all__ = ["build_openapi"]
@@ -22,7 +22,17 @@ def build_openapi(routes: Iterable[Route]) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of routes."""
     table = tuple(routes)
     types = [
-        *dict.fromkeys([Errors, *(kind for route in table for kind in (route.answer, route.body) if kind)])
+        *dict.fromkeys(
+            [
+                Errors,
+                *(
+                    kind
+                    for route in table
+                    for kind in (route.answer, route.body)
+                    if kind is not None and kind is not PlainText
+                ),
+            ]
+        )
     ]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     schema_of = dict(zip(types, schemas, strict=True))
@@ -57,7 +67,7 @@ def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
             *(_parameter(each, "query") for each in route.query),
         ],
         "responses": {
-            str(route.status): {"description": "The answer.", "content": _json(schema_of[route.answer])},
+            str(route.status): {"description": "The answer.", "content": _content(route.answer, schema_of)},
             "default": {"description": "Why there is none.", "content": _json(schema_of[Errors])},
         },
     }
@@ -66,6 +76,12 @@ def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
     if route.open:
         operation["security"] = [{}]
     return operation
+
+
+def _content(answer: Any, schema_of: dict[Any, Any]) -> dict[str, Any]:
+    if answer is PlainText:
+        return {"text/plain": {"schema": {"type": "string"}}}
+    return _json(schema_of[answer])
 
 
 def _json(schema: Any) -> dict[str, Any]:

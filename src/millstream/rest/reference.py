@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, get_args, get_origin
 
 from msgspec.structs import fields
 
@@ -26,9 +27,16 @@ def render_paths(routes: Iterable[Route]) -> str:
     for route in routes:
         given = [f"`{each.name}`" for each in route.query]
         if route.body is not None:
-            given += [f"`{field.encode_name}`" for field in fields(route.body)]
+            given += _fields_of(route.body)
         lines.append(f"| {route.method} | `{route.path}` | {', '.join(given)} | {route.summary} |")
     return "\n".join(lines) + "\n"
+
+
+def _fields_of(body: Any) -> list[str]:
+    """Return the names of a body's fields; of an object with any names, those of its values."""
+    if get_origin(body) is dict:
+        return [f"`{{…: {{{field.encode_name}}}}}`" for field in fields(get_args(body)[1])]
+    return [f"`{field.encode_name}`" for field in fields(body)]
 
 
 def with_paths(page: str) -> str:

@@ -12,11 +12,10 @@ from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from millstream.rest.documents.base import Document
 from millstream.rest.errors import RestError
 from millstream.rest.parameters import Parameter
 
-__all__ = ["Call", "Route", "Router"]
+__all__ = ["Call", "PlainText", "Route", "Router"]
 
 _MOST_FIELDS = 100
 """Of a query."""
@@ -37,6 +36,17 @@ class Call:
     query: Mapping[str, Any]
     body: Any
     context: Any
+
+
+@dataclass(frozen=True, slots=True)
+class PlainText:
+    """An answer that is no JSON.
+
+    Attributes:
+        text: What it says.
+    """
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +74,7 @@ class Route:
     answer: Any
     path_parameters: tuple[Parameter, ...] = ()
     query: tuple[Parameter, ...] = ()
-    body: type[Document] | None = None
+    body: Any = None
     status: int = 200
     tag: str = ""
     open: bool = False

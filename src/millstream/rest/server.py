@@ -6,8 +6,9 @@ import logging
 import socket
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import uvicorn
 
@@ -44,19 +45,35 @@ class RestServer:
         jobs: What it shows.
         clock: Time.
         options: Options of this process by key, without secrets.
+        logs: Gives the log files that are shown, by name.
+        main_log: Which of them is this process' own.
 
     Attributes:
         address: `http://host:port`, once it is started.
     """
 
     def __init__(
-        self, settings: RestSettings, jobs: JobDirectory, clock: Clock, options: Mapping[str, str]
+        self,
+        settings: RestSettings,
+        jobs: JobDirectory,
+        clock: Clock,
+        options: Mapping[str, str],
+        *,
+        logs: Callable[[], Mapping[str, Path]] = dict,
+        main_log: str = "",
     ) -> None:
         self.address = ""
         self._settings = settings
         self._clock = clock
         self._context = RestContext(
-            jobs=jobs, operations=Operations(clock), clock=clock, started_ms=0, address="", options=options
+            jobs=jobs,
+            operations=Operations(clock),
+            clock=clock,
+            started_ms=0,
+            address="",
+            options=options,
+            logs=logs,
+            main_log=main_log,
         )
         self._server: uvicorn.Server | None = None
         self._application: RestApplication | None = None

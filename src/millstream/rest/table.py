@@ -7,6 +7,7 @@ from typing import Any
 
 from millstream.rest.directory import StartingProgram
 from millstream.rest.documents import (
+    accumulators,
     checkpoints,
     cluster,
     job,
@@ -14,16 +15,19 @@ from millstream.rest.documents import (
     metrics,
     operations,
     plan,
+    process,
+    rescaling,
     taskmanagers,
     vertices,
 )
-from millstream.rest.documents.base import Document
 from millstream.rest.documents.own import Health
 from millstream.rest.handlers import cluster as on_cluster
 from millstream.rest.handlers import jobs as on_jobs
 from millstream.rest.handlers import metrics as on_metrics
 from millstream.rest.handlers import operations as on_operations
 from millstream.rest.handlers import own as on_own
+from millstream.rest.handlers import process as on_process
+from millstream.rest.handlers import rescaling as on_rescaling
 from millstream.rest.handlers import vertices as on_vertices
 from millstream.rest.parameters import (
     Parameter,
@@ -35,7 +39,7 @@ from millstream.rest.parameters import (
     subtask_ranges,
     text,
 )
-from millstream.rest.routes import Call, Route
+from millstream.rest.routes import Call, PlainText, Route
 from millstream.runtime.control.commands import KeyPage, StateAnswer, StateNames
 from millstream.runtime.control.views import (
     CheckpointView,
@@ -49,6 +53,7 @@ from millstream.runtime.control.views import (
 __all__ = ["ROUTES"]
 
 _MOST_INDEX = 2**31 - 1
+_MOST_KEY_GROUPS = 32_768
 
 _IN_PATHS = {
     each.name: each
@@ -59,6 +64,7 @@ _IN_PATHS = {
         integer("subtaskindex", "Index of the subtask, from 0.", maximum=_MOST_INDEX),
         integer("attempt", "Number of the attempt, from 0.", maximum=_MOST_INDEX),
         integer("checkpointid", "Number of the checkpoint."),
+        text("filename", "Name of a log file, as /jobmanager/logs lists it."),
         text("taskmanagerid", "Id of the task manager, as /taskmanagers lists it."),
     )
 }
@@ -78,7 +84,7 @@ def _route(
     answer: Any,
     *,
     query: tuple[Parameter, ...] = (),
-    body: type[Document] | None = None,
+    body: Any = None,
     status: int = 200,
     is_open: bool = False,
 ) -> Route:
@@ -115,6 +121,26 @@ ROUTES = (
         list[metrics.Metric],
         _GET,
     ),
+    _get(
+        "/jobmanager/thread-dump",
+        on_process.thread_dump,
+        "Threads of the process that serves.",
+        process.ThreadDump,
+    ),
+    _get(
+        "/jobmanager/logs",
+        on_process.log_files,
+        "Log files of a cluster: its own and its programs'.",
+        process.LogFiles,
+    ),
+    _get(
+        "/jobmanager/logs/:filename",
+        on_process.log_file,
+        "A log file, its last ten megabytes at most.",
+        PlainText,
+    ),
+    _get("/jobmanager/log", on_process.main_log, "The dispatcher's log file.", PlainText),
+    _get("/jobmanager/stdout", on_process.main_log, "The same.", PlainText),
     _get("/jars", on_cluster.jars, "Always none: jobs are Python programs.", cluster.Jars),
     _get(
         "/taskmanagers",
@@ -244,6 +270,52 @@ ROUTES = (
         operations.Triggered,
         body=operations.StopTrigger,
         status=202,
+    ),
+    _route(
+        "PATCH",
+        "/jobs/:jobid/rescaling",
+        on_rescaling.rescale,
+        "Have a job go on with another parallelism.",
+        operations.Triggered,
+        query=(integer("parallelism", "The parallelism.", minimum=1, maximum=_MOST_KEY_GROUPS),),
+    ),
+    _get(
+        "/jobs/:jobid/rescaling/:triggerid",
+        on_rescaling.rescaling_result,
+        "What has come of that.",
+        rescaling.RescalingOperation,
+    ),
+    _get(
+        "/jobs/:jobid/resource-requirements",
+        on_rescaling.requirements,
+        "How parallel each vertex is.",
+        dict[str, rescaling.VertexResources],
+    ),
+    _route(
+        "PUT",
+        "/jobs/:jobid/resource-requirements",
+        on_rescaling.change_requirements,
+        "Have each vertex go on with the parallelism of its upper bound.",
+        operations.Empty,
+        body=dict[str, rescaling.VertexResources],
+    ),
+    _get(
+        f"{_VERTEX}/accumulators",
+        on_vertices.vertex_accumulators,
+        "What the functions of a vertex have accumulated.",
+        accumulators.VertexAccumulators,
+    ),
+    _get(
+        f"{_VERTEX}/subtasks/accumulators",
+        on_vertices.subtasks_accumulators,
+        "The same by subtask.",
+        accumulators.SubtasksAccumulators,
+    ),
+    _get(
+        f"{_SUBTASK}/attempts/:attempt/accumulators",
+        on_vertices.attempt_accumulators,
+        "The same of one subtask.",
+        accumulators.SubtaskAccumulators,
     ),
     _get(_VERTEX, on_vertices.details, "A vertex with its subtasks.", vertices.VertexDetails),
     _get(

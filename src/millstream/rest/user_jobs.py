@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from millstream.base.clock import Clock
 from millstream.config.configuration import Configuration
@@ -17,7 +18,12 @@ __all__ = ["serve_user_jobs"]
 
 
 def serve_user_jobs(
-    configuration: Configuration, clock: Clock, find_starting: Callable[[], Sequence[StartingProgram]] = tuple
+    configuration: Configuration,
+    clock: Clock,
+    find_starting: Callable[[], Sequence[StartingProgram]] = tuple,
+    *,
+    logs: Callable[[], Mapping[str, Path]] = dict,
+    main_log: str = "",
 ) -> RestServer:
     """Start the REST API and the dashboard; `close` the server that is returned.
 
@@ -25,6 +31,8 @@ def serve_user_jobs(
         configuration: Where to listen, and who may ask.
         clock: Time.
         find_starting: Finds programs that have no job.
+        logs: Gives the log files that are shown, by name.
+        main_log: Which of them is this process' own.
 
     Raises:
         ConfigurationError: If no port is free, or the options do not fit.
@@ -35,6 +43,8 @@ def serve_user_jobs(
         JobDirectory(find_jobs, JobArchive.of(configuration, clock), clock, find_starting),
         clock,
         {option.key: option.value for option in shown if option.value is not None},
+        logs=logs,
+        main_log=main_log,
     )
     server.start()
     return server

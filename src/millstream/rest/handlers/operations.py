@@ -20,7 +20,16 @@ from millstream.runtime.control.commands import (
 )
 from millstream.runtime.control.views import CheckpointsView
 
-__all__ = ["cancel", "checkpoint", "checkpoint_result", "savepoint", "savepoint_result", "stop"]
+__all__ = [
+    "cancel",
+    "checkpoint",
+    "checkpoint_result",
+    "find_operation",
+    "savepoint",
+    "savepoint_result",
+    "stop",
+    "trigger_operation",
+]
 
 _SAVEPOINT = "savepoint"
 _CHECKPOINT = "checkpoint"
@@ -42,32 +51,37 @@ def savepoint(call: Call) -> operations.Triggered:
     command: Command = TriggerSavepoint(body.target_directory)
     if body.cancel_job:
         command = Stop(body.target_directory)
-    return _trigger(call, _SAVEPOINT, body.trigger_id, command)
+    return trigger_operation(call, _SAVEPOINT, body.trigger_id, command)
 
 
 def stop(call: Call) -> operations.Triggered:
     """Answer `POST /jobs/:jobid/stop`; asked for as a savepoint."""
     body: operations.StopTrigger = call.body
-    return _trigger(call, _SAVEPOINT, body.trigger_id, Stop(body.target_directory, body.drain))
+    return trigger_operation(call, _SAVEPOINT, body.trigger_id, Stop(body.target_directory, body.drain))
 
 
 def checkpoint(call: Call) -> operations.Triggered:
     """Answer `POST /jobs/:jobid/checkpoints`."""
     body: operations.CheckpointTrigger = call.body
-    return _trigger(call, _CHECKPOINT, body.trigger_id, TriggerCheckpoint())
+    return trigger_operation(call, _CHECKPOINT, body.trigger_id, TriggerCheckpoint())
 
 
 def savepoint_result(call: Call) -> operations.SavepointOperation:
     """Answer `/jobs/:jobid/savepoints/:triggerid`."""
-    return operations.savepoint_operation(_find(call, _SAVEPOINT))
+    return operations.savepoint_operation(find_operation(call, _SAVEPOINT))
 
 
 def checkpoint_result(call: Call) -> operations.CheckpointOperation:
     """Answer `/jobs/:jobid/checkpoints/:triggerid`."""
-    return operations.checkpoint_operation(_find(call, _CHECKPOINT), lambda path: _checkpoint_id(call, path))
+    return operations.checkpoint_operation(
+        find_operation(call, _CHECKPOINT), lambda path: _checkpoint_id(call, path)
+    )
 
 
-def _trigger(call: Call, kind: str, trigger_id: str | None, command: Command) -> operations.Triggered:
+def trigger_operation(
+    call: Call, kind: str, trigger_id: str | None, command: Command
+) -> operations.Triggered:
+    """Begin an operation; returns what to ask for."""
     if trigger_id is not None and _ID.fullmatch(trigger_id) is None:
         raise RestError(400, "triggerId has 32 hexadecimal digits, or is left out")
     job_id = call.path["jobid"]
@@ -87,7 +101,12 @@ def _check_running(call: Call) -> None:
         raise RestError(409, f'job {job.job_id} "{job.name}" has ended: {job.status}')
 
 
-def _find(call: Call, kind: str) -> Future[Any]:
+def find_operation(call: Call, kind: str) -> Future[Any]:
+    """Return what comes of an operation.
+
+    Raises:
+        RestError: 404 if there is none.
+    """
     future: Future[Any] = call.context.operations.find(kind, call.path["jobid"], call.path["triggerid"])
     return future
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pickle
 import threading
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 from millstream.base.errors import ConfigurationError, JobExecutionError
 from millstream.common.accumulators import merge_accumulators
 from millstream.operators.base import OperatorReport
 
 __all__ = ["JobAccumulators"]
+
+Group = TypeVar("Group", bound=Hashable)
 
 
 class JobAccumulators:
@@ -52,6 +55,25 @@ class JobAccumulators:
                 for name, parts in self._pickled.items()
             }
         return {name: _merge(name, parts) for name, parts in found.items()}
+
+    def results_by(self, group_of: Callable[[int, int], Group]) -> dict[Group, dict[str, Any]]:
+        """Return the merged results by name, of groups of subtasks.
+
+        Args:
+            group_of: Gives the group of a node's subtask.
+
+        Raises:
+            JobExecutionError: If accumulators of the user's own class cannot be merged; the cause is chained.
+        """
+        groups: dict[Group, dict[str, list[bytes]]] = {}
+        with self._lock:
+            for name, parts in self._pickled.items():
+                for (node_id, subtask), pickled in sorted(parts.items()):
+                    groups.setdefault(group_of(node_id, subtask), {}).setdefault(name, []).append(pickled)
+        return {
+            group: {name: _merge(name, parts) for name, parts in sorted(found.items())}
+            for group, found in groups.items()
+        }
 
 
 def _merge(name: str, parts: list[bytes]) -> Any:

@@ -39,6 +39,7 @@ from millstream.runtime.control.views import (
     ExceptionsView,
     JobView,
     MetricsView,
+    SubtaskAccumulatorsView,
     SubtaskView,
     VertexPlan,
     VertexView,
@@ -221,16 +222,29 @@ class JobObserver:
         return MetricsView(self.job_id, self.name, now_ms, found, attempt, hosts)
 
     def _accumulators(self) -> AccumulatorsView:
+        plan = self._plan
+        vertex_of = {each.node_id: vertex.vertex_id for vertex in plan.vertices for each in vertex.operators}
         try:
             results = self.accumulators.results()
+            of_vertices = self.accumulators.results_by(lambda node_id, subtask: vertex_of[node_id])
+            of_subtasks = self.accumulators.results_by(lambda node_id, subtask: (vertex_of[node_id], subtask))
         except MillstreamError as error:
             return AccumulatorsView((AccumulatorView("", type(error).__name__, error.message),))
         return AccumulatorsView(
+            _accumulator_views(results),
+            {vertex_id: _accumulator_views(found) for vertex_id, found in sorted(of_vertices.items())},
             tuple(
-                AccumulatorView(name, type(result).__name__, shorten(result))
-                for name, result in sorted(results.items())
-            )
+                SubtaskAccumulatorsView(vertex_id, subtask, _accumulator_views(found))
+                for (vertex_id, subtask), found in sorted(of_subtasks.items())
+            ),
         )
+
+
+def _accumulator_views(results: Mapping[str, Any]) -> tuple[AccumulatorView, ...]:
+    return tuple(
+        AccumulatorView(name, type(result).__name__, shorten(result))
+        for name, result in sorted(results.items())
+    )
 
 
 def _vertex(

@@ -16,7 +16,11 @@ milliseconds, sizes bytes; None is "not known" or "not yet". Between them they h
 """
 
 from millstream.metrics.reported import MetricsView, MetricView
-from millstream.runtime.control.views.accumulators import AccumulatorsView, AccumulatorView
+from millstream.runtime.control.views.accumulators import (
+    AccumulatorsView,
+    AccumulatorView,
+    SubtaskAccumulatorsView,
+)
 from millstream.runtime.control.views.checkpoints import (
     CheckpointConfigView,
     CheckpointCounts,
@@ -59,6 +63,7 @@ __all__ = [
     "SlotCheckpointView",
     "SlotView",
     "StatusChange",
+    "SubtaskAccumulatorsView",
     "SubtaskView",
     "SummaryView",
     "VertexPlan",
