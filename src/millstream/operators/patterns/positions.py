@@ -342,15 +342,27 @@ class _Builder:
         link = _Link(Contiguity.ANY, last.gap_ms)
         choice = self._next_choice(end.position)
         if last.at_once:
-            guard = _false((*end.nots, *end.first_nots))
-            self._add(end, END, choice, (), None, guard, replace(link, contiguity=Contiguity.STRICT), None)
-        else:
+            strict = replace(link, contiguity=Contiguity.STRICT)
+            self._add_only(end, choice, (), None, (*end.nots, *end.first_nots), strict)
+        elif end.first_nots:
             waiting = self._add(end, END, choice, None, (), _false(end.nots), link, None)
-            if end.first_nots:
-                self._add(end, END, choice, None, (), _false((*end.nots, *end.first_nots)), link, waiting)
-            else:
-                self._ways[waiting] = replace(self._ways[waiting], is_waiting=False)
+            self._add(end, END, choice, None, (), _false((*end.nots, *end.first_nots)), link, waiting)
+        else:
+            self._add_only(end, choice, None, (), end.nots, link)
         return True
+
+    def _add_only(
+        self,
+        end: _End,
+        choice: int,
+        takes: tuple[Literal, ...] | None,
+        passes: tuple[Literal, ...] | None,
+        nots: tuple[int, ...],
+        link: _Link,
+    ) -> None:
+        """Add a way to the end that is the same for the next event and for later ones."""
+        number = self._add(end, END, choice, takes, passes, _false(nots), link, None)
+        self._ways[number] = replace(self._ways[number], is_waiting=False)
 
 
 def _forbidden_behind(steps: tuple[Part | Forbidden, ...], index: int) -> tuple[Forbidden, ...]:
