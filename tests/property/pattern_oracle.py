@@ -31,7 +31,7 @@ class Slot:
     first_nots: tuple[str, ...] = ()
     untils: tuple[str, ...] = ()  # it takes none of these
     passes_not: tuple[str, ...] = ()  # nor are these let pass before it
-    claims: tuple[tuple[str, str | None], ...] = ()
+    claims: tuple[tuple[tuple[str, str | None], str | None], ...] = ()  # (what fits, what ends it)
     claims_last: bool = True
     path: tuple[int, ...] = ()  # step and round, of groups first
 
@@ -64,7 +64,7 @@ def _sequence(steps, index, word, state, most, outer):
         yield from _sequence(steps, index + 1, word, state, most, outer)
         return
     greedy = step["greedy"] and step["least"] != step["most"]
-    claim = ((step["letters"], step["until"]),) if greedy else ()
+    claim = (((step["letters"], step["above"]), step["until"]),) if greedy else ()
     for slots, behind in rounds(step, behind_of(steps, index), most - len(word), outer):
         slots = under(index, slots)
         first = slots[0]
@@ -157,15 +157,13 @@ def passes(slot, event, taken, events):
     return not fits(replace(slot, untils=()), event, taken, events)
 
 
-def allowed(slot, event, distance, freed):
+def allowed(slot, event, distance, freed, taken, events):
     """Whether what lies around the slot lets an event come: so far behind the last one taken."""
-    if any(event[0] in each for each in slot.nots):
-        return False
     if distance == 1 and any(event[0] in each for each in slot.first_nots):
         return False
     if distance == 1 or slot.claims_last:
-        for number, (letters, _) in enumerate(slot.claims):
-            if event[0] in letters and number not in freed:
+        for number, ((letters, above), _) in enumerate(slot.claims):
+            if number not in freed and fits(Slot("", letters, above), event, taken, events):
                 return False
     return True
 
@@ -180,14 +178,20 @@ def order_of(word, taken):
     return steps
 
 
-def lay(word, events, within):
+def freed_by(slot, event):
+    """Return the claims that the very next event ends."""
+    return {number for number, (_, until) in enumerate(slot.claims) if until and event[0] in until}
+
+
+def lay(word, events, within, more_to_come):
     """Yield each way to lay the word, or a part of its beginning, on the events, see `_lay`."""
     for start, event in enumerate(events):
-        if fits(word[0], event, (), events):
-            yield from _lay(word, events, within, ((word[0].name, start),), start)
+        freed = freed_by(word[0], event)
+        if fits(word[0], event, (), events) and allowed(word[0], event, 1, freed, (), events):
+            yield from _lay(word, events, within, ((word[0].name, start),), start, more_to_come)
 
 
-def _lay(word, events, within, taken, start):
+def _lay(word, events, within, taken, start, more_to_come):
     """Yield each prefix with whether it is whole, and the place up to which it may wait for its next slot."""
     until_time = None if within is None else events[start][2] + within
     if len(taken) == len(word):
@@ -195,21 +199,22 @@ def _lay(word, events, within, taken, start):
         return
     slot = word[len(taken)]
     place = taken[-1][1]
-    freed = set()
-    if place + 1 < len(events):
-        freed = {n for n, (_, until) in enumerate(slot.claims) if until and events[place + 1][0] in until}
+    freed = freed_by(slot, events[place + 1]) if place + 1 < len(events) else set()
     for next_place in range(place + 1, len(events)):
         event = events[next_place]
         if until_time is not None and event[2] >= until_time:
             yield taken, False, until_time
             return
         distance = next_place - place
-        if not allowed(slot, event, distance, freed):
+        if not allowed(slot, event, distance, freed, taken, events):
             return
-        if fits(slot, event, taken, events):
+        forbidden = any(event[0] in each for each in slot.nots)
+        # What completes the match does not lie between two of its events.
+        completes = len(taken) + 1 == len(word) and not more_to_come
+        if fits(slot, event, taken, events) and (completes or not forbidden):
             more = (*taken, (slot.name, next_place))
-            yield from _lay(word, events, within, more, start)
-        if not passes(slot, event, taken, events):
+            yield from _lay(word, events, within, more, start, more_to_come)
+        if forbidden or not passes(slot, event, taken, events):
             return
     yield taken, False, until_time  # None: it waits for ever
 
@@ -222,7 +227,7 @@ def matches(pattern, events):
     for word, (nots, first_nots, claims, _) in words(pattern, len(events) + 1):
         if not word:
             continue
-        for taken, whole, until in lay(word, events, within):
+        for taken, whole, until in lay(word, events, within, last["kind"] == "not"):
             if not whole:
                 if until is None:
                     endless.add(taken)

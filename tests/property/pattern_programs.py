@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 from millstream.cep import AfterMatchSkipStrategy, IterativeCondition, Pattern
@@ -56,15 +57,10 @@ class Generator:
                 steps.append(self.quantified(self.part("part", self.how(index)), group and index == 0))
         if all(step["kind"] == "not" or step["optional"] for step in steps):
             steps[-1 if steps[-1]["kind"] != "not" else 0]["optional"] = False
-        if self.like_flink:
-            self.avoid(steps)
+        for before, step in itertools.pairwise(steps):
+            if step["optional"]:
+                before["greedy"] = False
         return steps
-
-    def avoid(self, steps):
-        for index, step in enumerate(steps):
-            rest = [each for each in steps[index + 1 :] if each["kind"] != "not"]
-            if step["kind"] != "not" and step["greedy"] and rest and all(each["optional"] for each in rest):
-                step["greedy"] = False
 
     def varies(self, step):
         return step["least"] != step["most"] or step["kind"] == "group"
@@ -112,7 +108,8 @@ class Generator:
                 step["inner"] = self.random.choice(HOWS)
             if step["most"] is None and self.chance(0.3):
                 step["until"] = self.random.choice("abcd")
-            if step["kind"] == "part" and self.chance(0.3):
+            several = step["most"] != 1 and step["inner"] != "followed_by_any"
+            if step["kind"] == "part" and several and self.chance(0.4):
                 step["greedy"] = True
         if self.chance(0.2):
             step["optional"] = True

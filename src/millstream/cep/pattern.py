@@ -196,11 +196,17 @@ class Pattern(Generic[T]):
         """Let the part be left out.
 
         Raises:
-            MalformedPatternError: If it is optional already, or must not be there.
+            MalformedPatternError: If it is optional already, must not be there, or comes behind a greedy part.
         """
         self._check_wanted("optional()")
         if self._optional:
             raise MalformedPatternError(f'part "{self._label()}" is optional already')
+        if self._previous is not None and self._previous._greedy:
+            raise MalformedPatternError(
+                f'the optional part "{self._label()}" comes behind the greedy part "{self._previous._label()}"',
+                detail="Which events the greedy part leaves to others depends on the part behind it.",
+                hint="Make two patterns of it: one with the part, one without.",
+            )
         self._optional = True
         return self
 
@@ -273,11 +279,18 @@ class Pattern(Generic[T]):
         """Give the part all events that fit it, before the next part has any.
 
         Raises:
-            MalformedPatternError: If it is a group, or must not be there.
+            MalformedPatternError: If it is a group, has one event, allows combinations, or must not be there.
         """
         self._check_wanted("greedy()")
         if self._group is not None:
             raise MalformedPatternError(f"greedy() was called on the group {self._label()}")
+        if self._times is None:
+            raise MalformedPatternError(
+                f'greedy() was called on part "{self._label()}", which has one event',
+                hint="Call times, one_or_more or times_or_more first.",
+            )
+        if self._inner is Contiguity.ANY:
+            raise self._both_greedy_and_free()
         self._greedy = True
         return self
 
@@ -308,8 +321,17 @@ class Pattern(Generic[T]):
                 f'{method} was called on part "{self._label()}", which has been told what lies between its events',
                 hint="Call one of consecutive and allow_combinations, once.",
             )
+        if self._greedy and inner is Contiguity.ANY:
+            raise self._both_greedy_and_free()
         self._inner = inner
         return self
+
+    def _both_greedy_and_free(self) -> MalformedPatternError:
+        return MalformedPatternError(
+            f'part "{self._label()}" is to be greedy and to allow combinations',
+            detail="A greedy part has all events that fit it; of combinations some have fewer.",
+            hint="Call one of greedy and allow_combinations.",
+        )
 
     def _check_wanted(self, method: str) -> None:
         if self._forbidden:

@@ -54,8 +54,8 @@ def _describe(positions: Positions, way: Way) -> list[str]:
     gap = "" if way.gap_ms is None else f", less than {way.gap_ms} ms later"
     if way.target == END:
         if way.takes is None:
-            return [f"──► {target}: when time is up{gap.replace('less than ', '')}, while {_all(positions, way.passes)}"]
-        return [f"──► {target}: if of the very next event {_all(positions, way.takes)}"]
+            return [f"──► {target}: when time is up{gap.replace('less than ', '')}, while {_all(positions, (*way.passes, *way.free))}"]
+        return [f"──► {target}: if of the very next event {_all(positions, (*way.takes, *way.free))}"]
     kind = "any event" if way.source == START else _LETS_PASS[way.kind]
     text = [f"──► {target}: {kind}, {_all(positions, way.takes)}{gap}"]
     later = positions.ways[way.waiting]
@@ -64,6 +64,8 @@ def _describe(positions: Positions, way: Way) -> list[str]:
         if later is not way:
             text.append(f"     later takes {_all(positions, later.takes)}")
             text.append(f"     later lets pass {_all(positions, later.passes) or 'everything'}")
+    if way.free:
+        text.append(f"     while {_all(positions, way.free)}")
     return text
 
 

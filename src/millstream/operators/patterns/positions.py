@@ -62,6 +62,7 @@ class Way:
         choice: Its number among the ways of the source; forms for waiting have that of their way.
         takes: All that has to be so for an event to be taken; None if none is.
         passes: All that has to be so for an event to be let pass; None if none may.
+        free: All that has to be so for an event to be taken, or let pass, but not for one that completes a match.
         waiting: Number of the way that this one is once an event was let pass.
         gap_ms: Ends when this has passed since the last event taken, milliseconds.
         kind: Which events it lets pass, as the pattern says.
@@ -73,6 +74,7 @@ class Way:
     choice: int
     takes: tuple[Literal, ...] | None
     passes: tuple[Literal, ...] | None
+    free: tuple[Literal, ...]
     waiting: int
     gap_ms: int | None
     kind: Contiguity
@@ -98,6 +100,10 @@ class Positions:
     names: tuple[str, ...]
 
 
+_Claims = tuple[tuple[int, int | None], ...]
+"""What greedy parts claim: (condition, the condition that ends the part or None)."""
+
+
 @dataclass(frozen=True)
 class _End:
     """A position from which the pattern goes on.
@@ -106,15 +112,30 @@ class _End:
         position: The position.
         nots: What must not come until the next event is taken.
         first_nots: What the very next event must not be.
-        claimed: What greedy parts before claim: (condition, the condition that ends the part or None).
+        claimed: What greedy parts before claim.
         claims_last: Whether that holds for as long as the way waits, and not for the next event only.
     """
 
     position: int
     nots: tuple[int, ...] = ()
     first_nots: tuple[int, ...] = ()
-    claimed: tuple[tuple[int, int | None], ...] = ()
+    claimed: _Claims = ()
     claims_last: bool = True
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A position that may take the first event of a piece.
+
+    Attributes:
+        position: The position.
+        contiguity: Which events may lie before; None where that of the piece counts.
+        claimed: What greedy parts claim that are left out before it.
+    """
+
+    position: int
+    contiguity: Contiguity | None = None
+    claimed: _Claims = ()
 
 
 @dataclass(frozen=True)
@@ -122,12 +143,12 @@ class _Fragment:
     """A piece of the pattern.
 
     Attributes:
-        entries: Positions that may take its first event, each with its own contiguity; None has that of the piece.
+        entries: What may take its first event.
         ends: Where it may end.
         nullable: Whether it may be left out.
     """
 
-    entries: tuple[tuple[int, Contiguity | None], ...]
+    entries: tuple[_Entry, ...]
     ends: tuple[_End, ...]
     nullable: bool
 
@@ -175,8 +196,8 @@ class _Builder:
         for end in whole.ends:
             if not self._end_without_event(end, spec):
                 accepting.add(end.position)
-        for position, _ in whole.entries:
-            self._connect(_End(START), position, _Link(Contiguity.STRICT))
+        for entry in whole.entries:
+            self._connect(_End(START), entry, _Link(Contiguity.STRICT))
         ways = self._start_first()
         return Positions(
             tuple(self._positions), ways, frozenset(accepting), tuple(self._conditions), tuple(self._names)
@@ -201,7 +222,8 @@ class _Builder:
     # Pieces
 
     def _sequence(self, steps: tuple[Part | Forbidden, ...]) -> _Fragment:
-        entries: list[tuple[int, Contiguity | None]] = []
+        entries: list[_Entry] = []
+        skipped: _Claims = ()
         ends: tuple[_End, ...] = ()
         nullable = True
         for index, step in enumerate(steps):
@@ -212,23 +234,35 @@ class _Builder:
             own = step.contiguity
             link = _Link(own, step.gap_ms, lasting=not step.quantity.optional)
             for end in ends:
-                for position, contiguity in piece.entries:
-                    self._connect(end, position, replace(link, contiguity=contiguity or own))
+                for entry in piece.entries:
+                    self._connect(end, entry, link)
             if nullable:
-                entries += [(place, each or (own if index else None)) for place, each in piece.entries]
+                entries += [
+                    replace(each, contiguity=each.contiguity or own, claimed=skipped + each.claimed)
+                    if index
+                    else each
+                    for each in piece.entries
+                ]
             nullable = nullable and piece.nullable
-            ends = self._ends_behind(step, piece, ends)
+            claim = self._claim(step)
+            skipped += claim
+            ends = self._ends_behind(piece, ends, claim)
         return _Fragment(tuple(entries), ends, nullable)
 
-    def _ends_behind(self, step: Part, piece: _Fragment, before: tuple[_End, ...]) -> tuple[_End, ...]:
-        passed = tuple(replace(end, claims_last=False) for end in before) if piece.nullable else ()
-        ends = piece.ends + passed
+    def _claim(self, step: Part) -> _Claims:
         quantity = step.quantity
         if not quantity.greedy or quantity.least == quantity.most:
-            return ends
+            return ()
         until = None if step.until is None else self._number(step.until, f"until of {step.name}")
-        claim = (self._number(step.condition, step.name), until)
-        return tuple(replace(end, claimed=(*end.claimed, claim), claims_last=True) for end in ends)
+        return ((self._number(step.condition, step.name), until),)
+
+    @staticmethod
+    def _ends_behind(piece: _Fragment, before: tuple[_End, ...], claim: _Claims) -> tuple[_End, ...]:
+        passed = tuple(replace(end, claims_last=False) for end in before) if piece.nullable else ()
+        ends = piece.ends + passed
+        if not claim:
+            return ends
+        return tuple(replace(end, claimed=end.claimed + claim, claims_last=True) for end in ends)
 
     def _forbid(self, ends: tuple[_End, ...], step: Forbidden) -> tuple[_End, ...]:
         number = self._number(step.condition, step.name)
@@ -266,68 +300,65 @@ class _Builder:
         if until:
             self._until_of[len(self._positions)] = until
         self._positions.append(position)
-        return _Fragment(((len(self._positions) - 1, None),), (_End(len(self._positions) - 1),), False)
+        number_of = len(self._positions) - 1
+        return _Fragment((_Entry(number_of),), (_End(number_of),), False)
 
     def _link(self, before: _Fragment, piece: _Fragment, link: _Link) -> None:
         for end in before.ends:
-            for position, contiguity in piece.entries:
-                # Over an optional head the next part of a group is entered as it says itself.
-                self._connect(end, position, replace(link, contiguity=contiguity or link.contiguity))
+            for entry in piece.entries:
+                self._connect(end, entry, link)
 
     # Ways
 
-    def _connect(self, end: _End, target: int, link: _Link) -> None:
+    def _connect(self, end: _End, entry: _Entry, link: _Link) -> None:
+        target = entry.position
         position = self._positions[target]
         nots = (*end.nots, *link.nots)
-        first_nots = (*nots, *end.first_nots, *link.first_nots)
-        until = self._until_of.get(target, ())
-        takes = ((position.takes, True), *position.passes, *_false(until))
+        first_nots = (*end.first_nots, *link.first_nots)
+        takes = ((position.takes, True), *position.passes, *_false(self._until_of.get(target, ())))
+        # Over an optional head the next part of a group is entered as it says itself.
+        kind = entry.contiguity or link.contiguity
         passes: tuple[Literal, ...] | None
-        if link.contiguity is Contiguity.STRICT:
+        if kind is Contiguity.STRICT:
             passes = None
-        elif link.contiguity is Contiguity.RELAXED:
+        elif kind is Contiguity.RELAXED:
             passes = ((position.takes, False), *position.passes, *_false(link.passes_not))
         else:
             passes = (*position.passes, *_false(link.passes_not))
         choice = self._next_choice(end.position)
+        way = Way(end.position, target, choice, takes, passes, _false(nots), -1, link.gap_ms, kind)
         lasting = link.lasting and end.claims_last
-        for first, later in _claims(end.claimed):
-            held = later if lasting else ()
-            waiting = self._add(end, target, choice, takes, passes, (*_false(nots), *held), link, None)
-            self._add(end, target, choice, takes, passes, (*_false(first_nots), *first), link, waiting)
+        for first, later in _claims(end.claimed + entry.claimed):
+            waiting = self._add(way, later if lasting else (), None)
+            self._add(way, (*_false(first_nots), *first), waiting)
 
-    def _add(
-        self,
-        end: _End,
-        target: int,
-        choice: int,
-        takes: tuple[Literal, ...] | None,
-        passes: tuple[Literal, ...] | None,
-        guard: Iterable[Literal],
-        link: _Link,
-        waiting: int | None,
-    ) -> int:
-        """Add a way, or take the one that is there already as its own form for waiting; return its number."""
+    def _add(self, way: Way, guard: Iterable[Literal], waiting: int | None) -> int:
+        """Add a way, or take the one that is there already as its own form for waiting; return its number.
+
+        Args:
+            way: The way.
+            guard: What has to be so besides.
+            waiting: Its form for waiting; None if it is that.
+        """
         more = tuple(guard)
-        way = Way(
-            end.position,
-            target,
-            choice,
-            None if takes is None else _distinct((*takes, *more)),
-            None if passes is None else _distinct((*passes, *more)),
-            len(self._ways),
-            link.gap_ms,
-            link.contiguity,
-            waiting is None,
-        )
+        takes = None if way.takes is None else _distinct((*way.takes, *more))
+        passes = None if way.passes is None else _distinct((*way.passes, *more))
         if waiting is not None:
             form = self._ways[waiting]
-            if (form.takes, form.passes) == (way.takes, way.passes):
+            if (form.takes, form.passes) == (takes, passes):
                 self._ways[waiting] = replace(form, is_waiting=False)
                 return waiting
-            way = replace(way, waiting=waiting)
-        self._ways.append(way)
-        return len(self._ways) - 1
+        number = len(self._ways)
+        self._ways.append(
+            replace(
+                way,
+                takes=takes,
+                passes=passes,
+                waiting=number if waiting is None else waiting,
+                is_waiting=waiting is None,
+            )
+        )
+        return number
 
     def _next_choice(self, source: int) -> int:
         choice = self._choices.get(source, 0)
@@ -339,30 +370,19 @@ class _Builder:
         last = spec.steps[-1]
         if not isinstance(last, Forbidden):
             return False
-        link = _Link(Contiguity.ANY, last.gap_ms)
         choice = self._next_choice(end.position)
+        nots, first_nots = _false(end.nots), _false(end.first_nots)
         if last.at_once:
-            strict = replace(link, contiguity=Contiguity.STRICT)
-            self._add_only(end, choice, (), None, (*end.nots, *end.first_nots), strict)
-        elif end.first_nots:
-            waiting = self._add(end, END, choice, None, (), _false(end.nots), link, None)
-            self._add(end, END, choice, None, (), _false((*end.nots, *end.first_nots)), link, waiting)
+            way = Way(end.position, END, choice, (), None, nots, -1, last.gap_ms, Contiguity.STRICT)
+            number = self._add(way, first_nots, None)
         else:
-            self._add_only(end, choice, None, (), end.nots, link)
-        return True
-
-    def _add_only(
-        self,
-        end: _End,
-        choice: int,
-        takes: tuple[Literal, ...] | None,
-        passes: tuple[Literal, ...] | None,
-        nots: tuple[int, ...],
-        link: _Link,
-    ) -> None:
-        """Add a way to the end that is the same for the next event and for later ones."""
-        number = self._add(end, END, choice, takes, passes, _false(nots), link, None)
+            way = Way(end.position, END, choice, None, (), nots, -1, last.gap_ms, Contiguity.ANY)
+            number = self._add(way, (), None)
+            if first_nots:
+                self._add(way, first_nots, number)
+                return True
         self._ways[number] = replace(self._ways[number], is_waiting=False)
+        return True
 
 
 def _forbidden_behind(steps: tuple[Part | Forbidden, ...], index: int) -> tuple[Forbidden, ...]:

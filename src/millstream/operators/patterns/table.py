@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from millstream.operators.patterns.parts import PatternSpec
-from millstream.operators.patterns.positions import END, START, Positions, Way, build_positions
+from millstream.operators.patterns.positions import END, START, Literal, Positions, Way, build_positions
 
 __all__ = ["Outcome", "PatternTable", "State", "Taken"]
 
@@ -144,7 +144,7 @@ class PatternTable:
 
     def _build(self, number: int) -> State:
         ways = tuple(self.positions.ways[index] for index in _bits(number))
-        asked = {each for way in ways for each, _ in (*(way.takes or ()), *(way.passes or ()))}
+        asked = {each for way in ways for each, _ in (*(way.takes or ()), *(way.passes or ()), *way.free)}
         asks = tuple(sorted(asked))
         return State(number, ways, asks, any(self.looks_back[each] for each in asks))
 
@@ -153,16 +153,21 @@ class PatternTable:
         takes: list[Taken] = []
         stays, ended = 0, None
         for way in state.ways:
-            if way.takes is not None and all(says[each] is wanted for each, wanted in way.takes):
+            free = _all(way.free, says)
+            if way.takes is not None and _all(way.takes, says):
+                completes = way.target in self.positions.accepting
                 if way.target == END:
-                    ended = way.choice
-                else:
-                    behind = self.fresh(way.target)
-                    completes = way.target in self.positions.accepting
+                    ended = way.choice if free else ended
+                elif free or completes:
+                    behind = self.fresh(way.target) if free else 0
                     takes.append(Taken(way.choice, way.target, behind, completes))
-            if way.passes is not None and all(says[each] is wanted for each, wanted in way.passes):
+            if free and way.passes is not None and _all(way.passes, says):
                 stays |= 1 << way.waiting
         return Outcome(tuple(sorted(takes)), stays, ended)
+
+
+def _all(literals: tuple[Literal, ...], says: dict[int, bool]) -> bool:
+    return all(says[each] is wanted for each, wanted in literals)
 
 
 def _bits(number: int) -> list[int]:
