@@ -262,6 +262,94 @@ def customers(case):
     assert sorted(collect(case.names["enriched"])) == [(number, names[number % 3]) for number in range(6)]
 
 
+# docs/cep.md
+
+
+@example("cep.md", 0)
+def small_then_large(case):
+    rows = [("x", 3, 1_000), ("y", 900, 2_000), ("x", 600, 3_000), ("x", 700, 900_000)]
+    payments = [record(card=card, amount=amount, time=time) for card, amount, time in rows]
+    yield {"payments": stamped(case.env, payments)}, {}
+    assert collect(case.names["found"]) == [("x", 600)]
+
+
+@example("cep.md", 1)
+def rising_prices(case):
+    prices = [record(share="s", value=value, time=time) for time, value in enumerate([5, 3, 4, 6, 2])]
+    yield {"prices": stamped(case.env, prices)}, {}
+    assert collect(case.names["found"]) == [[3, 4, 6]]
+
+
+@example("cep.md", 2)
+def deliveries(case):
+    hour = 3_600_000
+    rows = [("p", "sent", 0), ("q", "sent", hour), ("p", "arrived", 30 * hour), ("q", "arrived", 60 * hour)]
+    scans = [record(parcel=parcel, kind=kind, time=time) for parcel, kind, time in rows]
+    yield {"scans": stamped(case.env, scans)}, {}
+    assert collect(case.names["deliveries"]) == [("p", 30 * hour)]
+    assert collect(case.names["lost"]) == [("q", 49 * hour)]
+
+
+@example("cep.md", 3)
+def patterns_of_limits(case):
+    readings = [record(sensor="s", value=value, time=time) for time, value in enumerate([3, 4, 3, 9, 9, 4, 8])]
+    limits = [record(value=2, time=0), record(value=5, time=3)]
+    yield {"readings": stamped(case.env, readings), "limits": stamped(case.env, limits)}, {}
+    assert sorted(collect(case.names["found"])) == [(3, 4), (4, 3), (9, 9)]
+
+
+@example("cep.md", 4)
+def drawn_automaton(case):
+    yield {}, {}
+    page = (ROOT / "docs" / "cep.md").read_text()
+    assert case.names["text"] in page
+
+
+# docs/cep-examples.md
+
+
+@example("cep-examples.md", 0)
+def frauds(case):
+    rows = [("x", 1, 0), ("y", 1, 1), ("x", 1, 2), ("x", 50, 3), ("x", 900, 4), ("y", 900, 5), ("x", 901, 6)]
+    payments = [record(card=card, amount=amount, time=time * 1_000) for card, amount, time in rows]
+    yield {"payments": stamped(case.env, payments)}, {}
+    assert collect(case.names["frauds"]) == [("x", 2, 900)]
+
+
+@example("cep-examples.md", 1)
+def drifts(case):
+    values = [5, 1, 2, 3, 4, 5, 6, 2, 3, 4, 3, 9]
+    readings = [record(sensor="s", value=value, time=time * 1_000) for time, value in enumerate(values)]
+    yield {"readings": stamped(case.env, readings)}, {}
+    assert collect(case.names["drifts"]) == [("s", 4)]
+
+
+@example("cep-examples.md", 2)
+def carts(case):
+    minute = 60_000
+    rows = [("a", "cart", "hat", 0), ("b", "cart", "pen", 1), ("a", "pay", "", 20), ("b", "pay", "", 40)]
+    clicks = [record(user=user, action=action, item=item, time=time * minute) for user, action, item, time in rows]
+    yield {"clicks": stamped(case.env, clicks)}, {}
+    assert collect(case.names["bought"]) == [("a", "hat")]
+    assert collect(case.names["abandoned"]) == [("b", "pen", 31 * minute)]
+
+
+@example("cep-examples.md", 3)
+def alarms(case):
+    rows = [("a", 0), ("b", 0), ("a", 0), ("b", 0), ("a", 0), ("b", 0), ("a", 0), ("b", 1)]
+    logins = [record(user=user, success=bool(good), time=time * 1_000) for time, (user, good) in enumerate(rows)]
+    yield {"logins": stamped(case.env, logins)}, {}
+    assert collect(case.names["alarms"]) == [("a", 3)]
+
+
+@example("cep-examples.md", 4)
+def shapes(case):
+    values = [10, 12, 11, 9, 10, 13, 14, 13, 15]
+    prices = [record(share="s", value=value, time=time * 1_000) for time, value in enumerate(values)]
+    yield {"prices": stamped(case.env, prices)}, {}
+    assert collect(case.names["shapes"]) == [(12, 9, 13), (14, 13, 15)]
+
+
 # docs/checkpoints.md
 
 

@@ -110,7 +110,9 @@ def rounds(step, behind, most, outer):
             row = [slot] + [again] * (number - 1)
             yield [replace(each, path=(place,)) for place, each in enumerate(row)], ((), (), (), True)
         return
-    inside = {(tuple(slots), after) for slots, after in sequence(step["steps"], most, (*outer, *until)) if slots}
+    inside = {
+        (tuple(slots), after) for slots, after in sequence(step["steps"], most, (*outer, *until)) if slots
+    }
     inside = [(list(slots), after) for slots, after in inside]
     yield from _group(step, behind, most, inside, [], ((), (), (), True), 0)
 
@@ -172,7 +174,9 @@ def order_of(word, taken):
     """Return what orders matches that begin with the same event: round a loop first, then on in the pattern."""
     steps, before = [], ()
     for slot, (_, place) in zip(word, taken, strict=False):
-        common = len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, slot.path, strict=False))))
+        common = len(
+            list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, slot.path, strict=False)))
+        )
         steps.append((-common, slot.path, place))
         before = slot.path
     return steps
@@ -220,40 +224,41 @@ def _lay(word, events, within, taken, start, more_to_come):
 
 
 def matches(pattern, events):
-    """Return the matches [(time, ((name, place), ...), order)], the partial ones whose time is up, and who waits for ever."""
+    """Return matches [(time, ((name, place), ...), order)], partial ones whose time is up, who waits for ever."""
     within = pattern["within"]
     last = pattern["steps"][-1]
     complete, partial, endless = [], set(), set()
-    for word, (nots, first_nots, claims, _) in words(pattern, len(events) + 1):
+
+    def wait(taken, until):
+        if until is None:
+            endless.add(taken)
+        else:
+            partial.add((until, taken))
+
+    for word, (nots, first_nots, _, _) in words(pattern, len(events) + 1):
         if not word:
             continue
         for taken, whole, until in lay(word, events, within, last["kind"] == "not"):
+            order = order_of(word, taken)
             if not whole:
-                if until is None:
-                    endless.add(taken)
+                wait(taken, until)
+            elif last["kind"] != "not":
+                complete.append((events[taken[-1][1]][2], taken, order))
+            else:
+                until = None if within is None else events[taken[0][1]][2] + within
+                behind = events[taken[-1][1] + 1 :]
+                if last["how"] == "not_next":
+                    if not behind or (until is not None and behind[0][2] >= until):
+                        wait(taken, until)
+                    elif not any(behind[0][0] in each for each in (*nots, *first_nots)):
+                        complete.append((behind[0][2], taken, order))
                 else:
-                    partial.add((until, taken))
-                continue
-            place = taken[-1][1]
-            if last["kind"] != "not":
-                complete.append((events[place][2], taken, order_of(word, taken)))
-                continue
-            until = None if within is None else events[taken[0][1]][2] + within
-            behind = events[place + 1 :]
-            if last["how"] == "not_next":
-                if not behind:
-                    if until is None:
-                        endless.add(taken)
-                    else:
-                        partial.add((until, taken))
-                elif until is not None and behind[0][2] >= until:
-                    partial.add((until, taken))
-                elif not any(behind[0][0] in each for each in (*nots, *first_nots)):
-                    complete.append((behind[0][2], taken, order_of(word, taken)))
-            elif not any(
-                event[0] in each for event in behind if event[2] < until for each in nots
-            ):
-                complete.append((until, taken, order_of(word, taken)))
+                    inside = [event for event in behind if event[2] < until]
+                    if any(event[0] in each for event in inside for each in nots):
+                        continue
+                    if inside and any(inside[0][0] in each for each in first_nots):
+                        continue
+                    complete.append((until, taken, order))
     # What time completes is a match, although it might have gone on.
     partial -= {(time, taken) for time, taken, _ in complete if last["kind"] == "not"}
     return complete, partial, endless
@@ -273,10 +278,12 @@ def completed_at(match, events, pattern):
 def skipped(pattern, events):
     """Return the matches that are left by the pattern's skip strategy: [((name, place), ...)]."""
     kind, name = pattern["skip"]
-    complete, partial, endless = matches(pattern, events)
+    complete, _, endless = matches(pattern, events)
     if kind == "no_skip":
         return sorted(taken for _, taken, _ in complete)
-    rows = sorted(complete, key=lambda match: (match[1][0][1], completed_at(match, events, pattern), match[2]))
+    rows = sorted(
+        complete, key=lambda match: (match[1][0][1], completed_at(match, events, pattern), match[2])
+    )
     kept, first = [], 0
     for start, several in itertools.groupby(rows, lambda match: match[1][0][1]):
         if any(first <= taken[0][1] < start for taken in endless):

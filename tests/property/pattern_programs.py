@@ -11,6 +11,10 @@ HOWS = ["next", "followed_by", "followed_by_any"]
 SKIPS = ["skip_to_next", "skip_past_last_event", "skip_to_first", "skip_to_last"]
 
 
+def ends_optional(step):
+    return step["optional"] or (step["kind"] == "group" and ends_optional(step["steps"][-1]))
+
+
 class Generator:
     """Makes patterns; the same seed gives the same ones.
 
@@ -45,12 +49,13 @@ class Generator:
         steps = []
         for index in range(number):
             previous = steps[-1] if steps else None
-            bare = previous is not None and previous["kind"] != "not" and not previous["optional"]
-            if bare and self.chance(0.2) and not (group and index == number - 1):
-                if not (index == number - 1 and self.like_flink and self.varies(previous)):
-                    how = self.random.choice(["not_next", "not_followed_by"])
-                    steps.append(self.part("not", how))
-                    continue
+            bare = previous is not None and previous["kind"] != "not" and not ends_optional(previous)
+            is_last = index == number - 1
+            bare = bare and not (is_last and (group or (self.like_flink and self.varies(previous))))
+            if bare and self.chance(0.2):
+                how = self.random.choice(["not_next", "not_followed_by"])
+                steps.append(self.part("not", how))
+                continue
             if depth == 0 and self.chance(0.2):
                 steps.append(self.group(steps, index))
             else:

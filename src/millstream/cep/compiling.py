@@ -30,9 +30,7 @@ def compile_pattern(pattern: Pattern[Any]) -> PatternSpec:
         MalformedPatternError: If it makes no sense.
         NotSerializableError: If a condition cannot be pickled.
     """
-    spec = PatternSpec(
-        _steps(pattern), _shortest(pattern), pattern.get_after_match_skip_strategy()._skip
-    )
+    spec = PatternSpec(_steps(pattern), _shortest(pattern), pattern.get_after_match_skip_strategy()._skip)
     _check_names(spec)
     _check_ends(spec)
     _check_times(spec)

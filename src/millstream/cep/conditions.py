@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic
 
 from millstream.base.errors import TypeMismatchError, shorten
-from millstream.base.type_variables import T
+from millstream.base.type_variables import IN
 from millstream.common.functions import RuntimeContext
 from millstream.operators.patterns.parts import Condition
 
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-class IterativeCondition(ABC, Generic[T]):
+class IterativeCondition(ABC, Generic[IN]):
     """A condition that may look at the events that the partial match has so far.
 
     It is asked for each partial match; it must depend on nothing but its arguments.
@@ -46,24 +46,24 @@ class IterativeCondition(ABC, Generic[T]):
             """Return processing time, epoch milliseconds."""
 
     @abstractmethod
-    def filter(self, value: T, ctx: IterativeCondition.Context) -> bool:
+    def filter(self, value: IN, ctx: IterativeCondition.Context) -> bool:
         """Return whether the event fits."""
 
 
-class SimpleCondition(ABC, Generic[T]):
+class SimpleCondition(ABC, Generic[IN]):
     """A condition of the event alone; it is asked once for each event."""
 
     @abstractmethod
-    def filter(self, value: T) -> bool:
+    def filter(self, value: IN) -> bool:
         """Return whether the event fits."""
 
     @staticmethod
-    def of(function: Callable[[T], Any]) -> SimpleCondition[T]:
+    def of(function: Callable[[IN], Any]) -> SimpleCondition[IN]:
         """Make a condition of a callable."""
         return _Simple(function)
 
 
-class RichIterativeCondition(IterativeCondition[T]):
+class RichIterativeCondition(IterativeCondition[IN]):
     """An iterative condition with a life: opened in each subtask before the first event, closed at the end."""
 
     _runtime_context: RuntimeContext | None = None
@@ -96,11 +96,11 @@ AnyCondition = IterativeCondition[Any] | SimpleCondition[Any] | Callable[..., An
 """What `where` and the like take: a callable takes the event, or the event and the context."""
 
 
-class _Simple(SimpleCondition[T]):
-    def __init__(self, function: Callable[[T], Any]) -> None:
+class _Simple(SimpleCondition[IN]):
+    def __init__(self, function: Callable[[IN], Any]) -> None:
         self._function = function
 
-    def filter(self, value: T) -> bool:
+    def filter(self, value: IN) -> bool:
         return bool(self._function(value))
 
 
@@ -134,7 +134,8 @@ def as_condition(method: str, condition: object) -> Condition:
         return Condition(condition.filter)
     if isinstance(condition, type) and issubclass(condition, (IterativeCondition, SimpleCondition)):
         raise TypeMismatchError(
-            f"{method} was given the class {condition.__name__}", hint=f"Give it an instance: {condition.__name__}()."
+            f"{method} was given the class {condition.__name__}",
+            hint=f"Give it an instance: {condition.__name__}().",
         )
     if callable(condition):
         return Condition(condition, _takes_context(condition))

@@ -169,7 +169,7 @@ class TimedOutSelectingFunction(SelectingFunction, TimedOutPartialMatchHandler[A
         self._timeout = timeout
         self._tag = tag
 
-    def process_timed_out_match(self, match: Match, ctx: PatternProcessFunction.Context) -> Iterable[Any] | None:
+    def process_timed_out_match(self, match: Match, ctx: PatternProcessFunction.Context) -> Iterable[Any]:
         """Yield the results of a partial match, each for the side output."""
         selected = self._timeout(match, ctx.timestamp())
         if not self._flat:

@@ -46,7 +46,7 @@ class Pattern(Generic[T]):
         self._name = name
         self._previous = previous
         self._contiguity = contiguity
-        self._skip = skip if previous is None else previous._skip
+        self._skip: AfterMatchSkipStrategy | None = skip if previous is None else previous._skip
         self._group = group
         self._forbidden = forbidden
         self._at_once = at_once
@@ -65,7 +65,11 @@ class Pattern(Generic[T]):
         return f"Pattern({' '.join(names)})"
 
     def _label(self) -> str:
-        return self._name if self._group is None else f"({' '.join(each._label() for each in self._group._chain())})"
+        return (
+            self._name
+            if self._group is None
+            else f"({' '.join(each._label() for each in self._group._chain())})"
+        )
 
     def _chain(self) -> list[Pattern[Any]]:
         """Return the parts from the first one to this one."""
@@ -130,13 +134,16 @@ class Pattern(Generic[T]):
 
     def _not(self, method: str, name: str, *, at_once: bool) -> Pattern[Any]:
         _check_name(method, name)
-        if self._optional:
+        if self._ends_optional():
             raise MalformedPatternError(
                 f'{method}("{name}") comes behind the optional part "{self._label()}"',
                 detail="Whether the part is there decides between which events it must not be.",
                 hint="Make two patterns of it: one with the part, one without.",
             )
         return Pattern(name, self, Contiguity.RELAXED, forbidden=True, at_once=at_once)
+
+    def _ends_optional(self) -> bool:
+        return self._optional or (self._group is not None and self._group._ends_optional())
 
     # Conditions
 
@@ -335,7 +342,9 @@ class Pattern(Generic[T]):
 
     def _check_wanted(self, method: str) -> None:
         if self._forbidden:
-            raise MalformedPatternError(f'{method} was called on part "{self._name}", which must not be there')
+            raise MalformedPatternError(
+                f'{method} was called on part "{self._name}", which must not be there'
+            )
 
     # Time
 
@@ -394,9 +403,13 @@ def _new_part(
 
 def _check_name(method: str, name: object) -> None:
     if not isinstance(name, str):
-        raise TypeMismatchError(f"{method} was given {shorten(name)} of type {type(name).__name__}, not a name")
+        raise TypeMismatchError(
+            f"{method} was given {shorten(name)} of type {type(name).__name__}, not a name"
+        )
     if not name:
-        raise MalformedPatternError(f"{method} was given an empty name", hint="Matches have their events by name.")
+        raise MalformedPatternError(
+            f"{method} was given an empty name", hint="Matches have their events by name."
+        )
 
 
 def _check_length(method: str, length: object) -> int:
@@ -407,5 +420,7 @@ def _check_length(method: str, length: object) -> int:
         )
     length_ms = to_milliseconds(length)
     if length_ms <= 0:
-        raise MalformedPatternError(f"{method} was given {length_ms} ms", detail="A length of time is positive.")
+        raise MalformedPatternError(
+            f"{method} was given {length_ms} ms", detail="A length of time is positive."
+        )
     return length_ms

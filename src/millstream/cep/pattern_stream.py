@@ -32,7 +32,9 @@ __all__ = ["PatternStream"]
 Select = PatternSelectFunction[Any, Any] | Callable[[dict[str, list[Any]]], Any]
 Timeout = PatternTimeoutFunction[Any, Any] | Callable[[dict[str, list[Any]], int], Any]
 FlatSelect = PatternFlatSelectFunction[Any, Any] | Callable[[dict[str, list[Any]]], Iterable[Any] | None]
-FlatTimeout = PatternFlatTimeoutFunction[Any, Any] | Callable[[dict[str, list[Any]], int], Iterable[Any] | None]
+FlatTimeout = (
+    PatternFlatTimeoutFunction[Any, Any] | Callable[[dict[str, list[Any]], int], Iterable[Any] | None]
+)
 
 
 class PatternStream(Generic[T]):
@@ -71,7 +73,8 @@ class PatternStream(Generic[T]):
         """
         if self._pattern is None:
             raise JobDefinitionError(
-                "there is no pattern yet to explain", hint="Call explain_pattern(pattern) with one of the stream's."
+                "there is no pattern yet to explain",
+                hint="Call explain_pattern(pattern) with one of the stream's.",
             )
         return explain(self._pattern)
 

@@ -72,5 +72,7 @@ class AfterMatchSkipStrategy:
 
 def _check_name(method: str, name: object) -> str:
     if not isinstance(name, str) or not name:
-        raise ConfigurationError(f"{method} was given {name!r} as the name of a part", hint="Give it a part's name.")
+        raise ConfigurationError(
+            f"{method} was given {name!r} as the name of a part", hint="Give it a part's name."
+        )
     return name

@@ -102,7 +102,7 @@ class PatternAutomaton:
 
     # Events
 
-    def advance(
+    def advance(  # noqa: C901 - one loop: calls for each partial match would cost a third of its speed
         self, held: Held, stamp: int, value: Any, found: list[Found], begins: bool | None = None
     ) -> None:
         """Take an event; matches are added to `found`.
@@ -139,7 +139,7 @@ class PatternAutomaton:
                 last = number if not state.looks_back else -1
             takes, stays, ended = outcome
             for choice, position, behind, completes in takes:
-                taken = (edge, position, event, choice)
+                taken: Edge = (edge, position, event, choice)
                 if completes:
                     complete.append((start, taken))
                 if behind:
@@ -166,6 +166,7 @@ class PatternAutomaton:
         """Return what the conditions that a state asks for say of an event, as bits."""
         tests, looks_back, access = self.table.tests, self.table.looks_back, self._access
         bits = 0
+        fits: Any
         for place, number in enumerate(state.asks):
             if looks_back[number]:
                 access.edge, access.stamp = edge, stamp

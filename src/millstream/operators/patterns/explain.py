@@ -53,9 +53,11 @@ def _describe(positions: Positions, way: Way) -> list[str]:
     target = _place(positions, way.target)
     gap = "" if way.gap_ms is None else f", less than {way.gap_ms} ms later"
     if way.target == END:
+        unless = _all(positions, (*(way.takes or ()), *(way.passes or ()), *way.free))
         if way.takes is None:
-            return [f"──► {target}: when time is up{gap.replace('less than ', '')}, while {_all(positions, (*way.passes, *way.free))}"]
-        return [f"──► {target}: if of the very next event {_all(positions, (*way.takes, *way.free))}"]
+            when = "when time is up" if way.gap_ms is None else f"when {way.gap_ms} ms have passed"
+            return [f"──► {target}: {when}, while {unless}"]
+        return [f"──► {target}: if of the very next event {unless}"]
     kind = "any event" if way.source == START else _LETS_PASS[way.kind]
     text = [f"──► {target}: {kind}, {_all(positions, way.takes)}{gap}"]
     later = positions.ways[way.waiting]
@@ -71,6 +73,7 @@ def _describe(positions: Positions, way: Way) -> list[str]:
 
 def _all(positions: Positions, literals: Iterable[Literal] | None) -> str:
     words = [
-        positions.names[number] if wanted else f"not {positions.names[number]}" for number, wanted in literals or ()
+        positions.names[number] if wanted else f"not {positions.names[number]}"
+        for number, wanted in literals or ()
     ]
     return " and ".join(words)

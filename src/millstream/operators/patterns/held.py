@@ -2,8 +2,8 @@
 
 The shared buffer, after Agrawal, Diao, Gyllstrom and Immerman, "Efficient Pattern Matching over Event Streams"
 (SIGMOD 2008). There an event is stored once for each state that takes it, and edges with version numbers tell which of
-them belong to which run. Here an **edge** is a version of its own: it says which event was taken where and which edge it
-goes on from, so a run is its last edge, and whatever two runs have in common is there once::
+them belong to which run. Here an **edge** is a version of its own: it says which event was taken where and which edge
+it goes on from, so a run is its last edge, and whatever two runs have in common is there once::
 
     events      a1      b1      b2
     edges       e0 ◄─── e1 ◄─── e2        runs: e1 (a1 b1), e2 (a1 b1 b2), e3 (a1 b2)
@@ -129,13 +129,14 @@ def path_of(edge: Edge) -> list[tuple[int, Event]]:
 
 def events_of(edge: Edge | None, positions: frozenset[int]) -> Iterator[Any]:
     """Yield the events that a run has taken at some positions, first to last."""
-    found = []
+    found: list[Any] = []
     at: Any = edge
     while at is not None:
         if at[1] in positions:
             found.append(at[2][2])
         at = at[0]
-    return reversed(found)
+    found.reverse()
+    return iter(found)
 
 
 def order_of(edge: Edge) -> list[tuple[int, int]]:

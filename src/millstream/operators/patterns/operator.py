@@ -6,8 +6,8 @@
                                                  │        ▲
                                      keyed state (Held)   timer: time completes a match, or ends a partial one
 
-In event time events wait until the watermark has passed them, and are taken in order of time; so what comes out does not
-depend on the order in which they arrived. A key has one timer, at the time at which something of it is due next. In
+In event time events wait until the watermark has passed them, and are taken in order of time; so what comes out does
+not depend on the order in which they arrived. A key has one timer, at the time at which something of it is due next. In
 processing time events are taken as they come. A key that has no partial match costs one call of the condition that a
 match begins with.
 
@@ -181,7 +181,7 @@ class PatternMatchOperator(Operator):
             self._waiting.add(stamps or (), keys, values)
             return
         now_ms = self.context.time.now_ms
-        entries = list(zip(repeat(now_ms), count(), keys, values))
+        entries = list(zip(repeat(now_ms), count(), keys, values, strict=False))
         if self._spec.compare is None:
             self._run(entries)
         else:
@@ -333,7 +333,7 @@ class PatternMatchOperator(Operator):
         found: list[Found] = []
         value = None
         try:
-            for (stamp, _, key, value), may in zip(entries, says):
+            for (stamp, _, key, value), may in zip(entries, says, strict=False):
                 held = find(key)
                 if held is None:
                     if may is not None and not may:

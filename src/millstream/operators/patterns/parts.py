@@ -11,7 +11,17 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-__all__ = ["ANYTHING", "Condition", "Contiguity", "Forbidden", "Part", "PatternSpec", "Quantity", "Skip", "SkipTo"]
+__all__ = [
+    "ANYTHING",
+    "Condition",
+    "Contiguity",
+    "Forbidden",
+    "Part",
+    "PatternSpec",
+    "Quantity",
+    "Skip",
+    "SkipTo",
+]
 
 
 class Contiguity(Enum):

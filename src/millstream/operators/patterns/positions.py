@@ -403,7 +403,9 @@ def _distinct(literals: tuple[Literal, ...]) -> tuple[Literal, ...]:
     return tuple(dict.fromkeys(literals))
 
 
-def _claims(claimed: tuple[tuple[int, int | None], ...]) -> list[tuple[tuple[Literal, ...], tuple[Literal, ...]]]:
+def _claims(
+    claimed: tuple[tuple[int, int | None], ...],
+) -> list[tuple[tuple[Literal, ...], tuple[Literal, ...]]]:
     """Return what holds on a way behind greedy parts, for the next event and for later ones; one pair for each form.
 
     What ends a greedy part frees what it claims: there the way has two forms, of which one fits.

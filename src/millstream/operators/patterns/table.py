@@ -1,8 +1,8 @@
 """The automaton's table: what an event does to a partial match, looked up by what the conditions say.
 
-The state of a partial match is the set of ways that are still open to it, as a number with a bit for each. What an event
-does depends on the state and on the truth of the conditions that its ways ask for, so it is worked out once for each
-combination that occurs and kept::
+The state of a partial match is the set of ways that are still open to it, as a number with a bit for each. What an
+event does depends on the state and on the truth of the conditions that its ways ask for, so it is worked out once for
+each combination that occurs and kept::
 
     state 0b0110     asks conditions 2, 0
     bits  0b01       (2 is true, 0 is not)  ->  Outcome(taken at position 3, 0b0100 stays)
@@ -66,7 +66,17 @@ class State:
         lasting_ms: How long after the last event any way but the pending one is open; None if one always is.
     """
 
-    __slots__ = ("asks", "has_gaps", "lasting_ms", "looks_back", "number", "outcomes", "pending", "single", "ways")
+    __slots__ = (
+        "asks",
+        "has_gaps",
+        "lasting_ms",
+        "looks_back",
+        "number",
+        "outcomes",
+        "pending",
+        "single",
+        "ways",
+    )
 
     def __init__(self, number: int, ways: tuple[Way, ...], asks: tuple[int, ...], looks_back: bool) -> None:
         self.number = number

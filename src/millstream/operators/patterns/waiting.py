@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import cmp_to_key
 from itertools import count, groupby
+from operator import itemgetter
 from typing import Any
 
 __all__ = ["WaitingEvents", "sort_ties"]
@@ -14,11 +15,14 @@ __all__ = ["WaitingEvents", "sort_ties"]
 Entry = tuple[int, int, Any, Any]
 """Time, number in order of arrival, key, event."""
 
+_TIME = itemgetter(0)
+
+
 class WaitingEvents:
     """The events of one subtask that wait.
 
-    What arrived lately is sorted into the rest when time advances, from the place on where it belongs: events are nearly
-    in order, so that is little work.
+    What arrived lately is sorted into the rest when time advances, from the place on where it belongs: events are
+    nearly in order, so that is little work.
     """
 
     __slots__ = ("_lately", "_numbers", "_sorted")
@@ -33,7 +37,7 @@ class WaitingEvents:
 
     def add(self, stamps: Iterable[int], keys: Iterable[Any], values: Iterable[Any]) -> None:
         """Add events in the order in which they arrived."""
-        self._lately += zip(stamps, self._numbers, keys, values)
+        self._lately += zip(stamps, self._numbers, keys, values, strict=False)
 
     def first(self) -> int | None:
         """Return the time of the first event; None if none waits."""
@@ -46,7 +50,7 @@ class WaitingEvents:
         waiting = self._sorted
         if not waiting or waiting[-1][0] <= time_ms:
             return len(waiting)
-        return bisect_left(waiting, (time_ms + 1,))  # type: ignore[arg-type] - a shorter tuple comes first
+        return bisect_left(waiting, time_ms + 1, key=_TIME)
 
     def take(self, number: int) -> list[Entry]:
         """Remove and return the first events."""
@@ -76,7 +80,7 @@ class WaitingEvents:
             lately.sort(key=_order)
             self._sorted = lately
             return
-        place = bisect_left(waiting, (min(entry[0] for entry in lately),))  # type: ignore[type-var]
+        place = bisect_left(waiting, min(map(_TIME, lately)), key=_TIME)
         rest = waiting[place:]
         del waiting[place:]
         rest += lately
@@ -85,7 +89,7 @@ class WaitingEvents:
 
 
 def _order(entry: Entry) -> tuple[int, int]:
-    return entry[:2]
+    return entry[0], entry[1]
 
 
 def sort_ties(entries: list[Entry], compare: Callable[[Any, Any], int]) -> list[Entry]:
@@ -97,7 +101,7 @@ def sort_ties(entries: list[Entry], compare: Callable[[Any, Any], int]) -> list[
     """
     by_event = cmp_to_key(compare)
     ordered: list[Entry] = []
-    for _, group in groupby(entries, lambda entry: entry[0]):
+    for _, group in groupby(entries, _TIME):
         several = list(group)
         if len(several) > 1:
             several.sort(key=lambda entry: by_event(entry[3]))
