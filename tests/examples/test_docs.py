@@ -292,7 +292,9 @@ def deliveries(case):
 
 @example("cep.md", 3)
 def patterns_of_limits(case):
-    readings = [record(sensor="s", value=value, time=time) for time, value in enumerate([3, 4, 3, 9, 9, 4, 8])]
+    readings = [
+        record(sensor="s", value=value, time=time) for time, value in enumerate([3, 4, 3, 9, 9, 4, 8])
+    ]
     limits = [record(value=2, time=0), record(value=5, time=3)]
     yield {"readings": stamped(case.env, readings), "limits": stamped(case.env, limits)}, {}
     assert sorted(collect(case.names["found"])) == [(3, 4), (4, 3), (9, 9)]
@@ -328,7 +330,9 @@ def drifts(case):
 def carts(case):
     minute = 60_000
     rows = [("a", "cart", "hat", 0), ("b", "cart", "pen", 1), ("a", "pay", "", 20), ("b", "pay", "", 40)]
-    clicks = [record(user=user, action=action, item=item, time=time * minute) for user, action, item, time in rows]
+    clicks = [
+        record(user=user, action=action, item=item, time=time * minute) for user, action, item, time in rows
+    ]
     yield {"clicks": stamped(case.env, clicks)}, {}
     assert collect(case.names["bought"]) == [("a", "hat")]
     assert collect(case.names["abandoned"]) == [("b", "pen", 31 * minute)]
@@ -337,7 +341,9 @@ def carts(case):
 @example("cep-examples.md", 3)
 def alarms(case):
     rows = [("a", 0), ("b", 0), ("a", 0), ("b", 0), ("a", 0), ("b", 0), ("a", 0), ("b", 1)]
-    logins = [record(user=user, success=bool(good), time=time * 1_000) for time, (user, good) in enumerate(rows)]
+    logins = [
+        record(user=user, success=bool(good), time=time * 1_000) for time, (user, good) in enumerate(rows)
+    ]
     yield {"logins": stamped(case.env, logins)}, {}
     assert collect(case.names["alarms"]) == [("a", 3)]
 

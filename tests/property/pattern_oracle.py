@@ -247,21 +247,26 @@ def matches(pattern, events):
             else:
                 until = None if within is None else events[taken[0][1]][2] + within
                 behind = events[taken[-1][1] + 1 :]
-                if last["how"] == "not_next":
-                    if not behind or (until is not None and behind[0][2] >= until):
-                        wait(taken, until)
-                    elif not any(behind[0][0] in each for each in (*nots, *first_nots)):
-                        complete.append((behind[0][2], taken, order))
-                else:
-                    inside = [event for event in behind if event[2] < until]
-                    if any(event[0] in each for event in inside for each in nots):
-                        continue
-                    if inside and any(inside[0][0] in each for each in first_nots):
-                        continue
-                    complete.append((until, taken, order))
+                end = ending(last["how"] == "not_next", behind, until, nots, first_nots)
+                if end == "waits":
+                    wait(taken, until)
+                elif end is not None:
+                    complete.append((end, taken, order))
     # What time completes is a match, although it might have gone on.
     partial -= {(time, taken) for time, taken, _ in complete if last["kind"] == "not"}
     return complete, partial, endless
+
+
+def ending(at_once, behind, until, nots, first_nots):
+    """Return when what must not come has not come; "waits" if that is open, None if it came."""
+    if at_once:
+        if not behind or (until is not None and behind[0][2] >= until):
+            return "waits"
+        return None if any(behind[0][0] in each for each in (*nots, *first_nots)) else behind[0][2]
+    inside = [event for event in behind if event[2] < until]
+    if any(event[0] in each for event in inside for each in nots):
+        return None
+    return None if inside and any(inside[0][0] in each for each in first_nots) else until
 
 
 def completed_at(match, events, pattern):

@@ -80,7 +80,9 @@ def test_automaton_finds_what_trying_everything_finds_for_many_patterns(first):
 def test_automaton_finds_what_flink_finds(number):
     case = FLINK[number]
     found, partial = found_by_automaton(case["pattern"], case["events"])
-    rows = {kind: [(time, tuple(map(tuple, row))) for time, row in case[kind]] for kind in ("matches", "partial")}
+    rows = {
+        kind: [(time, tuple(map(tuple, row))) for time, row in case[kind]] for kind in ("matches", "partial")
+    }
     # Flink tells when it came to know of a match that waited for another one; we tell the same events.
     assert sorted(row[1] for row in found) == sorted(row[1] for row in rows["matches"])
     assert partial == set(rows["partial"])
