@@ -275,7 +275,7 @@ class Table:
 
     def _call_of(self, func: Any) -> Any:
         """Return a call; a function that is no call gets whole rows."""
-        if hasattr(func, "declared"):
+        if not isinstance(getattr(func, "node", None), ast.Expression):
             return self._whole_row(func)
         if not isinstance(tree_of(func), ast.Function):
             raise TypeMismatchError("map and its like take a call of a function, or a function")

@@ -159,6 +159,8 @@ class Aggregation:
 
         calls = [_call_of(each, column) for each in aggregates]
         time = None if self._window is None else column(self._window.time)
+        if not inputs and len(self._relation.schema):
+            inputs.append(InputRef(0, self._relation.schema.types[0]))  # rows of no column cannot travel
         source: LogicalNode = nodes.project(self._relation, inputs, self._input_names(inputs))
         keys: tuple[int, ...] = tuple(range(len(self._keys)))
         if self._sets is not None:

@@ -19,7 +19,7 @@ from millstream.table.plan import nodes
 from millstream.table.plan.bind.scope import type_with_nullability
 from millstream.table.plan.logical import Correlate, JoinKind, LogicalNode, SetOperation
 from millstream.table.sql import ast
-from millstream.types.datatypes import BigIntType, DataType, IntType, RowField, RowType
+from millstream.types.datatypes import BigIntType, CharType, DataType, IntType, RowField, RowType, VarCharType
 
 __all__ = ["bind_set_operation", "common_types"]
 
@@ -133,8 +133,14 @@ def _counted(kind: str, left: LogicalNode, right: LogicalNode, types: Sequence[D
     )
     more = build_call(">", [InputRef(width, copies.type), Literal(0, IntType(nullable=False))])
     some = nodes.filtered(with_copies, more)
-    row = RowType([RowField("$copy", BigIntType(nullable=False))], nullable=False)
-    call = Call("GENERATE_SERIES", (Literal(1, count), InputRef(width, copies.type)), row)
-    schema = RowSchema((*some.schema.names, "$copy"), (*some.schema.types, BigIntType(nullable=False)))
+    # As many rows as copies: a text of one comma less is split at its commas.
+    comma = Literal(",", CharType(1, nullable=False))
+    commas = build_cast(
+        build_call("-", [InputRef(width, copies.type), Literal(1, IntType(nullable=False))]), IntType()
+    )
+    parts = build_call("SPLIT", [build_call("REPEAT", [comma, commas]), comma])
+    text = VarCharType()
+    call = Call("UNNEST", (parts,), RowType([RowField("$copy", text)], nullable=False))
+    schema = RowSchema((*some.schema.names, "$copy"), (*some.schema.types, text))
     repeated = Correlate(schema, some, call, JoinKind.INNER)
     return nodes.project(repeated, nodes.refs(schema, range(width)), left.schema.names)
