@@ -75,7 +75,7 @@ def mixed(random: Random, left: list[Change], right: list[Change]) -> list[Any]:
 @pytest.mark.parametrize("condition", [False, True])
 @pytest.mark.parametrize("kind", list(JoinKind))
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=2, deadline=None, derandomize=True)
 def test_a_join_is_that_of_the_rows_that_are_left(kind: JoinKind, condition: bool, seed: int) -> None:
     random = Random(seed)
     make_left, make_right = rows(random)
@@ -127,7 +127,7 @@ def upserts(
 @pytest.mark.parametrize("kind", list(JoinKind))
 @pytest.mark.parametrize("before", [False, True])
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=2, deadline=None, derandomize=True)
 def test_rows_with_a_unique_key_replace_those_before(kind: JoinKind, before: bool, seed: int) -> None:
     random = Random(seed)
     make_left, make_right = rows(random)
@@ -149,7 +149,7 @@ def test_rows_with_a_unique_key_replace_those_before(kind: JoinKind, before: boo
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=4, deadline=None, derandomize=True)
 def test_not_in_leaves_nothing_where_a_null_is_among_the_values(seed: int) -> None:
     random = Random(seed)
 

@@ -102,7 +102,7 @@ def framed(
     ids=str,
 )
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=4, deadline=None, derandomize=True)
+@settings(max_examples=2, deadline=None, derandomize=True)
 def test_frames_are_of_the_rows_before(frame: OverFrame, partition: tuple[int, ...], seed: int) -> None:
     random = Random(seed)
     steps, rows = timed_rows(random, 100)
@@ -123,7 +123,7 @@ def test_frames_are_of_the_rows_before(frame: OverFrame, partition: tuple[int, .
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=3, deadline=None, derandomize=True)
 def test_places_of_rows(seed: int) -> None:
     random = Random(seed)
     steps, rows = timed_rows(random, 100)
@@ -163,7 +163,7 @@ def test_late_rows_are_dropped_and_counted() -> None:
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=2, deadline=None, derandomize=True)
 def test_by_processing_time_rows_count_as_they_come(seed: int) -> None:
     random = Random(seed)
     rows = [(random.choice("ab"), random.randint(0, 5), None, None, number) for number in range(60)]

@@ -78,7 +78,7 @@ def unique_rows(random: Random) -> Any:
 @pytest.mark.parametrize("retracts", [False, True])
 @pytest.mark.parametrize("numbered", [False, True])
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=4, deadline=None, derandomize=True)
 def test_the_first_rows_of_each_partition_are_there(retracts: bool, numbered: bool, seed: int) -> None:
     random = Random(seed)
     order = random.choice(ORDERS)
@@ -143,7 +143,7 @@ def test_updates_without_the_row_before_are_told_by_number() -> None:
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=4, deadline=None, derandomize=True)
 def test_order_by_with_fetch_is_kept_up_to_date(seed: int) -> None:
     random = Random(seed)
     changes, left = changelog(random, 80, unique_rows(random), retracts=True)
@@ -158,7 +158,7 @@ TIMED = schema_of(D.STRING(), D.BIGINT(), D.TIMESTAMP(3))
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("rowtime", [None, 2])
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=3, deadline=None, derandomize=True)
 def test_one_row_of_each_key_is_kept(last: bool, rowtime: int | None, seed: int) -> None:
     random = Random(seed)
     kept: dict[Any, tuple[Any, ...]] = {}
@@ -181,7 +181,7 @@ def test_one_row_of_each_key_is_kept(last: bool, rowtime: int | None, seed: int)
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=3, deadline=None, derandomize=True)
 def test_upserts_become_changes_with_the_row_before(seed: int) -> None:
     random = Random(seed)
     there: dict[Any, tuple[Any, ...]] = {}
@@ -199,7 +199,7 @@ def test_upserts_become_changes_with_the_row_before(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=3, deadline=None, derandomize=True)
 def test_a_stream_is_sorted_by_its_time(seed: int) -> None:
     random = Random(seed)
     steps: list[Any] = []

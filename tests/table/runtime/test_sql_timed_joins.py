@@ -91,7 +91,7 @@ def less(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 @pytest.mark.parametrize("kind", [JoinKind.INNER, JoinKind.LEFT, JoinKind.RIGHT, JoinKind.FULL])
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=3, deadline=None, derandomize=True)
 def test_rows_within_bounds_are_joined(kind: JoinKind, seed: int) -> None:
     random = Random(seed)
     steps, (left, right) = timed_steps(random, 100)
@@ -144,7 +144,7 @@ def windowed_steps(random: Random, count: int, inputs: int) -> tuple[list[Any], 
 
 @pytest.mark.parametrize("kind", list(JoinKind))
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=4, deadline=None, derandomize=True)
+@settings(max_examples=2, deadline=None, derandomize=True)
 def test_rows_of_equal_windows_are_joined(kind: JoinKind, seed: int) -> None:
     random = Random(seed)
     steps, (left, right) = windowed_steps(random, 100, 2)
@@ -166,7 +166,7 @@ def test_rows_of_equal_windows_are_joined(kind: JoinKind, seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=3, deadline=None, derandomize=True)
 def test_the_first_rows_of_windows(seed: int) -> None:
     random = Random(seed)
     steps, (rows,) = windowed_steps(random, 120, 1)
@@ -186,7 +186,7 @@ def test_the_first_rows_of_windows(seed: int) -> None:
 
 @pytest.mark.parametrize("last", [False, True])
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=2, deadline=None, derandomize=True)
 def test_one_row_of_each_key_and_window(last: bool, seed: int) -> None:
     random = Random(seed)
     schema = schema_of(D.STRING(), D.INT(), D.TIMESTAMP(3), D.TIMESTAMP(3), D.TIMESTAMP(3))
@@ -211,7 +211,7 @@ def test_one_row_of_each_key_and_window(last: bool, seed: int) -> None:
 
 @pytest.mark.parametrize("kind", [JoinKind.INNER, JoinKind.LEFT])
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=4, deadline=None, derandomize=True)
 def test_rows_have_the_version_of_their_time(kind: JoinKind, seed: int) -> None:
     random = Random(seed)
     steps: list[Any] = []

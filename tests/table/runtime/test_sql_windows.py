@@ -85,7 +85,7 @@ SHAPES = [
 @pytest.mark.parametrize("keys", [(0,), ()])
 @pytest.mark.parametrize(("kind", "size", "slide", "offset"), SHAPES)
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=4, deadline=None, derandomize=True)
+@settings(max_examples=2, deadline=None, derandomize=True)
 def test_windows_have_the_rows_that_came_in_time(
     kind: WindowKind, size: int, slide: int, offset: int, keys: tuple[int, ...], seed: int
 ) -> None:
@@ -167,7 +167,7 @@ def sessions(times: list[tuple[int, Any]], gap: int) -> list[tuple[int, int, lis
 
 @pytest.mark.parametrize("keys", [(0,), ()])
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=3, deadline=None, derandomize=True)
 def test_sessions_end_where_nothing_comes_for_the_gap(keys: tuple[int, ...], seed: int) -> None:
     random = Random(seed)
     steps: list[Any] = []
@@ -199,7 +199,7 @@ def test_sessions_end_where_nothing_comes_for_the_gap(keys: tuple[int, ...], see
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=2, deadline=None, derandomize=True)
 def test_rows_that_have_their_windows_are_aggregated_by_these(seed: int) -> None:
     random = Random(seed)
     schema = schema_of(D.STRING(), D.BIGINT(), D.TIMESTAMP(3), D.TIMESTAMP(3))

@@ -21,6 +21,7 @@ from millstream.table.runtime.expiry import Expiry
 from millstream.table.runtime.growing import GrowingRows, Lane
 from millstream.table.runtime.key_slots import KeySlots
 from millstream.table.runtime.multimap import Multimap
+from millstream.table.runtime.sorting import first_places, last_places
 
 __all__ = ["Delta", "JoinSide"]
 
@@ -92,7 +93,7 @@ class JoinSide:
         at = self._at.reach(len(self._known))
         if self._by_key:
             return self._change_by_key(given, slots, weights, known, at)
-        touched, first = np.unique(known, return_index=True)
+        touched, first = first_places(known)
         net = np.zeros(len(touched), np.int64)
         np.add.at(net, np.searchsorted(touched, known), weights)
         new = np.flatnonzero((at[touched] < 0) & (net != 0))
@@ -106,8 +107,7 @@ class JoinSide:
         return Delta(rows, net, self.slot_of.array[rows])
 
     def _change_by_key(self, given: Input, slots: Any, weights: Any, known: Any, at: Any) -> Delta:
-        touched, from_end = np.unique(known[::-1], return_index=True)
-        last = given.count - 1 - from_end
+        touched, last = last_places(known)
         before = at[touched]
         gone = before[before >= 0]
         comes = weights[last] > 0

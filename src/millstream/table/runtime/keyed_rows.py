@@ -21,6 +21,8 @@ from millstream.table.runtime.evaluation import Expressions
 from millstream.table.runtime.expiry import Expiry
 from millstream.table.runtime.growing import Lane
 from millstream.table.runtime.key_slots import KeySlots
+from millstream.table.runtime.ordering import stable_order
+from millstream.table.runtime.sorting import first_places, last_places
 from millstream.table.runtime.times import millis_of
 from millstream.table.runtime.touched import Touched
 
@@ -142,9 +144,7 @@ class KeyedRowsOperator(EpochOperator):
 
 def edges_of(slots: Any, *, last: bool) -> Any:
     """Return the first or last place of each slot, ascending by slot."""
-    if last:
-        return len(slots) - 1 - np.unique(slots[::-1], return_index=True)[1]
-    return np.unique(slots, return_index=True)[1]
+    return (last_places if last else first_places)(slots)[1]
 
 
 class DeduplicateOperator(KeyedRowsOperator):
@@ -184,7 +184,7 @@ class DeduplicateOperator(KeyedRowsOperator):
                 in_time = times > np.maximum(rows.seen, self._passed_ms)
                 self.count(LATE_ROWS_DROPPED, rows.count - int(np.count_nonzero(in_time)))
                 rows, slots, times = rows.filter(in_time), slots[in_time], times[in_time]
-            order = np.lexsort((np.arange(rows.count), times, slots))
+            order = stable_order([slots, times])
             places = order[edges_of(slots[order], last=self._spec.keep_last)]
         slots, times = slots[places], times[places]
         self.touch(slots)

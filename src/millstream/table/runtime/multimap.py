@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from millstream.table.runtime.growing import Lane
+from millstream.table.runtime.sorting import stable_argsort
 
 __all__ = ["Multimap", "runs_of", "spread"]
 
@@ -57,7 +58,7 @@ class Multimap:
         """
         if not len(slots):
             return
-        order = np.argsort(slots, kind="stable")
+        order = stable_argsort(slots)
         ordered = slots[order]
         starts, lengths = runs_of(ordered)
         self._add_segments(ordered[starts], rows[order], starts, lengths, chained=True)
@@ -113,7 +114,7 @@ class Multimap:
             who, segments = who[more], segments[more]
         whos = np.concatenate([each for each, _ in order[::-1]])
         rows = np.concatenate([each for _, each in order[::-1]])
-        by_slot = np.argsort(whos, kind="stable")
+        by_slot = stable_argsort(whos)
         starts, lengths = runs_of(whos[by_slot])
         self._add_segments(slots, rows[by_slot], starts, lengths, chained=False)
         if self._used > 2 * self._live + _LEAST_WASTE:

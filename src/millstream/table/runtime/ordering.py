@@ -11,8 +11,11 @@ import pyarrow.compute as pc
 
 from millstream.table.expressions.rex import SortKey
 from millstream.table.runtime.arrays import fixed_dtype, validity_of, values_of_fixed
+from millstream.table.runtime.sorting import stable_argsort
 
-__all__ = ["leading_numbers", "sort_numbers", "sorted_places"]
+__all__ = ["leading_numbers", "sort_numbers", "sorted_places", "stable_order"]
+
+_MOST = 1 << 62
 
 
 def sort_numbers(column: pa.Array, key: SortKey) -> list[Any]:
@@ -61,10 +64,39 @@ def sorted_places(groups: Any | None, columns: Any, keys: Sequence[SortKey], tie
         groups: Group of each row; None for one group.
         columns: The rows' columns by place.
         keys: What they are sorted by.
-        ties: What equal rows are sorted by.
+        ties: What equal rows are sorted by; None for their places.
     """
     arrays = [] if groups is None else [groups]
     for key in keys:
         arrays += sort_numbers(columns[key.index], key)
-    arrays.append(ties)
-    return np.lexsort(arrays[::-1])
+    if ties is not None:
+        arrays.append(ties)
+    return stable_order(arrays)
+
+
+def stable_order(arrays: Sequence[Any]) -> Any:
+    """Return the places of rows in the order of some arrays of integers, the first one first; equal ones as they are.
+
+    Arrays whose values lie close together are put into one number, so that there is one sort and not one for each.
+    """
+    if not arrays or not len(arrays[0]):
+        return np.arange(len(arrays[0]) if arrays else 0)
+    packed: list[Any] = []
+    room = 1
+    for array in arrays:
+        if array.dtype == bool or array.dtype.kind == "i":
+            numbers = array.astype(np.int64, copy=False)
+            low, span = int(numbers.min()), int(numbers.max()) - int(numbers.min()) + 1
+            if packed and room * span < _MOST:
+                packed[-1] = packed[-1] * span + (numbers - low)
+                room *= span
+                continue
+            if span < _MOST:
+                packed.append(numbers - low)
+                room = span
+                continue
+        packed.append(array)
+        room = _MOST
+    if len(packed) == 1:
+        return stable_argsort(packed[0])
+    return np.lexsort(packed[::-1])

@@ -24,7 +24,7 @@ from millstream.table.runtime.epoch_operator import LATE_ROWS_DROPPED, EpochOper
 from millstream.table.runtime.expiry import Expiry
 from millstream.table.runtime.growing import Lane
 from millstream.table.runtime.key_slots import KeySlots
-from millstream.table.runtime.ordering import sort_numbers
+from millstream.table.runtime.ordering import sort_numbers, stable_order
 from millstream.table.runtime.over_frames import aggregate_ranges
 from millstream.table.runtime.over_ranks import POSITIONAL, Ordered, positional
 from millstream.table.runtime.time_buffer import TimeBuffer
@@ -155,7 +155,7 @@ class OverOperator(EpochOperator):
             slots = np.concatenate([self._kept.slot_of.array[kept], slots])
             times = np.concatenate([self._kept.times.array[kept], times])
             numbers = np.concatenate([self._kept.times.array[kept], numbers])
-        order = np.lexsort((np.arange(len(slots)), numbers, slots))
+        order = stable_order([slots, numbers])
         is_new = order >= held
         indices = pa.array(order)
         columns = [column.take(indices) for column in columns]
@@ -164,7 +164,7 @@ class OverOperator(EpochOperator):
             columns, slots, numbers, is_new, by_row=not self._spec.rowtime and not self.context.batch
         )
         results = self._results(rows)
-        arrival = np.lexsort((order[is_new], numbers[is_new]))
+        arrival = stable_order([numbers[is_new], order[is_new]])
         new = np.flatnonzero(is_new)[arrival]
         emitted = [column.take(pa.array(new)) for column in columns]
         emitted += [result.take(pa.array(arrival)) for result in results]

@@ -10,13 +10,14 @@ import pyarrow as pa
 from millstream.table.runtime.arrays import concat
 from millstream.table.runtime.evaluation import Expressions
 from millstream.table.runtime.multimap import spread
+from millstream.table.runtime.sorting import stable_argsort
 
 __all__ = ["behind", "join_rows", "pairs_of"]
 
 
 def pairs_of(left: Any, right: Any) -> tuple[Any, Any]:
     """Return places in two arrays whose numbers are equal, each with each, in the order of the first."""
-    order = np.argsort(right, kind="stable")
+    order = stable_argsort(right)
     ordered = right[order]
     first, last = np.searchsorted(ordered, left, "left"), np.searchsorted(ordered, left, "right")
     lengths = last - first

@@ -24,6 +24,7 @@ from millstream.table.runtime.epoch_operator import LATE_ROWS_DROPPED, Input
 from millstream.table.runtime.growing import Lane
 from millstream.table.runtime.key_slots import KeySlots
 from millstream.table.runtime.multimap import Multimap
+from millstream.table.runtime.ordering import stable_order
 from millstream.table.runtime.touched import Touched
 from millstream.table.runtime.window_base import WindowOperator
 
@@ -247,7 +248,7 @@ def _sessions(keys: Any, starts: Any, ends: Any) -> tuple[Any, Any, Any]:
         starts: Where it begins.
         ends: Where it ends; the next one may begin there.
     """
-    order = np.lexsort((starts, keys))
+    order = stable_order([keys, starts])
     key_of, begin, end = keys[order], starts[order], ends[order]
     new_key = np.concatenate([[True], key_of[1:] != key_of[:-1]])
     # The largest end so far within each key: each key is lifted above the one before.

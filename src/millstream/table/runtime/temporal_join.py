@@ -26,6 +26,7 @@ from millstream.table.runtime.evaluation import Expressions
 from millstream.table.runtime.growing import Lane
 from millstream.table.runtime.join import joined_schema
 from millstream.table.runtime.key_slots import KeySlots
+from millstream.table.runtime.ordering import stable_order
 from millstream.table.runtime.time_buffer import TimeBuffer
 from millstream.table.runtime.times import millis_of
 from millstream.table.runtime.touched import Touched
@@ -211,9 +212,7 @@ def _last_versions(slots: Any, times: Any, version_slots: Any, version_times: An
     count = len(version_slots)
     all_slots = np.concatenate([version_slots, slots])
     all_times = np.concatenate([version_times, times])
-    order = np.lexsort(
-        (np.arange(len(all_slots)), all_times, all_slots)
-    )  # versions before rows of the same time
+    order = stable_order([all_slots, all_times])  # versions before rows of the same time
     is_version = order < count
     last = np.maximum.accumulate(np.where(is_version, np.arange(len(order)), -1))
     version = np.where(last >= 0, order[np.maximum(last, 0)], 0)

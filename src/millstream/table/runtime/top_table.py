@@ -20,6 +20,7 @@ from millstream.table.runtime.growing import Lane
 from millstream.table.runtime.join_side import JoinSide
 from millstream.table.runtime.multimap import runs_of
 from millstream.table.runtime.ordering import leading_numbers, sorted_places
+from millstream.table.runtime.sorting import first_places
 
 __all__ = ["TopChange", "TopTable"]
 
@@ -128,7 +129,7 @@ class TopTable:
 
     def _learn_limits(self, slots: Any, given: Input) -> None:
         assert self._end_column is not None
-        new, first = np.unique(slots, return_index=True)
+        new, first = first_places(slots)
         unknown = self._limits.array[new] < 0
         ends = given.columns[self._end_column].take(pa.array(first[unknown]))
         self._limits.array[new[unknown]] = np.asarray(ends.cast(pa.int64()).fill_null(0))
@@ -160,17 +161,23 @@ class TopTable:
             again = np.zeros(int(touched[-1]) + 1, bool)
             again[touched[lost]] = True
             came = came[~again[pool.slot_of.array[came]]]
-            found = pool.of_slots(touched[lost], None)[1]
-            rows = np.concatenate([kept, came, found])
+            found = np.sort(pool.of_slots(touched[lost], None)[1])
         else:
-            rows = np.concatenate([kept, came])
-        rows = np.unique(rows)
-        rows = rows[pool.weights.array[rows] > 0]
+            found = np.empty(0, np.int64)
+        if self._retracts:
+            kept = kept[pool.weights.array[kept] > 0]
+            if len(kept) > 1:  # a row that is there several times has several places
+                kept = kept[np.concatenate([[True], kept[1:] != kept[:-1]])]
+            came = came[~self._in_top.array[came]]
+        # Equal rows stay as they are: those that have a place are older than those that came.
+        rows = np.concatenate([kept, came, found])
+        if self._newest:
+            rows = rows[::-1]
         groups = pool.slot_of.array[rows]
         columns: dict[int, pa.Array] = {
             key.index: pool.rows.columns[key.index].take(rows) for key in self._order
         }
-        order = sorted_places(groups, columns, self._order, -rows if self._newest else rows)
+        order = sorted_places(groups, columns, self._order, -rows if self._newest else None)
         rows, groups = rows[order], groups[order]
         if self._retracts:
             often = pool.weights.array[rows]

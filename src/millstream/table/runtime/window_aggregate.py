@@ -17,6 +17,7 @@ from millstream.base.time import MAX_TIMESTAMP
 from millstream.operators.base import OwnEntries
 from millstream.state.snapshots import Entries, StateChanges
 from millstream.state.touched import pays
+from millstream.table.plan.logical import WindowKind
 from millstream.table.runtime.aggregates.table import AggregateTable
 from millstream.table.runtime.combine import SLICE_INPUT, partial_columns
 from millstream.table.runtime.epoch_operator import LATE_ROWS_DROPPED, Input
@@ -159,7 +160,7 @@ class WindowAggregateOperator(WindowOperator):
             keys = columns[2:]
             last_ms = self.last_instants(ends)
             self._fire_slices(live, keys, starts, ends, last_ms <= time_ms)
-        elif self._spec.windows.value == "TUMBLE":
+        elif self._spec.windows is WindowKind.TUMBLE:
             ends = starts + self._spec.size_ms
             last_ms = self.last_instants(ends)
             self._fire_slices(live, columns[1:], starts, ends, last_ms <= time_ms)
@@ -192,17 +193,30 @@ class WindowAggregateOperator(WindowOperator):
             return
         places, begins, ends = places[due], begins[due], ends[due]
         indices = pa.array(places)
-        groups = KeySlots([pa.int64(), pa.int64(), *self._key_kinds])
-        columns = [pa.array(begins), pa.array(ends), *(key.take(indices) for key in keys)]
-        slots = groups.of(columns, len(due))
+        # A number for each key and window: keys are looked up once, not once for each window.
+        numbers = KeySlots(self._key_kinds)
+        key_of = numbers.of(keys, len(live))
+        # Windows and keys lie close together, so their numbers are found without hashes.
+        low, spec = int(begins.min()), self._spec
+        is_hop = spec.windows is WindowKind.HOP
+        unit, parts = (spec.slide_ms, 1) if is_hop else (spec.size_ms, spec.size_ms // spec.slide_ms)
+        window = (begins - low) // unit * parts
+        if not is_hop:
+            window += (ends - begins) // spec.slide_ms - 1
+        groups = KeySlots([pa.int64()])
+        slots = groups.of([pa.array(window * len(numbers) + key_of[places])], len(due))
         merged = self._table.another()
         merged.reach(len(groups))
         partials = self._table.partials(live)
         taken = [part.take(indices) if isinstance(part, pa.Array) else part[places] for part in partials]
         merged.add_partials(slots, taken)
         every = np.flatnonzero(merged.rows.array[: len(groups)] > 0)
-        start, end, *key_columns = groups.columns(every)
-        self.hand_on(key_columns, merged.results(every), start.to_numpy(), end.to_numpy())
+        both = groups.columns(every)[0].to_numpy()
+        window, key = np.divmod(both, len(numbers))
+        begins = window // parts * unit + low
+        ends = begins + (spec.size_ms if is_hop else (window % parts + 1) * spec.slide_ms)
+        key_columns = numbers.columns(key)
+        self.hand_on(key_columns, merged.results(every), begins, ends)
 
     def _drop_dead(self, live: Any, count: int) -> None:
         if count > _LEAST_DEAD and 2 * len(live) < count:
@@ -214,7 +228,7 @@ class WindowAggregateOperator(WindowOperator):
         """Note before when no window ends."""
         if not len(starts):
             self._next_ms = MAX_TIMESTAMP
-        elif self._spec.attached is not None or self._spec.windows.value == "TUMBLE":
+        elif self._spec.attached is not None or self._spec.windows is WindowKind.TUMBLE:
             self._next_ms = int(last_ms.min())
         else:
             _, _, ends = self._slices.windows_of(np.unique(starts))

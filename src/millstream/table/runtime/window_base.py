@@ -12,6 +12,7 @@ from millstream.operators.base import RestoreScope
 from millstream.table.runtime.arrays import arrow_types, validity_of
 from millstream.table.runtime.changes import columns_batch
 from millstream.table.runtime.epoch_operator import EpochOperator, Input
+from millstream.table.runtime.sorting import stable_argsort
 from millstream.table.runtime.times import instants_of, millis_of, times_of, walls_of
 from millstream.table.runtime.window_assign import NULL_TIMES_DROPPED
 
@@ -58,7 +59,7 @@ class WindowOperator(EpochOperator):
             return
         columns = [*keys, *results]
         if (ends[1:] < ends[:-1]).any():
-            order = np.argsort(ends, kind="stable")
+            order = stable_argsort(ends)
             starts, ends = starts[order], ends[order]
             columns = [column.take(pa.array(order)) for column in columns]
         wall = pa.timestamp("us")

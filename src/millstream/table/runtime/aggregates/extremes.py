@@ -14,6 +14,7 @@ from millstream.table.runtime.aggregates.pairs import PairTable
 from millstream.table.runtime.aggregates.slot_column import SlotRows
 from millstream.table.runtime.arrays import array_of, fixed_dtype, values_of_fixed
 from millstream.table.runtime.growing import Lane
+from millstream.table.runtime.sorting import first_places, last_places, stable_argsort
 
 __all__ = ["Edge", "Extreme", "NumberExtreme", "RetractingExtreme", "best_rows", "is_ordered_number"]
 
@@ -40,7 +41,7 @@ def best_rows(slots: Any, column: pa.Array, *, is_min: bool) -> Any:
     values = ordered_numbers(column)
     if values.dtype.kind == "f":
         values = np.where(np.isnan(values), np.inf, values)
-    order = np.argsort(slots, kind="stable")
+    order = stable_argsort(slots)
     ordered, values = slots[order], values[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     best = (np.minimum if is_min else np.maximum).reduceat(values, starts)
@@ -183,10 +184,10 @@ class Edge(_OneValue):
         if not len(slots):
             return
         if self._is_first:
-            rows = np.unique(slots, return_index=True)[1]
+            rows = first_places(slots)[1]
             rows = rows[~self._value.has(slots[rows])]
         else:
-            rows = len(slots) - 1 - np.unique(slots[::-1], return_index=True)[1]
+            rows = last_places(slots)[1]
         if len(rows):
             self._value.set(slots[rows], [columns[0].take(pa.array(rows))])
 
