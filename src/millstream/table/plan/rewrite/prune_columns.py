@@ -86,6 +86,8 @@ def _values(node: Values, needed: frozenset[int]) -> Pruned:
 
 
 def _project(node: Project, needed: frozenset[int]) -> Pruned:
+    if not node.expressions:  # below COUNT(*): rows count, columns do not
+        return _prune(node.input, frozenset())[0], {}
     places = sorted(needed) or [0]
     below = frozenset().union(*(inputs_of(node.expressions[each]) for each in places))
     source, place = _prune(node.input, below)
