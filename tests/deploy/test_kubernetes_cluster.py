@@ -147,6 +147,8 @@ class Deployment:
             "services/orders-driver",
         ):
             self.api.ask("DELETE", f"{base}/{path}")
+        claim = f"{base}/persistentvolumeclaims/orders-state"  # no controller runs here that would let it go
+        self.api.ask("PATCH", claim, {"metadata": {"finalizers": None}}, kind="application/merge-patch+json")
         for path in ("persistentvolumeclaims/orders-state", "serviceaccounts/millstream"):
             self.api.ask("DELETE", f"{base}/{path}")
         rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
@@ -154,6 +156,14 @@ class Deployment:
                      "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies/orders"):  # fmt: skip
             self.api.ask("DELETE", path)
         self.pods.close()
+        self.wait_until(self._is_gone)
+
+    def _is_gone(self) -> bool:
+        try:
+            self.api.ask("GET", "/apis/batch/v1/namespaces/default/jobs/orders")
+        except ApiError as error:
+            return error.status == 404
+        return False
 
     def driver(self) -> dict | None:
         """Return the driver's pod that runs."""
