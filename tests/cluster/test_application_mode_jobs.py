@@ -19,7 +19,7 @@ from servers.process import free_port
 
 pytestmark = pytest.mark.slow
 
-RECORDS = 3_000
+RECORDS = 15_000
 PROGRAM = """
 import sys
 from millstream.common import Encoder, Types, WatermarkStrategy
@@ -158,9 +158,8 @@ def expected(records: int = RECORDS) -> list[str]:
     return sorted(f"{key}:{count}" for key in range(10) for count in range(1, records // 10 + 1))
 
 
-@pytest.mark.parametrize(
-    "target", ["local", pytest.param("local[2]", marks=[pytest.mark.spark, pytest.mark.long])]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["local", pytest.param("local[2]", marks=pytest.mark.spark)])
 def test_a_driver_that_is_killed_is_started_again_and_goes_on_exactly_once(start, target):
     application = start(target)
     application.wait_until(lambda: application.checkpoints() >= 2)
