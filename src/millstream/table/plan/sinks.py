@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from millstream.base.errors import NotSupportedError
 from millstream.table.errors import ValidationError
 from millstream.table.expressions.rex import Literal, RowExpression
 from millstream.table.functions.coercion import build_cast
@@ -107,6 +108,11 @@ def check_conflicts(sink: p.SinkNode, settings: PlanSettings, context: PlanConte
             "ON CONFLICT DO NOTHING was used, but not all sources have watermarks",
             hint="Declare WATERMARK in their tables.",
         )
+    if sink.conflict in ("ERROR", "NOTHING"):
+        raise NotSupportedError(
+            f"ON CONFLICT DO {sink.conflict} is not in millstream yet",
+            hint="Use ON CONFLICT DO DEDUPLICATE: the last row of each primary key is kept.",
+        )
     if not sink.conflict:
         names = sink.table.write_schema.names
         found = [
@@ -116,7 +122,7 @@ def check_conflicts(sink: p.SinkNode, settings: PlanSettings, context: PlanConte
             f'the query\'s upsert key differs from the primary key of table "{sink.table.full_name}"',
             detail=f"Primary key: [{', '.join(names[each] for each in key)}]; upsert key: "
             f"[{'] or ['.join(found) or 'none'}]. Several rows of the query may have the same primary key.",
-            hint="Add ON CONFLICT DO DEDUPLICATE (the last one is kept, which takes state), DO ERROR or DO NOTHING.",
+            hint="Add ON CONFLICT DO DEDUPLICATE: the last one is kept, which takes state.",
         )
     return replace(sink, materialize=True)
 
