@@ -19,6 +19,9 @@ from millstream.operators.patterns.held import Edge, Event, Held, Match, Run, ev
 from millstream.operators.patterns.parts import SkipTo
 from millstream.operators.patterns.table import PatternTable, State
 
+_MOST_AT_ONCE = 12
+"""So many conditions are asked for all events; what they say together is looked up, so there must not be too many."""
+
 __all__ = ["Access", "Found", "PatternAutomaton"]
 
 
@@ -92,19 +95,25 @@ class PatternAutomaton:
         self._has_gaps = any(way.gap_ms is not None for way in ways)
         self._waits = self._within_ms is not None or self._has_gaps
 
-    @property
-    def begins(self) -> Callable[[Any], Any] | None:
-        """What tells whether an event may begin a match, of the event alone; None if nothing simple does."""
-        start = self.table.start
-        if start.single is None or self.table.outcome(start, 0).takes:
-            return None
-        return self.table.tests[start.single]
-
     # Events
 
+    def rows(self, values: list[Any]) -> list[tuple[bool, ...]] | None:
+        """Return what all conditions say of each event; None if they have to be asked for each partial match.
+
+        Conditions are asked here although their answer may not matter. So if one of them raises, nothing is said: they
+        are asked where it does matter, and raise there.
+        """
+        tests = self.table.tests
+        if any(self.table.looks_back) or len(tests) > _MOST_AT_ONCE:
+            return None
+        try:
+            return list(zip(*[list(map(bool, map(test, values))) for test in tests], strict=True))
+        except Exception:  # noqa: BLE001 - any condition may raise anything; it will do so again if it matters
+            return None
+
     def advance(  # noqa: C901 - one loop: calls for each partial match would cost a third of its speed
-        self, held: Held, stamp: int, value: Any, found: list[Found], begins: bool | None = None
-    ) -> None:
+        self, held: Held, stamp: int, value: Any, found: list[Found], row: tuple[bool, ...] | None = None
+    ) -> bool:
         """Take an event; matches are added to `found`.
 
         Args:
@@ -112,32 +121,33 @@ class PatternAutomaton:
             stamp: The event's time; not before that of the key's last event or `expire`.
             value: The event.
             found: Gets matches, in order.
-            begins: What `begins` says of the event, if it was asked.
+            row: What `rows` says of the event, if it was asked.
+
+        Returns:
+            Whether it changed what is held.
         """
         table = self.table
         event: Event = (stamp, held.count, value)
-        held.count += 1
         known: dict[int, Any] = {}
         complete: list[Match] = []
-        kept: list[Run] = []
-        last, outcome = -1, None
-        for run in held.runs:
+        kept: list[Run] | None = None
+        runs, states = held.runs, table.states
+        for index, run in enumerate(runs):
             number, edge, start = run
             if self._has_gaps:
                 number = self._still_open(number, edge, stamp)
-                run = (number, edge, start)
-            if number != last or outcome is None:
-                state = table.state(number)
-                single = state.single
-                if single is not None:
-                    fits = known.get(single)
-                    if fits is None:
-                        fits = known[single] = bool(table.tests[single](value))
-                    outcome = state.outcomes.get(fits) or table.outcome(state, int(fits))
-                else:
-                    outcome = table.outcome(state, self._ask(state, edge, stamp, value, known))
-                last = number if not state.looks_back else -1
-            takes, stays, ended = outcome
+            state = states.get(number) or table.state(number)
+            if row is not None:
+                outcome = state.by_row.get(row) or table.outcome_of_row(state, row)
+            else:
+                outcome = table.outcome(state, self._ask(state, edge, stamp, value, known))
+            takes, stays, ended, idle = outcome
+            if idle:
+                if kept is not None:
+                    kept.append(run)
+                continue
+            if kept is None:
+                kept = runs[:index]
             for choice, position, behind, completes in takes:
                 taken: Edge = (edge, position, event, choice)
                 if completes:
@@ -148,19 +158,29 @@ class PatternAutomaton:
                 complete.append((start, edge))
             if stays:
                 kept.append(run if stays == number else (stays, edge, start))
-        if begins is not False:
-            bits = int(begins) if begins else self._ask(table.start, None, stamp, value, known)
-            for choice, position, behind, completes in table.outcome(table.start, bits).takes:
+        start_state = table.start
+        if row is not None:
+            outcome = start_state.by_row.get(row) or table.outcome_of_row(start_state, row)
+        else:
+            outcome = table.outcome(start_state, self._ask(start_state, None, stamp, value, known))
+        if outcome.takes:
+            if kept is None:
+                kept = runs
+            for choice, position, behind, completes in outcome.takes:
                 taken = (None, position, event, choice)
                 if completes:
                     complete.append((event, taken))
                 if behind:
                     kept.append((behind, taken, event))
+        if kept is None:
+            return False
+        held.count += 1
         held.runs = kept
         if complete:
             self._add_complete(held, complete, stamp, found)
         elif held.complete:
             self._release(held, stamp, found)
+        return True
 
     def _ask(self, state: State, edge: Edge | None, stamp: int, value: Any, known: dict[int, Any]) -> int:
         """Return what the conditions that a state asks for say of an event, as bits."""

@@ -44,7 +44,7 @@ from millstream.operators.patterns.table import PatternTable
 from millstream.operators.patterns.waiting import Entry, WaitingEvents, sort_ties
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import KeyedContext, KeyedTimers
-from millstream.operators.user_code import apply_to_each, attach_element
+from millstream.operators.user_code import attach_element
 from millstream.operators.values import copies
 from millstream.spi.batch import Rows
 from millstream.state.keyed import NO_KEY
@@ -149,6 +149,7 @@ class PatternMatchOperator(Operator):
         self._automaton = PatternAutomaton(
             table, lambda: time.now_ms, reports_partial=self._spec.reports_partial
         )
+        self._passes_misfits = table.passes_misfits()
 
     def _close_conditions(self) -> None:
         if self._automaton is not None:
@@ -324,27 +325,26 @@ class PatternMatchOperator(Operator):
             return
         if self._spec.compare is not None:
             entries = sort_ties(entries, self._spec.compare)
-        begins = automaton.begins
-        says: Iterable[Any] = repeat(None)
-        if begins is not None:
-            says = apply_to_each(begins, list(map(_EVENT, entries)))
+        rows = automaton.rows(list(map(_EVENT, entries)))
+        skips = rows is not None and self._passes_misfits
+        told: Iterable[Any] = repeat(None) if rows is None else rows
         table, advance = self._held, automaton.advance
         find, keep, produced = table.get, self._keep, self._new_produced()
         found: list[Found] = []
         value = None
         try:
-            for (stamp, _, key, value), may in zip(entries, says, strict=False):
+            for (stamp, _, key, value), row in zip(entries, told, strict=False):
+                if skips and True not in row:
+                    continue
                 held = find(key)
                 if held is None:
-                    if may is not None and not may:
-                        continue
                     held = Held()
                 elif held.timer_ms is not None and held.timer_ms <= stamp:
                     automaton.expire(held, stamp, found)
-                advance(held, stamp, value, found, None if may is None else bool(may))
-                keep(key, held)
-                if found:
-                    self._hand_over(key, found, produced, value)
+                if advance(held, stamp, value, found, row) or found:
+                    keep(key, held)
+                    if found:
+                        self._hand_over(key, found, produced, value)
         except BaseException as error:
             attach_element(error, value)
             raise

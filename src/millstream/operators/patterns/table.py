@@ -49,6 +49,8 @@ class Outcome(NamedTuple):
     takes: tuple[Taken, ...]
     stays: int
     ended: int | None
+    idle: bool
+    """Whether the match is what it was before."""
 
 
 class State:
@@ -61,6 +63,7 @@ class State:
         single: The only condition that decides, if there is one and it looks at the event only; else None.
         looks_back: Whether one of the conditions looks at events that the match has.
         outcomes: What happens, by the conditions' bits.
+        by_row: What happens, by the truth of all conditions of the pattern, in their order.
         pending: The way on which time completes the match; None if there is none.
         has_gaps: Whether ways end some time after the last event.
         lasting_ms: How long after the last event any way but the pending one is open; None if one always is.
@@ -68,6 +71,7 @@ class State:
 
     __slots__ = (
         "asks",
+        "by_row",
         "has_gaps",
         "lasting_ms",
         "looks_back",
@@ -85,6 +89,7 @@ class State:
         self.looks_back = looks_back
         self.single = asks[0] if len(asks) == 1 and not looks_back else None
         self.outcomes: dict[int, Outcome] = {}
+        self.by_row: dict[tuple[bool, ...], Outcome] = {}
         self.pending = next((way for way in ways if way.target == END and way.takes is None), None)
         gaps = [way.gap_ms for way in ways if way is not self.pending]
         self.has_gaps = any(way.gap_ms is not None for way in ways)
@@ -104,6 +109,7 @@ class PatternTable:
         start: The state in which a match may begin, with every event.
         tests: What tells whether an event fits, by number of condition.
         looks_back: Which of them look at events that the match has.
+        states: Those that have been asked for, by number.
     """
 
     def __init__(self, spec: PatternSpec) -> None:
@@ -111,7 +117,7 @@ class PatternTable:
         self.positions: Positions = build_positions(spec)
         self.tests: tuple[Callable[..., Any], ...] = tuple(each.test for each in self.positions.conditions)
         self.looks_back = tuple(each.looks_back for each in self.positions.conditions)
-        self._states: dict[int, State] = {}
+        self.states: dict[int, State] = {}
         self._behind: dict[int, int] = {}
         for number, way in enumerate(self.positions.ways):
             if not way.is_waiting:
@@ -120,9 +126,9 @@ class PatternTable:
 
     def state(self, number: int) -> State:
         """Return the state of a number."""
-        found = self._states.get(number)
+        found = self.states.get(number)
         if found is None:
-            found = self._states[number] = self._build(number)
+            found = self.states[number] = self._build(number)
         return found
 
     def fresh(self, position: int) -> int:
@@ -140,6 +146,35 @@ class PatternTable:
         if found is None:
             found = state.outcomes[bits] = self._work_out(state, bits)
         return found
+
+    def outcome_of_row(self, state: State, row: tuple[bool, ...]) -> Outcome:
+        """Return what an event does.
+
+        Args:
+            state: The state.
+            row: What all conditions of the pattern say of it, in their order.
+        """
+        found = state.by_row.get(row)
+        if found is None:
+            bits = sum(1 << place for place, number in enumerate(state.asks) if row[number])
+            found = state.by_row[row] = self.outcome(state, bits)
+        return found
+
+    def passes_misfits(self) -> bool:
+        """Return whether an event for which no condition is true changes nothing, whatever a key has."""
+        nothing = dict.fromkeys(range(len(self.tests)), False)
+        if self.outcome(self.start, 0).takes:
+            return False
+        return all(
+            way.source == START
+            or (
+                way.passes is not None
+                and self.positions.ways[way.waiting] is way
+                and _all((*way.passes, *way.free), nothing)
+                and not (way.takes is not None and _all(way.takes, nothing))
+            )
+            for way in self.positions.ways
+        )
 
     def without(self, state: State, age_ms: int) -> int:
         """Return the ways that are still open some time after the last event, milliseconds; 0 if none is."""
@@ -173,7 +208,8 @@ class PatternTable:
                     takes.append(Taken(way.choice, way.target, behind, completes))
             if free and way.passes is not None and _all(way.passes, says):
                 stays |= 1 << way.waiting
-        return Outcome(tuple(sorted(takes)), stays, ended)
+        idle = not takes and ended is None and stays == state.number
+        return Outcome(tuple(sorted(takes)), stays, ended, idle)
 
 
 def _all(literals: tuple[Literal, ...], says: dict[int, bool]) -> bool:

@@ -77,19 +77,15 @@ class WaitingEvents:
         self._lately = []
         waiting = self._sorted
         if not waiting:
-            lately.sort(key=_order)
+            lately.sort(key=_TIME)
             self._sorted = lately
             return
         place = bisect_left(waiting, min(map(_TIME, lately)), key=_TIME)
         rest = waiting[place:]
         del waiting[place:]
         rest += lately
-        rest.sort(key=_order)
+        rest.sort(key=_TIME)
         waiting += rest
-
-
-def _order(entry: Entry) -> tuple[int, int]:
-    return entry[0], entry[1]
 
 
 def sort_ties(entries: list[Entry], compare: Callable[[Any, Any], int]) -> list[Entry]:
