@@ -13,6 +13,8 @@ def test_every_code_is_on_the_page():
     known = {
         each.code
         for each in vars(errors).values()
-        if isinstance(each, type) and issubclass(each, errors.MillstreamError) and each is not errors.MillstreamError
+        if isinstance(each, type)
+        and issubclass(each, errors.MillstreamError)
+        and each is not errors.MillstreamError
     }
     assert on_page >= known

@@ -6,6 +6,7 @@ texts and by the same binder, so that types, errors and plans are the same. Noth
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -199,6 +200,8 @@ class Table:
 
     def _lateral(self, call: Any, kind: str, predicate: Any) -> Table:
         names = names_of(call) or tuple(getattr(call, "_alias_names", ()))
+        if not isinstance(getattr(call, "node", None), ast.Expression):
+            call = self._whole_row(call)
         return self._with(self._operations.lateral(call, names, kind, predicate))
 
     # --- sets
@@ -292,7 +295,9 @@ class Table:
         takes_row()
         from millstream.table.expressions import col, with_columns
 
-        return func(with_columns(col("*")))
+        named = copy.copy(func)  # rows of another table have other names
+        named._declared = func.declared(tuple(self._schema.names))
+        return named(with_columns(col("*")))
 
     # --- schemas
 
