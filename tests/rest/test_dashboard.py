@@ -256,3 +256,19 @@ def _made_up_job(number: int) -> dict[str, object]:
         "duration": 1000,
         "tasks": {"running": 1, "total": 2},
     }
+
+
+@pytest.mark.long
+def test_a_job_is_rescaled(page: WatchedPage, server: str, job: subprocess.Popen[bytes]) -> None:
+    view = page.page
+    view.goto(server)
+    view.get_by_role("link", name="orders <i>by</i> customer").click(timeout=WAIT_MS)
+    vertex = view.locator("g.vertex", has_text="count <img")
+    expect(vertex).to_contain_text("parallelism 2 · RUNNING", timeout=WAIT_MS)
+    view.get_by_role("button", name="Rescale", exact=True).click(timeout=WAIT_MS)
+    view.get_by_role("spinbutton", name="Parallelism").fill("3")
+    view.get_by_role("button", name="Rescale it").click()
+    expect(view.get_by_text("The job runs with parallelism 3.")).to_be_visible(timeout=WAIT_MS)
+    expect(vertex).to_contain_text("parallelism 3 · RUNNING", timeout=WAIT_MS)
+    expect(vertex).to_contain_text(re.compile(r"in [1-9]"), timeout=WAIT_MS)
+    assert page.troubles == []

@@ -87,7 +87,7 @@ def server() -> Iterator[str]:
 PAGES = {
     "": "Starting (1)",
     "executors": "Executors",
-    "log": "This server shows no logs",
+    "log": "This server has no logs to show",
     f"jobs/{JOB}/graph?vertex={SINK}": "Subtasks of",
     f"jobs/{JOB}/timeline": "No epoch has ended yet",
     f"jobs/{JOB}/watermarks": "Largest timestamp",
@@ -97,7 +97,7 @@ PAGES = {
     f"jobs/{JOB}/accumulators": "ccumulat",
     f"jobs/{JOB}/state?operator=count&state=sum": "Keys of sum",
     f"jobs/{JOB}/configuration": "All, defaults too",
-    f"jobs/{JOB}/log": "This server shows no logs",
+    f"jobs/{JOB}/log": "This server has no logs to show",
     f"jobs/{'4' * 32}/graph": "Without a job yet",
 }
 

@@ -13,7 +13,7 @@ export async function load({ id, query }) {
   try {
     files = (await get("jobmanager/logs")).logs;
   } catch (error) {
-    if (error instanceof ApiError && (error.status === 404 || error.status === 405)) return { files: null };
+    if (error instanceof ApiError && (error.status === 404 || error.status === 405)) return { files: [] };
     throw error;
   }
   const file = files.find((each) => each.name === query.get("file")) ?? usual(files, id);
@@ -37,8 +37,7 @@ export function render(data, at) {
 }
 
 function show({ files, file, text }, { query, go }) {
-  if (files === null) return [notice("", "This server shows no logs. A program's log is where it was started; a cluster's: millstream logs.")];
-  if (!file) return [notice("", "There is no log.")];
+  if (!file) return [notice("", "This server has no logs to show. A program's log is where it was started; a cluster shows its own and its programs'.")];
   const follow = query.get("follow") !== "no";
   const wanted = (query.get("find") ?? "").toLowerCase();
   const lines = text.split("\n");
