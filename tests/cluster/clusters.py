@@ -26,6 +26,7 @@ class Cluster:
     work: Path
     target: str
     remote: RemoteCluster = field(init=False)
+    options: dict[str, str] = field(default_factory=dict)
 
     def start(self) -> None:
         options = {
@@ -33,6 +34,7 @@ class Cluster:
             "spark.scheduler.mode": "FAIR",
             "rest.bind-port": "0",
             "execution.checkpointing.interval": "200 ms",
+            **self.options,
         }
         self.remote = start_cluster(self.directory, options)
 

@@ -65,6 +65,8 @@ def bodies(operation: dict) -> st.SearchStrategy[bytes | None]:
     """Return bodies: none, JSON of the right fields, any JSON, any bytes."""
     if "requestBody" not in operation:
         return st.none() | st.binary(max_size=20)
+    if "application/json" not in operation["requestBody"]["content"]:
+        return st.binary(max_size=50)
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
     if "$ref" not in schema:
         return st.none() | (requirements | JSON).map(msgspec.json.encode) | st.binary(max_size=50)

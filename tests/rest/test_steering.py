@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from millstream.base.clock import SystemClock
@@ -18,8 +19,11 @@ from millstream.datastream import MapFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
 from millstream.datastream.functions import SinkFunction
 from millstream.rest.directory import JobDirectory
+from millstream.rest.documents.programs import Uploaded, program_files
+from millstream.rest.programs import UploadedProgram
 from millstream.runtime.control.channel import find_jobs
 from rest.fake_jobs import SINK, Client, FakeJob
+from rest.shape_check import differences, recorded_shape
 
 LIMIT_S = 90
 
@@ -193,3 +197,14 @@ class TestLogFiles:
         client = Client(FakeJob("1" * 32))
         assert client.get("/jobmanager/logs") == {"logs": []}
         assert client.ask("GET", "/jobmanager/log").status_code == 404
+
+
+def test_uploaded_programs_have_the_fields_of_flinks_jars():
+    program = UploadedProgram("1" * 32 + "_a.py", "a.py", 1_795_412_320_000, "a.py", "/uploads")
+    for path, method, document in (
+        ("/jars", "GET", program_files("http://localhost:8081", [program])),
+        ("/jars/upload", "POST", Uploaded(filename="/uploads/a.py")),
+    ):
+        _, shape = recorded_shape(path, method)
+        found = differences(msgspec.to_builtins(document), shape, ours=frozenset(), missing=frozenset())
+        assert found == []

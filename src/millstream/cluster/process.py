@@ -13,13 +13,14 @@ import signal
 import sys
 from pathlib import Path
 
-from millstream.base.clock import SystemClock
+from millstream.base.clock import Clock, SystemClock
 from millstream.base.errors import ConfigurationError, MillstreamError
 from millstream.cluster.dispatcher import Dispatcher, DispatcherConfig
 from millstream.cluster.door import ClusterDoor
+from millstream.cluster.uploads import UploadedPrograms
 from millstream.config import options
 from millstream.config.configuration import Configuration
-from millstream.config.options_rest import REST_ENABLED
+from millstream.config.options_rest import REST_ENABLED, REST_SUBMIT, REST_UPLOAD_BYTES
 from millstream.files.private_files import check_private
 from millstream.rest.directory import StartingProgram
 from millstream.rest.user_jobs import serve_user_jobs
@@ -58,6 +59,7 @@ def main(path: str) -> int:
             lambda: _without_job(dispatcher),
             logs=lambda: _log_files(directory),
             main_log=_MAIN_LOG,
+            programs=_programs(directory, dispatcher, configuration, clock),
         )
         facts = {
             "directory": str(directory),
@@ -91,6 +93,21 @@ def _without_job(dispatcher: Dispatcher) -> list[StartingProgram]:
         for each in dispatcher.applications()
         if not each.has_ended and (each.pid is None or each.pid not in have_jobs)
     ]
+
+
+def _programs(
+    directory: Path, dispatcher: Dispatcher, configuration: Configuration, clock: Clock
+) -> UploadedPrograms | None:
+    """Return who takes programs by the REST API, if the options allow that."""
+    if not configuration.get(REST_SUBMIT):
+        return None
+    return UploadedPrograms(
+        directory,
+        lambda program, name: dispatcher.submit(program, name=name),
+        dispatcher.find,
+        clock,
+        most_bytes=configuration.get(REST_UPLOAD_BYTES),
+    )
 
 
 def _log_files(directory: Path) -> dict[str, Path]:

@@ -18,8 +18,10 @@ __all__ = [
     "REST_SSL_ENABLED",
     "REST_SSL_KEY",
     "REST_SSL_KEY_PASSWORD",
+    "REST_SUBMIT",
     "REST_TOKEN",
     "REST_TOKEN_FILE",
+    "REST_UPLOAD_BYTES",
 ]
 
 REST_ENABLED: Final = ConfigOption(
@@ -88,6 +90,20 @@ REST_SSL_KEY_PASSWORD: Final = ConfigOption(
     "millstream.rest.ssl.key-password", OptionType.STRING, None, "Password of the private key."
 )
 
+REST_SUBMIT: Final = ConfigOption(
+    "web.submit.enable",
+    OptionType.BOOLEAN,
+    False,
+    "Whether a cluster takes programs by its REST API and runs them (Flink: true). Whoever may ask then runs code as "
+    "the cluster's user: set millstream.rest.token.",
+)
+REST_UPLOAD_BYTES: Final = ConfigOption(
+    "millstream.rest.upload.max-bytes",
+    OptionType.INTEGER,
+    67_108_864,
+    "How large an uploaded program may be, and all that is in an archive.",
+)
+
 REST_OPTIONS: Final = (
     REST_ENABLED,
     REST_PORT,
@@ -101,4 +117,6 @@ REST_OPTIONS: Final = (
     REST_SSL_CERTIFICATE,
     REST_SSL_KEY,
     REST_SSL_KEY_PASSWORD,
+    REST_SUBMIT,
+    REST_UPLOAD_BYTES,
 )

@@ -27,6 +27,8 @@ __all__ = ["RestApplication"]
 log = logging.getLogger(__name__)
 
 _LONGEST_BODY = 1_000_000
+_FORM_BYTES = 10_000
+"""Of an upload, around the file."""
 _LONGEST_PATH = 8_000
 _PATIENCE_S = 10.0
 _THREADS = 8
@@ -112,18 +114,27 @@ class RestApplication:
         if len(raw_path) + len(scope["query_string"]) > _LONGEST_PATH:
             raise RestError(414, f"the path is longer than {_LONGEST_PATH} bytes")
         headers = _read_headers(scope["headers"])
-        body = await _read_body(receive, headers)
-        # Whoever is not let in learns nothing: not even which paths there are.
         route, values, refused = self._find(scope["method"], raw_path)
+        programs = self._context.programs
+        most = _LONGEST_BODY
+        if route is not None and route.upload:  # nothing large is read of whoever may not send it
+            self._guard.check(scope["method"], headers, has_body=True, takes_files=True)
+            most = _LONGEST_BODY if programs is None else programs.most_bytes + _FORM_BYTES
+        body = await _read_body(receive, headers, most)
+        # Whoever is not let in learns nothing: not even which paths there are.
         self._guard.check(
-            scope["method"], headers, has_body=bool(body), is_open=route is not None and route.open
+            scope["method"],
+            headers,
+            has_body=bool(body),
+            is_open=route is not None and route.open,
+            takes_files=route is not None and route.upload,
         )
         if refused is not None or route is None:
             raise refused or RestError(404, "not found")
         call = Call(
             route.read_path(values),
             route.read_query(scope["query_string"]),
-            route.read_body(body),
+            (body, headers.get("content-type", "")) if route.upload else route.read_body(body),
             self._context,
         )
         running = asyncio.get_running_loop().run_in_executor(self._threads, route.handler, call)
@@ -159,10 +170,10 @@ def _read_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return headers
 
 
-async def _read_body(receive: Receive, headers: dict[str, str]) -> bytes:
+async def _read_body(receive: Receive, headers: dict[str, str], most: int = _LONGEST_BODY) -> bytes:
     length = headers.get("content-length", "0")
-    if length.isascii() and length.isdigit() and int(length) > _LONGEST_BODY:
-        raise _too_long()
+    if length.isascii() and length.isdigit() and int(length) > most:
+        raise _too_long(most)
     parts = []
     size = 0
     while True:
@@ -171,14 +182,14 @@ async def _read_body(receive: Receive, headers: dict[str, str]) -> bytes:
             raise ClientGone
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > _LONGEST_BODY:
-            raise _too_long()
+        if size > most:
+            raise _too_long(most)
         if not message.get("more_body", False):
             return b"".join(parts)
 
 
-def _too_long() -> RestError:
-    return RestError(413, f"a body has {_LONGEST_BODY} bytes at most", headers=[("connection", "close")])
+def _too_long(most: int) -> RestError:
+    return RestError(413, f"a body has {most} bytes at most", headers=[("connection", "close")])
 
 
 async def _send_page(send: Send, page: Page, *, head: bool) -> None:

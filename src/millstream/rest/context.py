@@ -10,6 +10,7 @@ from typing import Any
 from millstream.base.clock import Clock
 from millstream.rest.directory import JobDirectory
 from millstream.rest.operations import Operations
+from millstream.rest.programs import Programs
 
 __all__ = ["RestContext"]
 
@@ -27,6 +28,7 @@ class RestContext:
         options: The options of the server's own process by key, without secrets.
         openapi: The OpenAPI document.
         logs: Gives the log files that are shown, by name.
+        programs: Who keeps and runs programs; None if nobody does.
         main_log: Which of them is the serving process' own.
     """
 
@@ -39,3 +41,4 @@ class RestContext:
     openapi: Mapping[str, Any] = field(default_factory=dict)
     logs: Callable[[], Mapping[str, Path]] = dict
     main_log: str = ""
+    programs: Programs | None = None

@@ -71,6 +71,9 @@ def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
             "default": {"description": "Why there is none.", "content": _json(schema_of[Errors])},
         },
     }
+    if route.upload:
+        form = {"type": "object", "properties": {"jarfile": {"type": "string", "format": "binary"}}}
+        operation["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": form}}}
     if route.body is not None:
         operation["requestBody"] = {"required": False, "content": _json(schema_of[route.body])}
     if route.open:

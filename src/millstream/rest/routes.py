@@ -65,6 +65,7 @@ class Route:
         status: Of an answer that is no error.
         tag: Group in the OpenAPI document.
         open: Whether it is answered without a token.
+        upload: Whether the body is a form with a file: the handler gets its bytes and type.
     """
 
     method: str
@@ -78,6 +79,7 @@ class Route:
     status: int = 200
     tag: str = ""
     open: bool = False
+    upload: bool = False
 
     def read_path(self, values: Mapping[str, str]) -> dict[str, Any]:
         """Return the values of the path's parameters.

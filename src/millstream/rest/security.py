@@ -38,7 +38,13 @@ class Guard:
     hosts: Collection[str] = frozenset()
 
     def check(
-        self, method: str, headers: Mapping[str, str], *, has_body: bool, is_open: bool = False
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        *,
+        has_body: bool,
+        is_open: bool = False,
+        takes_files: bool = False,
     ) -> None:
         """Let a request pass.
 
@@ -47,6 +53,8 @@ class Guard:
             headers: Names in lower case.
             has_body: Whether it has a body.
             is_open: Whether the path needs no token.
+            takes_files: Whether the body may be a form, which pages of other sites could send as well: their Origin
+                tells.
 
         Raises:
             RestError: 401, 403 or 415 if it may not.
@@ -59,6 +67,7 @@ class Guard:
                 raise RestError(403, "requests of other sites' pages are refused")
             if (
                 has_body
+                and not takes_files
                 and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json"
             ):
                 raise RestError(415, "a body must be JSON: send the header Content-Type: application/json")

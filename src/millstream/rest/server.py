@@ -20,6 +20,7 @@ from millstream.rest.directory import JobDirectory
 from millstream.rest.openapi import build_openapi
 from millstream.rest.operations import Operations
 from millstream.rest.pages import read_pages
+from millstream.rest.programs import Programs
 from millstream.rest.routes import Router
 from millstream.rest.security import Guard
 from millstream.rest.settings import RestSettings
@@ -47,6 +48,7 @@ class RestServer:
         options: Options of this process by key, without secrets.
         logs: Gives the log files that are shown, by name.
         main_log: Which of them is this process' own.
+        programs: Who keeps and runs programs; None if nobody does.
 
     Attributes:
         address: `http://host:port`, once it is started.
@@ -61,6 +63,7 @@ class RestServer:
         *,
         logs: Callable[[], Mapping[str, Path]] = dict,
         main_log: str = "",
+        programs: Programs | None = None,
     ) -> None:
         self.address = ""
         self._settings = settings
@@ -74,6 +77,7 @@ class RestServer:
             options=options,
             logs=logs,
             main_log=main_log,
+            programs=programs,
         )
         self._server: uvicorn.Server | None = None
         self._application: RestApplication | None = None

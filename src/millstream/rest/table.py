@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from millstream.rest.directory import StartingProgram
@@ -16,6 +17,7 @@ from millstream.rest.documents import (
     operations,
     plan,
     process,
+    programs,
     rescaling,
     taskmanagers,
     vertices,
@@ -27,6 +29,7 @@ from millstream.rest.handlers import metrics as on_metrics
 from millstream.rest.handlers import operations as on_operations
 from millstream.rest.handlers import own as on_own
 from millstream.rest.handlers import process as on_process
+from millstream.rest.handlers import programs as on_programs
 from millstream.rest.handlers import rescaling as on_rescaling
 from millstream.rest.handlers import vertices as on_vertices
 from millstream.rest.parameters import (
@@ -64,6 +67,7 @@ _IN_PATHS = {
         integer("subtaskindex", "Index of the subtask, from 0.", maximum=_MOST_INDEX),
         integer("attempt", "Number of the attempt, from 0.", maximum=_MOST_INDEX),
         integer("checkpointid", "Number of the checkpoint."),
+        text("jarid", "Id of an uploaded program, as /jars lists it."),
         text("filename", "Name of a log file, as /jobmanager/logs lists it."),
         text("taskmanagerid", "Id of the task manager, as /taskmanagers lists it."),
     )
@@ -141,7 +145,26 @@ ROUTES = (
     ),
     _get("/jobmanager/log", on_process.main_log, "The dispatcher's log file.", PlainText),
     _get("/jobmanager/stdout", on_process.main_log, "The same.", PlainText),
-    _get("/jars", on_cluster.jars, "Always none: jobs are Python programs.", cluster.Jars),
+    _get("/jars", on_programs.files, "Programs that were uploaded to the cluster.", programs.ProgramFiles),
+    replace(
+        _route(
+            "POST",
+            "/jars/upload",
+            on_programs.upload,
+            "Upload a program: a Python file, or a zip archive with a __main__.py.",
+            programs.Uploaded,
+        ),
+        upload=True,
+    ),
+    _route("DELETE", "/jars/:jarid", on_programs.delete, "Delete an uploaded program.", operations.Empty),
+    _route(
+        "POST",
+        "/jars/:jarid/run",
+        on_programs.run,
+        "Run an uploaded program; answers when it has submitted a job.",
+        programs.JobStarted,
+        body=programs.ProgramRun,
+    ),
     _get(
         "/taskmanagers",
         on_cluster.managers,

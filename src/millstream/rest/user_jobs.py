@@ -8,6 +8,7 @@ from pathlib import Path
 from millstream.base.clock import Clock
 from millstream.config.configuration import Configuration
 from millstream.rest.directory import JobDirectory, StartingProgram
+from millstream.rest.programs import Programs
 from millstream.rest.server import RestServer
 from millstream.rest.settings import RestSettings
 from millstream.runtime.control.archive import JobArchive
@@ -24,6 +25,7 @@ def serve_user_jobs(
     *,
     logs: Callable[[], Mapping[str, Path]] = dict,
     main_log: str = "",
+    programs: Programs | None = None,
 ) -> RestServer:
     """Start the REST API and the dashboard; `close` the server that is returned.
 
@@ -33,6 +35,7 @@ def serve_user_jobs(
         find_starting: Finds programs that have no job.
         logs: Gives the log files that are shown, by name.
         main_log: Which of them is this process' own.
+        programs: Who keeps and runs programs; None if nobody does.
 
     Raises:
         ConfigurationError: If no port is free, or the options do not fit.
@@ -45,6 +48,7 @@ def serve_user_jobs(
         {option.key: option.value for option in shown if option.value is not None},
         logs=logs,
         main_log=main_log,
+        programs=programs,
     )
     server.start()
     return server

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from millstream.rest.documents.base import CamelDocument, Document, KebabDocument
+from millstream.rest.documents.base import Document, KebabDocument
 from millstream.rest.documents.taskmanagers import group_slots
 from millstream.runtime.control.views import JobView
 from millstream.version import __version__
@@ -14,12 +14,10 @@ __all__ = [
     "ConfigEntry",
     "DashboardConfig",
     "Environment",
-    "Jars",
     "Jvm",
     "Overview",
     "config_entries",
     "dashboard_config",
-    "no_jars",
     "overview",
     "process_environment",
 ]
@@ -87,13 +85,6 @@ class Environment(Document, frozen=True, kw_only=True):
     classpath: list[str]
 
 
-class Jars(CamelDocument, frozen=True, kw_only=True):
-    """`/jars`: always without any; jobs are Python programs."""
-
-    address: str
-    files: list[str]
-
-
 def overview(jobs: Sequence[JobView]) -> Overview:
     """Return how many slots and jobs there are; every slot belongs to a job, so none is available."""
     counts = Counter(job.status for job in jobs)
@@ -112,7 +103,7 @@ def overview(jobs: Sequence[JobView]) -> Overview:
     )
 
 
-def dashboard_config(timezone_name: str, timezone_offset_ms: int) -> DashboardConfig:
+def dashboard_config(timezone_name: str, timezone_offset_ms: int, *, submits: bool) -> DashboardConfig:
     """Return what a web interface needs to know first."""
     return DashboardConfig(
         refresh_interval=_REFRESH_MS,
@@ -120,7 +111,7 @@ def dashboard_config(timezone_name: str, timezone_offset_ms: int) -> DashboardCo
         timezone_offset=timezone_offset_ms,
         flink_version=_FLINK_VERSION,
         flink_revision=f"millstream {__version__}",
-        features=Features(web_submit=False, web_cancel=True, web_rescale=False, web_history=False),
+        features=Features(web_submit=submits, web_cancel=True, web_rescale=True, web_history=False),
     )
 
 
@@ -134,8 +125,3 @@ def process_environment(
 ) -> Environment:
     """Return what a process runs in."""
     return Environment(jvm=Jvm(version=version, arch=arch, options=[*arguments]), classpath=[*path])
-
-
-def no_jars(address: str) -> Jars:
-    """Return the list of jars."""
-    return Jars(address=address, files=[])

@@ -12,7 +12,6 @@ from millstream.rest.routes import Call
 
 __all__ = [
     "dashboard_config",
-    "jars",
     "manager",
     "manager_metrics",
     "managers",
@@ -34,7 +33,11 @@ def dashboard_config(call: Call) -> cluster.DashboardConfig:
     """Answer `/config`."""
     local = datetime.fromtimestamp(call.context.clock.now_ms() / 1000).astimezone()
     offset = local.utcoffset() or timedelta()
-    return cluster.dashboard_config(local.tzname() or "UTC", int(offset.total_seconds() * 1000))
+    return cluster.dashboard_config(
+        local.tzname() or "UTC",
+        int(offset.total_seconds() * 1000),
+        submits=call.context.programs is not None,
+    )
 
 
 def process_config(call: Call) -> list[cluster.ConfigEntry]:
@@ -60,11 +63,6 @@ def process_metrics(call: Call) -> list[metrics.Metric]:
         jobs, managers=len(managers), slots=sum(len(each.slots) for each in managers)
     )
     return metrics.metric_documents(values, call.query["get"])
-
-
-def jars(call: Call) -> cluster.Jars:
-    """Answer `/jars`."""
-    return cluster.no_jars(call.context.address)
 
 
 def managers(call: Call) -> taskmanagers.TaskManagers:
