@@ -23,7 +23,7 @@ from millstream.table.runtime.arrays import (
 )
 from millstream.types.arrow_values import values_of
 
-__all__ = ["GrowingColumn", "GrowingRows", "Lane", "growing_column"]
+__all__ = ["GrowingColumn", "GrowingRows", "Lane", "growing_column", "plain_value"]
 
 _LEAST = 1_024
 
@@ -216,18 +216,18 @@ class _Chunks(GrowingColumn):
         return values_of(self.take(rows))
 
     def array_of_entries(self, entries: Sequence[Any]) -> pa.Array:
-        return pa.array([_plain(each) for each in entries], self.kind)
+        return pa.array([plain_value(each) for each in entries], self.kind)
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Return a value as pyarrow takes it: rows as dicts of their fields."""
     as_dict = getattr(value, "as_dict", None)
     if as_dict is not None:
-        return {name: _plain(part) for name, part in as_dict().items()}
+        return {name: plain_value(part) for name, part in as_dict().items()}
     if isinstance(value, list):
-        return [_plain(part) for part in value]
+        return [plain_value(part) for part in value]
     if isinstance(value, dict):
-        return [(_plain(key), _plain(part)) for key, part in value.items()]
+        return [(plain_value(key), plain_value(part)) for key, part in value.items()]
     return value
 
 

@@ -12,6 +12,7 @@ from millstream.base.time import Instant
 from millstream.operators.columnar.key_index import KeyIndex, build_index
 from millstream.state.keys import canonical_keys, original_key
 from millstream.table.runtime.arrays import array_of, bits_of, conform, validity_of, values_of_fixed
+from millstream.table.runtime.growing import plain_value
 from millstream.types.arrow_values import values_of
 
 __all__ = ["KeySlots"]
@@ -90,6 +91,8 @@ class KeySlots:
 
 def _column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Return the column of key values as Python has them."""
+    if pa.types.is_nested(kind):
+        return pa.array([plain_value(each) for each in values], kind)
     if not pa.types.is_timestamp(kind):
         return pa.array(list(values), kind)
     in_second = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}[kind.unit]
