@@ -111,6 +111,11 @@ class PatternAutomaton:
         except Exception:  # noqa: BLE001 - any condition may raise anything; it will do so again if it matters
             return None
 
+    def begins(self, row: tuple[bool, ...]) -> bool:
+        """Return whether an event begins a match, of what `rows` says of it."""
+        start = self.table.start
+        return bool((start.by_row.get(row) or self.table.outcome_of_row(start, row)).takes)
+
     def advance(  # noqa: C901 - one loop: calls for each partial match would cost a third of its speed
         self, held: Held, stamp: int, value: Any, found: list[Found], row: tuple[bool, ...] | None = None
     ) -> bool:
@@ -206,16 +211,13 @@ class PatternAutomaton:
     # Matches
 
     def _add_complete(self, held: Held, complete: list[Match], stamp: int, found: list[Found]) -> None:
-        ordered: list[Match] = []
-        for _, group in groupby(complete, lambda match: match[0][1]):
-            several = list(group)
-            if len(several) > 1:
-                several.sort(key=lambda match: order_of(match[1]))
-            ordered += several
+        ordered = complete if len(complete) == 1 else _in_order(complete)
         if not self._skips:
             found += [Found(stamp, self.events(edge), False) for _, edge in ordered]
             return
-        held.complete = sorted(held.complete + ordered, key=lambda match: match[0][1])
+        if held.complete:
+            ordered = sorted(held.complete + ordered, key=lambda match: match[0][1])
+        held.complete = ordered
         self._release(held, stamp, found)
 
     def _release(self, held: Held, stamp: int, found: list[Found]) -> None:
@@ -325,6 +327,17 @@ class PatternAutomaton:
         assert state.pending is not None
         pending = self.table.positions.ways.index(state.pending)
         return self.table.without(state, due_ms - edge[2][0]) & ~(1 << pending)
+
+
+def _in_order(complete: list[Match]) -> list[Match]:
+    """Return matches that one event completes, in order; they come in order of their first events."""
+    ordered: list[Match] = []
+    for _, group in groupby(complete, lambda match: match[0][1]):
+        several = list(group)
+        if len(several) > 1:
+            several.sort(key=lambda match: order_of(match[1]))
+        ordered += several
+    return ordered
 
 
 def _no_such_event(name: str, events: dict[str, list[Any]]) -> JobDefinitionError:

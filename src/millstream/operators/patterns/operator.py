@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
 from itertools import count, repeat
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from millstream.base.errors import JobDefinitionError, TypeMismatchError, shorten
 from millstream.base.time import MIN_TIMESTAMP
@@ -45,7 +45,7 @@ from millstream.operators.patterns.waiting import Entry, WaitingEvents, sort_tie
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import KeyedContext, KeyedTimers
 from millstream.operators.user_code import attach_element
-from millstream.operators.values import copies
+from millstream.operators.values import ATOMIC, copies
 from millstream.spi.batch import Rows
 from millstream.state.keyed import NO_KEY
 from millstream.state.snapshots import Entries, StateChanges
@@ -303,7 +303,7 @@ class PatternMatchOperator(Operator):
 
         grant = None if take is None else self.context.budget.take_timers
         done = self._timers.fire_until(time_ms, fire, grant)
-        emit_produced(self, produced, self._spec.output_type)
+        emit_produced(self, produced.made, self._spec.output_type)
         return done
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
@@ -338,6 +338,8 @@ class PatternMatchOperator(Operator):
                     continue
                 held = find(key)
                 if held is None:
+                    if row is not None and not automaton.begins(row):
+                        continue
                     held = Held()
                 elif held.timer_ms is not None and held.timer_ms <= stamp:
                     automaton.expire(held, stamp, found)
@@ -348,15 +350,17 @@ class PatternMatchOperator(Operator):
         except BaseException as error:
             attach_element(error, value)
             raise
-        emit_produced(self, produced, self._spec.output_type)
+        emit_produced(self, produced.made, self._spec.output_type)
 
     def _keep(self, key: Any, held: Held) -> None:
-        """Keep what a key has now, and see to its timer."""
+        """Keep what a key has now, and see to its timer.
+
+        A timer that is too early is left: when it fires it is put off. So keys whose matches come and go have one all the
+        time, and what a key has goes when it fires and there is nothing.
+        """
         timer_ms = held.timer_ms
-        if not held.runs and not held.complete:
+        if timer_ms is None and not held.runs and not held.complete:
             self._held.pop(key, None)
-            if timer_ms is not None:
-                self._timers.delete(timer_ms, key)
             return
         assert self._automaton is not None
         due_ms = self._automaton.next_deadline(held)
@@ -367,20 +371,27 @@ class PatternMatchOperator(Operator):
             held.timer_ms = due_ms
         self._held[key] = held
 
-    def _new_produced(self) -> Produced:
-        return Produced([], [] if self._event_time else None, [])
+    def _new_produced(self) -> _Results:
+        produced = Produced([], [] if self._event_time else None, [])
+        emission = Emission(self, self._spec.output_type)
+        context = self._function_context
+        return _Results(
+            produced,
+            taking("process_match", context, produced, emission),
+            taking("process_timed_out_match", context, produced, emission),
+        )
 
-    def _hand_over(self, key: Any, found: list[Found], produced: Produced, element: Any) -> None:
+    def _hand_over(self, key: Any, found: list[Found], results: _Results, element: Any) -> None:
         """Give the function what was found, and empty the list."""
         function, context = self._spec.function, self._function_context
         self._state.current_key = key
         try:
-            for timestamp_ms, events, timed_out in found:
-                context.stamp = timestamp_ms
-                name = "process_timed_out_match" if timed_out else "process_match"
-                match = {each: copies(values) for each, values in events.items()}
-                emission = Emission(self, self._spec.output_type)
-                taking(name, context, produced, emission)(getattr(function, name)(match, context), element)
+            for context.stamp, events, timed_out in found:
+                match = {name: _own(values) for name, values in events.items()}
+                if timed_out:
+                    results.take_timed_out(function.process_timed_out_match(match, context), element)
+                else:
+                    results.take_match(function.process_match(match, context), element)
         finally:
             self._state.current_key = NO_KEY
             found.clear()
@@ -398,7 +409,7 @@ class PatternMatchOperator(Operator):
                 self._keep(key, held)
                 if found:
                     self._hand_over(key, found, produced, pattern)
-        emit_produced(self, produced, self._spec.output_type)
+        emit_produced(self, produced.made, self._spec.output_type)
         self._replacements.take_over(pattern)
         self._follow(pattern)
 
@@ -424,6 +435,32 @@ class PatternMatchOperator(Operator):
         """Take over waiting events."""
         for _, key, held in entries:
             self._waiting.add([each[0] for each in held], repeat(key), [each[1] for each in held])
+
+
+class _Results(NamedTuple):
+    """What the function makes of some events.
+
+    Attributes:
+        made: Its results.
+        take_match: Takes those of a match.
+        take_timed_out: Takes those of a partial match whose time is up.
+    """
+
+    made: Produced
+    take_match: Callable[[Any, Any], None]
+    take_timed_out: Callable[[Any, Any], None]
+
+
+def _own(values: list[Any]) -> list[Any]:
+    """Return events that the function may change: those that can be changed are held for other matches too."""
+    for value in values:
+        if type(value) is tuple:
+            for item in value:
+                if type(item) not in ATOMIC:
+                    return copies(values)
+        elif type(value) not in ATOMIC:
+            return copies(values)
+    return values
 
 
 _EVENT = itemgetter(3)
