@@ -343,7 +343,8 @@ def temporal_join(node: Join, left: p.PhysicalNode, right: p.PhysicalNode) -> p.
     split = split_condition(node.condition, left, right, width)
     shift = len(split.left.schema) - width
     keys = unique_keys(split.right)
-    if not any(key <= frozenset(split.right_keys) for key in keys):
+    key = next((each for each in sorted(keys, key=sorted) if each <= frozenset(split.right_keys)), None)
+    if key is None:
         raise ValidationError(
             "a join FOR SYSTEM_TIME AS OF does not compare the primary key of its right side",
             detail="The right side's versions are those of a key: "
@@ -361,15 +362,38 @@ def temporal_join(node: Join, left: p.PhysicalNode, right: p.PhysicalNode) -> p.
     schema = replace(
         schema, rowtime=frozenset(each for each in schema.rowtime if each < len(split.left.schema))
     )
+    pairs = list(zip(split.left_keys, split.right_keys, strict=True))
+    rest += [_equality(split, *pair) for pair in pairs if pair[1] not in key]
+    pairs = [pair for pair in pairs if pair[1] in key]
     joined = p.TemporalJoin(
         schema,
         split.left,
-        split.right,
+        _versions(split.right),
         node.kind,
-        split.left_keys,
-        split.right_keys,
+        tuple(one for one, _ in pairs),
+        tuple(two for _, two in pairs),
         period.index,
         min(right.schema.rowtime),
         and_all(rest),
     )
     return _without_extra(joined, node, split)
+
+
+def _equality(split: _Split, one: int, two: int) -> RowExpression:
+    from millstream.table.functions.registry import build_call
+
+    left, right = split.left.schema, split.right.schema
+    return build_call("=", [InputRef(one, left.types[one]), InputRef(len(left) + two, right.types[two])])
+
+
+def _versions(node: p.PhysicalNode) -> p.PhysicalNode:
+    """Return all versions of a relation: of the last row of each key, every row that was the last one.
+
+    A deduplication gives only those that are the last when an epoch ends.
+    """
+    if isinstance(node, p.Deduplicate) and node.rowtime and node.keep_last:
+        return node.input
+    if isinstance(node, p.Calc) and node.condition is None:
+        below = _versions(node.input)
+        return node if below is node.input else replace(node, input=below)
+    return node
