@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from sql_runs import AFTER, BEFORE, DELETE, INSERT, SqlRun, changelog, schema_of
 
 from millstream.base.errors import NotSupportedError
+from millstream.table.expressions.errors import EvaluationError
 from millstream.table.expressions.rex import AggregateCall, SortKey
 from millstream.table.plan.logical import WindowKind
 from millstream.table.runtime.specs import GroupAggregateSpec, WindowAggregateSpec
@@ -179,3 +181,26 @@ def test_users_aggregates_of_windows_are_put_together() -> None:
     assert got == Counter(
         [("k", 0, start - second), ("k", 1, start), ("k", 3, start + second), ("k", 2, start + 2 * second)]
     )
+
+
+def test_a_single_value_is_one_row() -> None:
+    call = AggregateCall("SINGLE_VALUE", (1,), D.BIGINT())
+    assert aggregated(call, [(INSERT, row(1)), (BEFORE, row(1)), (AFTER, row(2))]) == 2
+    assert aggregated(call, [(INSERT, row(None))]) is None
+    with pytest.raises(EvaluationError, match="gave 2 rows"):
+        aggregated(call, [(INSERT, row(1)), (INSERT, row(2))])
+
+
+def test_sums_without_values_are_null_or_zero() -> None:
+    nothing = [(INSERT, row(None))]
+    assert aggregated(AggregateCall("SUM", (1,), D.BIGINT()), nothing) is None
+    assert aggregated(AggregateCall("$SUM0", (1,), D.BIGINT(False)), nothing) == 0
+
+
+def test_statistics_of_decimals_are_decimals() -> None:
+    schema = schema_of(D.STRING(), D.DECIMAL(12, 2))
+    for function, expected in (("VAR_POP", "0.666667"), ("AVG", "2.000000")):
+        call = AggregateCall(function, (1,), D.DECIMAL(38, 6))
+        run = SqlRun(GroupAggregateSpec(schema, (0,), (call,)), [schema], [(0,)], Random(0))
+        got = run.run([(0, (INSERT, ("k", Decimal(number)))) for number in (1, 2, 3)])
+        assert got == Counter([("k", Decimal(expected))])

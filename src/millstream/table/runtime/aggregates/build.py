@@ -85,7 +85,7 @@ _FUNCTIONS: dict[str, Callable[[Settings], Accumulator]] = {
     "MAX": _extreme,
     "FIRST_VALUE": _edge,
     "LAST_VALUE": _edge,
-    "SINGLE_VALUE": _edge,
+    "SINGLE_VALUE": ListAccumulator,
     "VAR_POP": Variance,
     "VAR_SAMP": Variance,
     "VARIANCE": Variance,

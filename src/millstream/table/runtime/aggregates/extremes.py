@@ -176,11 +176,9 @@ class Edge(_OneValue):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._is_first = settings.call.function == "FIRST_VALUE"
-        self._skips_nulls = settings.call.function != "SINGLE_VALUE"
 
     def add(self, slots: Any, weights: Any | None, columns: Sequence[pa.Array]) -> None:
-        if self._skips_nulls:
-            slots, weights, columns = without_nulls(slots, weights, columns)
+        slots, weights, columns = without_nulls(slots, weights, columns)
         if not len(slots):
             return
         if self._is_first:

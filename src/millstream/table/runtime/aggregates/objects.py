@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from millstream.table.expressions.errors import EvaluationError
 from millstream.table.functions.aggregate_calls import UserAggregate
 from millstream.table.functions.kernels.json import _to_json
 from millstream.table.functions.kernels.json_paths import dump_json
@@ -78,7 +79,7 @@ class ListAccumulator(ObjectAccumulator):
         super().__init__(settings)
         function = settings.call.function
         self._finish = LIST_FUNCTIONS[function](settings)
-        self._keeps_null = function in ("ARRAY_AGG", "JSON_OBJECTAGG")
+        self._keeps_null = function in ("ARRAY_AGG", "JSON_OBJECTAGG", "SINGLE_VALUE")
         self._order = settings.call.order
         self._arguments = len(settings.arguments)
 
@@ -156,6 +157,18 @@ def _edge(settings: Settings) -> Callable[[list[Any]], Any]:
     return lambda rows: rows[place][0]
 
 
+def _single(settings: Settings) -> Callable[[list[Any]], Any]:
+    def finish(rows: list[Any]) -> Any:
+        if len(rows) > 1:
+            raise EvaluationError(
+                f"a subquery that stands for one value gave {len(rows)} rows",
+                hint="Let it give one row: with an aggregate such as MAX, or a condition on a unique key.",
+            )
+        return rows[0][0]
+
+    return finish
+
+
 def _json_array(settings: Settings) -> Callable[[list[Any]], Any]:
     write = _to_json(settings.types[0])
     return lambda rows: "[" + ",".join(write(row[0]) for row in rows) + "]"
@@ -200,7 +213,7 @@ LIST_FUNCTIONS: dict[str, Callable[[Settings], Callable[[list[Any]], Any]]] = {
     "ARRAY_AGG": _listed,
     "FIRST_VALUE": _edge,
     "LAST_VALUE": _edge,
-    "SINGLE_VALUE": _edge,
+    "SINGLE_VALUE": _single,
     "JSON_ARRAYAGG": _json_array,
     "JSON_OBJECTAGG": _json_object,
     "PERCENTILE": _percentile,

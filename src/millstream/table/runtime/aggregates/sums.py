@@ -103,17 +103,22 @@ class _Numbers(_Lanes):
         super().add_partials(slots, columns)
 
 
-def _counted(kind: pa.DataType, values: Any, counts: Any) -> pa.Array:
+_ZERO = ("$SUM0", "SUM0")
+"""Sums that are 0 without values, not NULL."""
+
+
+def _counted(kind: pa.DataType, values: Any, counts: Any | None) -> pa.Array:
     """Return results as a column, NULL where no value was."""
     dtype = fixed_dtype(kind)
-    return array_of(kind, values.astype(dtype, copy=False), counts > 0)
+    return array_of(kind, values.astype(dtype, copy=False), None if counts is None else counts > 0)
 
 
 class Sum(_Numbers):
     """SUM of integers, which wraps around as Flink's, and of floats."""
 
     def results(self, slots: Any) -> pa.Array:
-        return _counted(self.result, self._sum.array[slots], self._count.array[slots])
+        counts = None if self.settings.call.function in _ZERO else self._count.array[slots]
+        return _counted(self.result, self._sum.array[slots], counts)
 
 
 class Average(_Numbers):
@@ -213,7 +218,8 @@ class DecimalLanes(_Lanes):
         fits = _fits(low, high)
         both = np.empty((len(low), 2), np.int64)
         both[:, 0], both[:, 1] = low.view(np.int64), high
-        return array_of(self.result, both.reshape(-1).view("V16"), (counts > 0) & fits)
+        there = fits if self.settings.call.function in _ZERO else (counts > 0) & fits
+        return array_of(self.result, both.reshape(-1).view("V16"), there)
 
     def _integers(self, slots: Any) -> list[int]:
         parts = (lane.array[slots].tolist() for lane in self._own[:3])
