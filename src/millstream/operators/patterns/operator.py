@@ -355,8 +355,8 @@ class PatternMatchOperator(Operator):
     def _keep(self, key: Any, held: Held) -> None:
         """Keep what a key has now, and see to its timer.
 
-        A timer that is too early is left: when it fires it is put off. So keys whose matches come and go have one all the
-        time, and what a key has goes when it fires and there is nothing.
+        A timer that is too early is left: when it fires it is put off. So keys whose matches come and go have one all
+        the time, and what a key has goes when it fires and there is nothing.
         """
         timer_ms = held.timer_ms
         if timer_ms is None and not held.runs and not held.complete:
