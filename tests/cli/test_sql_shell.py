@@ -100,7 +100,8 @@ def test_words_tables_and_columns_are_completed(session):
         found = []
         while (each := completer.complete(text, len(found))) is not None:
             found.append(each)
-        return found
+        assert all(each.endswith(" ") for each in found) == (len(found) == 1)
+        return [each.rstrip() for each in found]
 
     assert "SELECT" in completions("SEL")
     assert "select" in completions("sel")

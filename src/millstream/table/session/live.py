@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table as Grid
 
@@ -40,15 +40,15 @@ class Materialized:
         """Return the rows, each as often as it is there."""
         return list(self._rows.elements())
 
-    def grid(self) -> Grid:
-        """Return the last rows as a table for the screen."""
+    def grid(self) -> Group:
+        """Return the last rows as a table for the screen, and how many there are."""
         rows = self.rows()
-        grid = Grid(caption=f"{len(rows)} rows after {self.changes} changes; Ctrl-C ends the query")
+        grid = Grid()
         for name in self.names:
             grid.add_column(name, overflow="ellipsis")
         for row in rows[-_SHOWN_ROWS:]:
             grid.add_row(*("<NULL>" if value is None else value for value in row))
-        return grid
+        return Group(grid, f"{len(rows)} rows after {self.changes} changes; Ctrl-C ends the query")
 
 
 def show_live(result: Any) -> None:

@@ -203,6 +203,8 @@ class Completer:
         """Return the completion of a number, as readline asks for them; None behind the last."""
         if state == 0:
             self._found = list(self._options(text))
+            if len(self._found) == 1:
+                self._found = [f"{self._found[0]} "]  # it is whole: the next word may follow
         return self._found[state] if state < len(self._found) else None
 
     def _options(self, text: str) -> Iterator[str]:
