@@ -309,7 +309,7 @@ class Table:
 
     def get_resolved_schema(self) -> Any:
         """Return the columns with names and types."""
-        from millstream.table.catalog import ResolvedSchema
+        from millstream.table.catalog.resolved_schema import ResolvedSchema
 
         return ResolvedSchema.physical(list(self._schema.names), list(self._schema.types))
 

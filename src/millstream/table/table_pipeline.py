@@ -42,7 +42,7 @@ class TablePipeline:
 
     def get_sink_identifier(self) -> Any:
         """Return the full name of the table that is written."""
-        from millstream.table.catalog import ObjectIdentifier
+        from millstream.table.catalog.object_identifier import ObjectIdentifier
 
         return ObjectIdentifier.of(*self.planned.physical.table.identifier)
 

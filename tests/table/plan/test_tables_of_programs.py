@@ -206,6 +206,19 @@ def test_what_is_not_there_says_so(a: Table) -> None:
         a.to_changelog()
 
 
+def test_the_resolved_schema_has_names_and_types(a: Table) -> None:
+    schema = a.get_resolved_schema()
+    assert schema.get_column_names() == ["k", "s", "v"]
+    assert schema.get_column("s").get_data_type() == DataTypes.STRING()
+
+
+def test_a_pipeline_knows_its_sink(tables: StreamTableEnvironment, a: Table) -> None:
+    tables.execute_sql("CREATE TABLE hole (k BIGINT, s STRING, v BIGINT) WITH ('connector' = 'blackhole')")
+    pipeline = a.insert_into("hole")
+    assert "hole" in str(pipeline.get_sink_identifier())
+    pipeline.execute().wait()
+
+
 def test_the_schema_is_printed(a: Table, capsys: pytest.CaptureFixture[str]) -> None:
     a.print_schema()
     assert capsys.readouterr().out == "(\n  `k` BIGINT,\n  `s` STRING,\n  `v` BIGINT\n)\n"
