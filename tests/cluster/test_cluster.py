@@ -189,3 +189,20 @@ def _children_of_session(cluster: Cluster) -> list[str]:
         if "SparkSubmit" in command and str(cluster.directory) in parent:
             found.append(path.parent.name)
     return found
+
+
+@pytest.mark.long
+@pytest.mark.spark
+@pytest.mark.parametrize("cluster", ["local[2]"], indirect=True)
+def test_jobs_of_one_session_go_on_when_the_dispatcher_is_killed(cluster: Cluster) -> None:
+    """Its session ends with it: the next dispatcher opens another, and all jobs go on from their checkpoints."""
+    outs = [cluster.work / name for name in ("one", "two", "three")]
+    jobs = [cluster.submit(COUNT, out, 3_000, 0.002) for out in outs]
+    for out, job in zip(outs, jobs, strict=True):
+        wait_until(lambda out=out: len(written(out)) > 300, 180, lambda job=job: cluster.story(job))  # type: ignore[misc]
+    cluster.kill()
+    cluster.start()
+    for out, job in zip(outs, jobs, strict=True):
+        ended = cluster.wait_for(job, "FINISHED", "FAILED", seconds=240)
+        assert ended.status == "FINISHED", cluster.story(job)
+        assert written(out) == list(range(3_000))
