@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.table.functions.types import INTEGERS, common_type, is_string, same_kind
+from millstream.table.functions.types import INTEGERS, common_type, is_string, is_time_point, same_kind
 from millstream.types import datatypes as t
 from millstream.types import further_types as f
 
@@ -16,13 +16,19 @@ _BY_TEXT = (t.NumericType, t.DateType, t.TimeType, t.TimestampType, t.BooleanTyp
 def comparable(left: t.DataType, right: t.DataType) -> t.DataType | None:
     """Return the type in which two types' values compare; None if they do not.
 
-    Text compares with numbers, times and BOOLEAN as their value.
+    Text compares with numbers, times and BOOLEAN as their value; DATE does not compare with TIMESTAMP.
     """
     if is_string(left) and isinstance(right, _BY_TEXT):
         return right
     if is_string(right) and isinstance(left, _BY_TEXT):
         return left
+    if is_time_point(left) and is_time_point(right) and _is_day(left) != _is_day(right):
+        return None
     return common_type([left, right])
+
+
+def _is_day(kind: t.DataType) -> bool:
+    return isinstance(kind, t.DateType)
 
 
 def can_cast(source: t.DataType, target: t.DataType) -> bool:

@@ -118,12 +118,13 @@ def _divide(call: Any) -> Kernel:
 
     def kernel(setting: Setting, count: int, left: Value, right: Value) -> Value:
         a, b = left.type, right.type
-        digits = a.precision + 1 - (a.scale + 1) + b.scale + max(6, a.scale + 2 + b.precision)
-        if digits > _WIDE:
+        # Arrow's quotient has scale s1 + p2 - s2 + 1, cut off; one digit more than asked for rounds rightly
+        scale = max(a.scale, kind.scale - b.precision + b.scale)
+        precision = a.precision + scale - a.scale
+        if precision + b.precision + 1 > _WIDE:
             return per_row(by_row, kind, [left, right], count)
         right = _checked_divisor(left, right)
-        # one digit more than asked for, so that the digits Arrow cuts off cannot change the rounding
-        numerator = pc.cast(left, pa.decimal256(a.precision + 1, a.scale + 1))
+        numerator = pc.cast(left, pa.decimal256(precision, scale))
         return rescale(pc.divide(numerator, pc.cast(right, pa.decimal256(b.precision, b.scale))), kind)
 
     return kernel
