@@ -17,6 +17,7 @@ from millstream.base.time import Instant
 
 __all__ = [
     "ArrayType",
+    "AtomicType",
     "BigIntType",
     "BinaryType",
     "BooleanType",
@@ -27,7 +28,9 @@ __all__ = [
     "DecimalType",
     "DoubleType",
     "FloatType",
+    "FractionalType",
     "IntType",
+    "IntegralType",
     "LocalZonedTimestampType",
     "MapType",
     "NumericType",
@@ -40,6 +43,27 @@ __all__ = [
     "VarBinaryType",
     "VarCharType",
 ]
+
+
+class _Nullability(int):
+    """Whether a type has None among its values: true or false, and callable."""
+
+    _type: DataType
+
+    def of(self, data_type: DataType) -> _Nullability:
+        """Take the type that it is said of; returns itself."""
+        self._type = data_type
+        return self
+
+    def __call__(self) -> Any:
+        changed = copy.copy(self._type)
+        changed.nullable = True
+        return changed
+
+    def __repr__(self) -> str:
+        return repr(bool(self))
+
+    __str__ = __repr__
 
 
 class DataType:
@@ -56,6 +80,38 @@ class DataType:
     def __init__(self, nullable: bool = True) -> None:
         self.nullable = nullable
         self.conversion_class: str | None = None
+
+    @property
+    def nullable(self) -> Any:
+        """Whether None is among its values; called, the same type with None (PyFlink's `nullable()`)."""
+        return _Nullability(self.__dict__["nullable"]).of(self)
+
+    @nullable.setter
+    def nullable(self, allowed: bool) -> None:
+        self.__dict__["nullable"] = bool(allowed)
+
+    def not_null(self) -> Self:
+        """Return the same type without None."""
+        changed = copy.copy(self)
+        changed.nullable = False
+        return changed
+
+    @classmethod
+    def type_name(cls) -> str:
+        """Return the class's name without `Type`, in capitals."""
+        return cls.__name__[:-4].upper()
+
+    def need_conversion(self) -> bool:
+        """Return whether PyFlink's internal values differ from Python's."""
+        return False
+
+    def to_sql_type(self, obj: Any) -> Any:
+        """Return a Python value as PyFlink's internal one: days, microseconds."""
+        return obj
+
+    def from_sql_type(self, obj: Any) -> Any:
+        """Return PyFlink's internal value as Python's."""
+        return obj
 
     def bridged_to(self, conversion_cls: str) -> Self:
         """Return the same type with a Java class noted; without effect on values, as none of them goes to Java."""
@@ -113,7 +169,11 @@ class DataType:
         return hash(str(self))
 
 
-class VarCharType(DataType):
+class AtomicType(DataType):
+    """A type without parts."""
+
+
+class VarCharType(AtomicType):
     """Text of at most `length` characters."""
 
     name = "VARCHAR"
@@ -155,7 +215,7 @@ class CharType(VarCharType):
         super().__init__(length, nullable)
 
 
-class BooleanType(DataType):
+class BooleanType(AtomicType):
     """True or False; in text `true` or `false`, in any case."""
 
     name = "BOOLEAN"
@@ -169,11 +229,11 @@ class BooleanType(DataType):
         return word == "true"
 
 
-class NumericType(DataType):
+class NumericType(AtomicType):
     """A number."""
 
 
-class _IntegerType(NumericType):
+class IntegralType(NumericType):
     """A signed integer of a number of bits; values outside its range do not fit."""
 
     python_types = (int,)
@@ -202,35 +262,39 @@ class _IntegerType(NumericType):
         return isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
 
 
-class TinyIntType(_IntegerType):
+class TinyIntType(IntegralType):
     """Integer of 8 bits."""
 
     name = "TINYINT"
     bits = 8
 
 
-class SmallIntType(_IntegerType):
+class SmallIntType(IntegralType):
     """Integer of 16 bits."""
 
     name = "SMALLINT"
     bits = 16
 
 
-class IntType(_IntegerType):
+class IntType(IntegralType):
     """Integer of 32 bits."""
 
     name = "INT"
     bits = 32
 
 
-class BigIntType(_IntegerType):
+class BigIntType(IntegralType):
     """Integer of 64 bits."""
 
     name = "BIGINT"
     bits = 64
 
 
-class DoubleType(NumericType):
+class FractionalType(NumericType):
+    """A number with digits behind the point."""
+
+
+class DoubleType(FractionalType):
     """Floating-point number of 64 bits."""
 
     name = "DOUBLE"
@@ -256,7 +320,7 @@ class FloatType(DoubleType):
     name = "FLOAT"
 
 
-class DecimalType(NumericType):
+class DecimalType(FractionalType):
     """Decimal number of `precision` digits, `scale` of them behind the point."""
 
     name = "DECIMAL"
@@ -304,10 +368,11 @@ class DecimalType(NumericType):
         return f"({self.precision}, {self.scale})"
 
 
-class DateType(DataType):
+class DateType(AtomicType):
     """A day; in text `2013-01-31`."""
 
     name = "DATE"
+    EPOCH_ORDINAL: ClassVar[int] = datetime.date(1970, 1, 1).toordinal()
 
     def parse(self, text: str) -> datetime.date:
         """Read an ISO date."""
@@ -316,12 +381,25 @@ class DateType(DataType):
     def _fits(self, value: Any) -> bool:
         return isinstance(value, datetime.date) and not isinstance(value, datetime.datetime)
 
+    def need_conversion(self) -> bool:
+        """Return True: it is days since 1970."""
+        return True
 
-class TimeType(DataType):
+    def to_sql_type(self, d: Any) -> Any:
+        """Return days since 1970."""
+        return None if d is None else d.toordinal() - self.EPOCH_ORDINAL
+
+    def from_sql_type(self, v: Any) -> Any:
+        """Return the day of a number of days since 1970."""
+        return None if v is None else datetime.date.fromordinal(v + self.EPOCH_ORDINAL)
+
+
+class TimeType(AtomicType):
     """A time of day without zone; in text `05:15:00`."""
 
     name = "TIME"
     python_types = (datetime.time,)
+    EPOCH_ORDINAL: ClassVar[int] = 0
 
     def __init__(self, precision: int = 0, nullable: bool = True) -> None:
         super().__init__(nullable)
@@ -337,8 +415,24 @@ class TimeType(DataType):
     def _arguments(self) -> str:
         return f"({self.precision})"
 
+    def need_conversion(self) -> bool:
+        """Return True: it is microseconds of a day."""
+        return True
 
-class TimestampType(DataType):
+    def to_sql_type(self, t: Any) -> Any:
+        """Return microseconds since midnight, of UTC if the time has a zone."""
+        if t is None:
+            return None
+        offset = t.utcoffset() or datetime.timedelta()
+        whole = ((t.hour * 60 + t.minute) * 60 + t.second) * 10**6 + t.microsecond
+        return whole - offset // datetime.timedelta(microseconds=1)
+
+    def from_sql_type(self, t: Any) -> Any:
+        """Return the time of a number of microseconds since midnight."""
+        return None if t is None else (datetime.datetime.min + datetime.timedelta(microseconds=t)).time()
+
+
+class TimestampType(AtomicType):
     """A day and time without zone; in text `2013-01-31 05:15:00` or with a `T` between."""
 
     name = "TIMESTAMP"
@@ -358,11 +452,26 @@ class TimestampType(DataType):
     def _arguments(self) -> str:
         return f"({self.precision})"
 
+    def need_conversion(self) -> bool:
+        """Return True: it is microseconds since 1970."""
+        return True
+
+    def to_sql_type(self, dt: Any) -> Any:
+        """Return microseconds since 1970; a time without zone is the machine's."""
+        return None if dt is None else int(dt.replace(microsecond=0).timestamp()) * 10**6 + dt.microsecond
+
+    def from_sql_type(self, ts: Any) -> Any:
+        """Return the machine's local time of microseconds since 1970."""
+        if ts is None:
+            return None
+        return datetime.datetime.fromtimestamp(ts // 10**6).replace(microsecond=ts % 10**6)
+
 
 class LocalZonedTimestampType(TimestampType):
     """A moment, in Python a datetime: without zone it is in the machine's; in text as a timestamp, `Z` for UTC."""
 
     name = "TIMESTAMP_LTZ"
+    EPOCH_ORDINAL: ClassVar[int] = 0
     python_types = (datetime.datetime, Instant)
 
     def parse(self, text: str) -> datetime.datetime:
@@ -371,7 +480,7 @@ class LocalZonedTimestampType(TimestampType):
         return value if value.tzinfo is None else value.astimezone().replace(tzinfo=None)
 
 
-class VarBinaryType(DataType):
+class VarBinaryType(AtomicType):
     """Bytes, at most `length`; has no text form."""
 
     name = "VARBINARY"
@@ -418,6 +527,20 @@ class MapType(DataType):
     def _fits(self, value: Any) -> bool:
         return isinstance(value, Mapping)
 
+    def need_conversion(self) -> bool:
+        """Return whether keys or values need it."""
+        return self.key_type.need_conversion() or self.value_type.need_conversion()
+
+    def to_sql_type(self, obj: Any) -> Any:
+        """Return the dict with internal keys and values."""
+        keys, values = self.key_type.to_sql_type, self.value_type.to_sql_type
+        return obj and {keys(key): values(value) for key, value in obj.items()}
+
+    def from_sql_type(self, obj: Any) -> Any:
+        """Return the dict with Python's keys and values."""
+        keys, values = self.key_type.from_sql_type, self.value_type.from_sql_type
+        return obj and {keys(key): values(value) for key, value in obj.items()}
+
     def _arguments(self) -> str:
         return f"<{self.key_type}, {self.value_type}>"
 
@@ -440,6 +563,18 @@ class ArrayType(DataType):
     def _fits(self, value: Any) -> bool:
         return isinstance(value, (list, tuple))
 
+    def need_conversion(self) -> bool:
+        """Return whether elements need it."""
+        return self.element_type.need_conversion()
+
+    def to_sql_type(self, obj: Any) -> Any:
+        """Return the list with internal elements."""
+        return obj and [self.element_type.to_sql_type(each) for each in obj]
+
+    def from_sql_type(self, obj: Any) -> Any:
+        """Return the list with Python's elements."""
+        return obj and [self.element_type.from_sql_type(each) for each in obj]
+
     def _arguments(self) -> str:
         return f"<{self.element_type}>"
 
@@ -461,15 +596,29 @@ class RowField:
     def __repr__(self) -> str:
         return f"{self.name} {self.data_type}"
 
+    __str__ = __repr__
+
+    def need_conversion(self) -> bool:
+        """Return whether its values need it."""
+        return self.data_type.need_conversion()
+
+    def to_sql_type(self, obj: Any) -> Any:
+        """Return a value as PyFlink's internal one."""
+        return self.data_type.to_sql_type(obj)
+
+    def from_sql_type(self, obj: Any) -> Any:
+        """Return PyFlink's internal value as Python's."""
+        return self.data_type.from_sql_type(obj)
+
 
 class RowType(DataType):
     """A row of named fields."""
 
     name = "ROW"
 
-    def __init__(self, fields: Sequence[RowField] = (), nullable: bool = True) -> None:
+    def __init__(self, fields: Sequence[RowField] | None = None, nullable: bool = True) -> None:
         super().__init__(nullable)
-        self.fields = list(fields)
+        self.fields = list(fields or ())
         names = self.field_names()
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -488,6 +637,51 @@ class RowType(DataType):
         super().check(value)
         for field, item in zip(self.fields, value or (), strict=False):
             field.data_type.check(item)
+
+    @property
+    def names(self) -> list[str]:
+        """The names in order."""
+        return self.field_names()
+
+    def add(self, field: RowField | str, data_type: DataType | None = None) -> Self:
+        """Append a field, or a name and its type; returns itself.
+
+        Raises:
+            ConfigurationError: If there is one of that name already, or the type is missing.
+        """
+        if isinstance(field, str):
+            if data_type is None:
+                raise ConfigurationError(f"field {field!r} was added without a type")
+            field = RowField(field, data_type)
+        if field.name in self.field_names():
+            raise ConfigurationError(f"row type has two fields named {field.name!r}")
+        self.fields.append(field)
+        return self
+
+    def __getitem__(self, key: str | int | slice) -> Any:
+        if isinstance(key, str):
+            found = next((each for each in self.fields if each.name == key), None)
+            if found is None:
+                raise KeyError(f"row type has no field {key!r}: it has {', '.join(self.field_names())}")
+            return found
+        return type(self)(self.fields[key]) if isinstance(key, slice) else self.fields[key]
+
+    def need_conversion(self) -> bool:
+        """Return True: it is a tuple."""
+        return True
+
+    def to_sql_type(self, obj: Any) -> Any:
+        """Return the fields as a tuple of internal values."""
+        if obj is None:
+            return None
+        values = [obj.get(name) for name in self.names] if isinstance(obj, dict) else list(obj)
+        return tuple(each.to_sql_type(value) for each, value in zip(self.fields, values, strict=True))
+
+    def from_sql_type(self, obj: Any) -> Any:
+        """Return a tuple of internal values as Python's."""
+        if obj is None:
+            return None
+        return tuple(each.from_sql_type(value) for each, value in zip(self.fields, obj, strict=True))
 
     def __iter__(self) -> Iterator[RowField]:
         return iter(self.fields)

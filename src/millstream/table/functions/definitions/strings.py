@@ -9,6 +9,7 @@ from millstream.table.functions import types as kinds
 from millstream.table.functions.coercion import coerce
 from millstream.table.functions.signatures import FunctionDefinition, Result, nullable, signature
 from millstream.types import datatypes as t
+from millstream.types.further_types import NullType
 
 __all__ = ["DEFINITIONS"]
 
@@ -25,8 +26,8 @@ def _concat(operands: Sequence[RowExpression]) -> RowExpression | None:
     nullable_ = any(each.nullable for each in types)
     if all(kinds.is_binary(each) for each in types):
         return Call("||", tuple(operands), t.VarBinaryType(nullable=nullable_))
-    texts = [each if kinds.is_string(each.type) else coerce(each, _STRING) for each in operands]
-    if not any(kinds.is_string(each) for each in types):
+    texts = [coerce(each, _STRING) if isinstance(each.type, NullType) else each for each in operands]
+    if not all(kinds.is_string(each.type) for each in texts):
         return None
     length = min(sum(each.type.length for each in texts), t.VarCharType.MAX_LENGTH)  # type: ignore[attr-defined]
     fixed = all(isinstance(each.type, t.CharType) for each in texts)
@@ -192,7 +193,7 @@ DEFINITIONS: tuple[FunctionDefinition, ...] = (
         aliases=("TRANSLATE3",),
     ),
     _define("INITCAP", "string", _STRING, "INITCAP('hello wORLD')", "INITCAP(string)"),
-    _define("CONCAT", "text...", _STRING, "CONCAT('a', 'b', 'c')", "CONCAT(string1, string2, ...)"),
+    _define("CONCAT", "string...", _STRING, "CONCAT('a', 'b', 'c')", "CONCAT(string1, string2, ...)"),
     _define(
         "CONCAT_WS",
         "string, text...",

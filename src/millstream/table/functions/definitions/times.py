@@ -94,7 +94,7 @@ def _timestamp_add(operands: Operands) -> Bound:
         interval,
     )
     if isinstance(point.type, t.DateType) and unit in ("HOUR", "MINUTE", "SECOND"):
-        point = coerce(point, t.TimestampType(0))
+        point = coerce(point, t.TimestampType(6))
     return Call("+ INTERVAL", (point, scaled), kinds.with_nullable(point.type, nullable_))
 
 

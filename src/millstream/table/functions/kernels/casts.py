@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.table.functions.kernels.decimals import fit, rescale
+from millstream.table.functions.kernels.decimals import fit, rescale, to_double
 from millstream.table.functions.kernels.parsing import cut_precision, from_text
-from millstream.table.functions.kernels.texts import to_text, zoned_to_local
+from millstream.table.functions.kernels.texts import assume_zone, to_text, zoned_to_local
 from millstream.table.functions.kernels.values import (
     Factory,
     Kernel,
@@ -139,6 +139,10 @@ def _float_to_decimal(setting: Setting, value: Value, source: Any, target: Any, 
     return per_row(one, kind, [value], _rows(value))
 
 
+def _decimal_to_float(setting: Setting, value: Value, source: Any, target: Any, attempt: bool) -> Value:
+    return pc.cast(to_double(value), arrow_type(target), safe=False)
+
+
 def _boolean_to_number(setting: Setting, value: Value, source: Any, target: Any, attempt: bool) -> Value:
     if isinstance(target, t.DecimalType):
         return rescale(pc.cast(pc.cast(value, pa.int8()), pa.decimal128(3, 0)), arrow_type(target))
@@ -155,8 +159,7 @@ def _date_to_timestamp(setting: Setting, value: Value, source: Any, target: Any,
 
 
 def _to_zone(setting: Setting, local: Value) -> Value:
-    moments = pc.assume_timezone(local, setting.zone, ambiguous="earliest", nonexistent="latest")
-    return pc.cast(moments, pa.timestamp(local.type.unit, "UTC"))
+    return assume_zone(local, setting.zone)
 
 
 def _timestamp_to_timestamp(setting: Setting, value: Value, source: Any, target: Any, attempt: bool) -> Value:
@@ -260,6 +263,7 @@ _CONVERSIONS: tuple[tuple[_Kinds, _Kinds, _Function], ...] = (
     (_INTEGERS, t.DecimalType, _integer_to_decimal),
     (t.DecimalType, t.DecimalType, _decimal_to_decimal),
     (t.DoubleType, t.DecimalType, _float_to_decimal),
+    (t.DecimalType, t.DoubleType, _decimal_to_float),
     (t.BooleanType, t.NumericType, _boolean_to_number),
     (t.DateType, t.TimestampType, _date_to_timestamp),
     (t.TimestampType, t.TimestampType, _timestamp_to_timestamp),

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from millstream.table.expressions.errors import EvaluationError
 from millstream.table.functions.kernels.parsing import days_in_month, parse_date, parse_timestamp
 from millstream.table.functions.kernels.texts import zoned_to_local
-from millstream.table.functions.kernels.times import to_zoned
 from millstream.table.functions.kernels.values import (
     Factory,
     Kernel,
@@ -164,6 +163,7 @@ _FIELDS: dict[str, _Field] = {
     ),
 }
 _EPOCH = datetime.datetime(1970, 1, 1)
+_UTC_EPOCH = _EPOCH.replace(tzinfo=datetime.UTC)
 
 
 def format_time(nanoseconds: int, pattern: str) -> str:
@@ -273,10 +273,8 @@ def _date_format(call: Any) -> Kernel:
 
 def _read_timestamps(value: Value, count: int) -> Value:
     def one(text: str) -> int | None:
-        try:
-            return parse_timestamp(text.strip()) // 1000
-        except ValueError:
-            return None
+        seconds = parse_leniently(text, _DEFAULT)
+        return None if seconds is None else seconds * 1_000_000
 
     return pc.cast(per_row(one, pa.int64(), [value], count), pa.timestamp("us"))
 
@@ -354,6 +352,54 @@ def parse_time_text(text: str, pattern: str) -> int | None:
     return round((moment - _EPOCH).total_seconds()) * 10**9 + nanos
 
 
+def parse_leniently(text: str, pattern: str) -> int | None:
+    """Return seconds since 1970 of the beginning of a text, as Java's SimpleDateFormat reads it: month 13 is January.
+
+    None if it does not fit the pattern.
+    """
+    expression, letters = _lenient_reader(pattern)
+    found = expression.match(text)
+    if found is None:
+        return None
+    fields = dict(zip(letters, found.groups(), strict=True))
+
+    def number(names: str, usual: int) -> int:
+        return next((int(fields[name]) for name in names if name in fields), usual)
+
+    year_text = next((fields[name] for name in "yuY" if name in fields), "1970")
+    year = int(year_text) + (2000 if len(year_text) == 2 else 0)
+    month_text = fields.get("M") or fields.get("L") or "1"
+    numeric = month_text.lstrip("-").isdecimal()
+    month = int(month_text) if numeric else [each[:3] for each in _MONTHS].index(month_text[:3]) + 1
+    hour = number("Hk", 0) % 24 if "k" in fields else number("H", 0)
+    if "h" in fields:
+        hour = int(fields["h"]) % 12 + (12 if fields.get("a", "").upper() == "PM" else 0)
+    months = year * 12 + month - 1
+    if not 1 <= months // 12 <= 9998:
+        return None
+    start = datetime.datetime(months // 12, months % 12 + 1, 1)
+    rest = datetime.timedelta(
+        days=number("dD", 1) - 1, hours=hour, minutes=number("m", 0), seconds=number("s", 0)
+    )
+    return round((start + rest - _EPOCH).total_seconds())
+
+
+@lru_cache(maxsize=512)
+def _lenient_reader(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
+    expression, letters = "", []
+    parts = _parts(pattern)
+    for place, (letter, more) in enumerate(parts):
+        if not letter:
+            expression += re.escape(str(more))
+            continue
+        letters.append(letter)
+        adjacent = place + 1 < len(parts) and bool(parts[place + 1][0])
+        worded = letter in "aE" or (letter in "ML" and int(more) >= 3)
+        expected = rf"\d{{{more}}}" if adjacent else r"\d+"
+        expression += f"({_expected(letter, int(more), adjacent) if worded else expected})"
+    return re.compile(expression), tuple(letters)
+
+
 def _timestamp(text: str, pattern: str | None = None) -> int | None:
     """Return milliseconds of TO_TIMESTAMP."""
     if pattern is None or pattern == _DEFAULT:
@@ -394,13 +440,13 @@ def _quick_timestamps(text: Value) -> Value | None:
 
 
 def _to_date(text: str, pattern: str | None = None) -> datetime.date | None:
-    if pattern is None or pattern == "yyyy-MM-dd":
+    if pattern is None:
         try:
             return parse_date(text)
         except ValueError:
             return None
-    found = parse_time_text(text, pattern)
-    return None if found is None else (_EPOCH + datetime.timedelta(seconds=found // 10**9)).date()
+    found = parse_leniently(text, pattern)
+    return None if found is None else (_EPOCH + datetime.timedelta(seconds=found)).date()
 
 
 def _to_timestamp_ltz(call: Any) -> Kernel:
@@ -433,18 +479,17 @@ def _zoned_millis(text: str, pattern: str, zone: str) -> int | None:
 
 
 def _from_zone(stamp_ms: int, zone: str) -> int:
-    local = pc.cast(pa.scalar(stamp_ms, pa.int64()), pa.timestamp("ms"))
-    moment: int = to_zoned(local, zone).value
-    return moment
+    local = (_EPOCH + datetime.timedelta(milliseconds=stamp_ms)).replace(tzinfo=zone_of(zone))
+    return (local - _UTC_EPOCH) // datetime.timedelta(milliseconds=1)
 
 
 def _convert_zone(call: Any) -> Kernel:
     def one(text: str, source: str, target: str) -> str | None:
-        stamp = _timestamp(text)
-        if stamp is None:
+        seconds = parse_leniently(text, _DEFAULT)
+        if seconds is None:
             return None
-        moment = datetime.datetime.fromtimestamp(_from_zone(stamp, _zone(source)) / 1000, datetime.UTC)
-        return moment.astimezone(zoneinfo.ZoneInfo(_zone(target))).strftime("%Y-%m-%d %H:%M:%S")
+        moment = _UTC_EPOCH + datetime.timedelta(milliseconds=_from_zone(seconds * 1000, source))
+        return moment.astimezone(zone_of(target)).strftime("%Y-%m-%d %H:%M:%S")
 
     def kernel(setting: Setting, count: int, value: Value, source: Value, target: Value) -> Value:
         texts = value if pa.types.is_string(value.type) else pc.cast(value, _TEXT)
@@ -453,12 +498,19 @@ def _convert_zone(call: Any) -> Kernel:
     return kernel
 
 
-def _zone(name: str) -> str:
+_OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2})(?::?(\d{2}))?")
+
+
+def zone_of(name: str) -> datetime.tzinfo:
+    """Return a zone by its name or offset (`GMT+08:00`); of a name that is none it is UTC, as in Java's TimeZone."""
+    found = _OFFSET.fullmatch(name)
+    if found:
+        offset = datetime.timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
+        return datetime.timezone(-offset if found[1] == "-" else offset)
     try:
-        zoneinfo.ZoneInfo(name)
+        return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError):
-        return "UTC"  # Java's TimeZone takes an unknown name as GMT
-    return name
+        return datetime.UTC
 
 
 def _from_unixtime(call: Any) -> Kernel:
@@ -480,8 +532,8 @@ def _unix_timestamp(call: Any) -> Kernel:
             return pa.scalar(setting.now() // 1000, pa.int64())
 
         def one(text: str, pattern: str = _DEFAULT) -> int:
-            stamp = _timestamp(text, pattern)
-            return -(1 << 63) if stamp is None else _from_zone(stamp, setting.zone) // 1000
+            seconds = parse_leniently(text, pattern)
+            return -(1 << 63) if seconds is None else _from_zone(seconds * 1000, setting.zone) // 1000
 
         return per_row(one, pa.int64(), list(values), count)
 

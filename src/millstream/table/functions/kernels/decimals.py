@@ -12,7 +12,7 @@ from millstream.table.expressions.errors import EvaluationError
 from millstream.table.functions.kernels.values import Factory, Kernel, Setting, Value, cast, per_row
 from millstream.table.functions.types import arrow_type
 
-__all__ = ["decimal_kernel", "fit", "rescale"]
+__all__ = ["decimal_kernel", "fit", "rescale", "to_double"]
 
 _WIDE = 76  # digits of Arrow's largest decimals
 _CONTEXT = decimal.Context(prec=120, rounding=decimal.ROUND_HALF_UP)
@@ -164,6 +164,14 @@ def _modulo(call: Any) -> Kernel:
         return rescale(pc.multiply(pc.cast(rest, pa.decimal128(19, 0)), unit), kind)
 
     return kernel
+
+
+def to_double(value: Value) -> Value:
+    """Return decimals as the nearest doubles; Arrow's own cast is off by a digit at times."""
+    kind = value.type
+    if kind.precision > 15 or kind.scale > 15:
+        return pc.cast(pc.cast(value, pa.string()), pa.float64())
+    return pc.divide(pc.cast(_unscaled(value, kind.scale), pa.float64()), float(10**kind.scale))
 
 
 def _digits(kind: pa.DataType, scale: int) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from millstream.table.expressions.errors import EvaluationError
 from millstream.table.functions.kernels.strings import python_function
@@ -173,6 +174,8 @@ def _formatted(value: Any, flags: str, width: str | None, precision: str | None,
         text = text[: int(precision)] if precision else text
         return _aligned(text.upper() if upper else text, flags, width)
     if kind == "c":
+        if isinstance(value, str):
+            raise TypeError("%c takes numbers")
         return _aligned(value if isinstance(value, str) else chr(value), flags, width)
     sign = "+" if "+" in flags else " " if " " in flags else ""
     zero = "0" if "0" in flags and "-" not in flags else ""
@@ -182,7 +185,9 @@ def _formatted(value: Any, flags: str, width: str | None, precision: str | None,
         raise TypeError("%d takes integers")
     comma = "," if "," in flags and kind in "df" else ""
     digits = f".{precision or 6}" if kind in "efg" else ""
-    number = float(value) if kind in "efg" else value
+    if kind in "efg" and not isinstance(value, float):
+        raise TypeError(f"%{kind} takes FLOAT and DOUBLE")
+    number = value
     text = format(number, f"{sign}{zero}{width if zero and width else ''}{comma}{digits}{kind}")
     return _aligned(text.upper() if upper else text, flags, width)
 
@@ -195,15 +200,21 @@ def _plain_text(value: Any) -> str:
     return double_text(value) if isinstance(value, float) else str(value)
 
 
+def _internal(value: Value, kind: t.DataType) -> Value:
+    """Return days of a DATE and milliseconds of a TIME: what Flink gives to the formatter."""
+    if isinstance(kind, t.DateType):
+        return pc.cast(value, pa.int32())
+    return pc.cast(pc.cast(value, pa.time32("ms")), pa.int32()) if isinstance(kind, t.TimeType) else value
+
+
 def _printf(call: Any) -> Kernel:
     textual = [
-        isinstance(each.type, t.DateType | t.TimeType | t.TimestampType | t.ArrayType | t.RowType | t.MapType)
-        for each in call.operands
+        isinstance(each.type, t.TimestampType | t.ArrayType | t.RowType | t.MapType) for each in call.operands
     ]
 
     def kernel(setting: Setting, count: int, pattern: Value, *values: Value) -> Value:
         shown = [
-            to_text(setting, value, operand.type) if text else value
+            to_text(setting, value, operand.type) if text else _internal(value, operand.type)
             for value, operand, text in zip(values, call.operands[1:], textual[1:], strict=True)
         ]
 
@@ -217,7 +228,7 @@ def _printf(call: Any) -> Kernel:
 
 
 def _json_quote(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("/", "\\/")
     for char, code in (("\b", "b"), ("\f", "f"), ("\n", "n"), ("\r", "r"), ("\t", "t")):
         escaped = escaped.replace(char, f"\\{code}")
     parts = [char if 31 < ord(char) < 127 else _unicode(char) for char in escaped]
@@ -237,8 +248,6 @@ def _json_unquote(text: str) -> str:
     if len(text) < 2 or text[0] != '"' or text[-1] != '"':
         return text
     inner = text[1:-1]
-    if '"' in re.sub(r"\\.", "", inner):
-        return text
 
     def one(found: re.Match[str]) -> str:
         code = found[1]

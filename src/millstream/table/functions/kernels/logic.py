@@ -276,8 +276,7 @@ def _text_test(test: Callable[[Value], Value]) -> Factory:
     def make(call: Any) -> Kernel:
         def kernel(setting: Setting, count: int, value: Value) -> Value:
             if not pa.types.is_string(value.type):
-                is_number = pa.types.is_integer(value.type) or pa.types.is_decimal(value.type)
-                is_number = is_number or pa.types.is_floating(value.type)
+                is_number = pa.types.is_integer(value.type) or pa.types.is_floating(value.type)
                 text = pc.cast(value, pa.string()) if is_number else None
                 value = pc.if_else(pc.is_valid(value), "", None) if text is None else text
             return pc.fill_null(test(value), False)
@@ -287,7 +286,7 @@ def _text_test(test: Callable[[Value], Value]) -> Factory:
     return make
 
 
-_DECIMAL = r"^\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?[fFdD]?\s*$"
+_DECIMAL = r"^\s*[+-]?(NaN|Infinity|(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?[fFdD]?)\s*$"
 
 KERNELS: dict[str, Factory] = {
     "=": _compare(pc.equal, lambda a, b: a == b),

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.table.expressions.errors import EvaluationError
 from millstream.table.functions.kernels.decimals import rescale
 from millstream.table.functions.kernels.strings import python_function
 from millstream.table.functions.kernels.values import (
@@ -155,7 +156,7 @@ def _sign(call: Any) -> Kernel:
 def round_number(number: float, digits: int, mode: str, text: Callable[[float], str] = repr) -> float:
     """Round a number by its shortest decimal text, as Java's BigDecimal.valueOf has it."""
     if not math.isfinite(number):
-        return number
+        raise EvaluationError(f"number {number} cannot be rounded")
     exact = decimal.Decimal(text(number))
     return float(exact.quantize(decimal.Decimal(1).scaleb(-digits), rounding=mode, context=_CONTEXT))
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from millstream.table.expressions.errors import EvaluationError
 from millstream.table.functions.kernels.decimals import fit, rescale
+from millstream.table.functions.kernels.texts import assume_zone
 from millstream.table.functions.kernels.values import Setting, Value, is_constant, per_row
 from millstream.table.functions.types import arrow_type, is_integer
 from millstream.types import datatypes as t
@@ -220,6 +221,6 @@ def _scaled_timestamp(setting: Setting, text: str, target: Any, kind: pa.DataTyp
     if kind.tz is None:
         return nanoseconds // unit
     local = pa.scalar(nanoseconds // unit, pa.timestamp(kind.unit))
-    moment = pc.assume_timezone(local, setting.zone, ambiguous="earliest", nonexistent="latest")
+    moment = assume_zone(local, setting.zone)
     stored: int = moment.value
     return stored

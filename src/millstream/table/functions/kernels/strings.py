@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -45,6 +46,10 @@ def is_ascii(value: Value) -> bool:
     return found is not False
 
 
+def _constants_only(*values: Value) -> bool:
+    return all(map(is_constant, values))
+
+
 def _constants(*values: Value) -> list[Any] | None:
     """Return the Python values if all are constants and none is NULL."""
     if not all(map(is_constant, values)):
@@ -78,7 +83,14 @@ def _empty(value: Value) -> pa.Scalar:
 
 def _concat_ws(call: Any) -> Kernel:
     def kernel(setting: Setting, count: int, separator: Value, *values: Value) -> Value:
-        joined = pc.binary_join_element_wise(*values, separator, null_handling="skip")
+        if not _constants_only(separator, *values):
+            values = tuple(as_array(each, count) for each in values)
+        # Arrow leaves rows out where all values are NULL
+        missing = reduce(pc.and_, map(pc.is_null, values))
+        first = pc.if_else(missing, "", values[0])
+        joined = first
+        if len(values) > 1:
+            joined = pc.binary_join_element_wise(first, *values[1:], separator, null_handling="skip")
         if is_constant(separator) and separator.is_valid:
             return joined
         return pc.if_else(pc.is_valid(separator), joined, pa.scalar(None, _TEXT))
@@ -91,7 +103,7 @@ def _concat_ws(call: Any) -> Kernel:
 
 def _find(text: str, part: str, start: int = 1) -> int:
     """Return the place of a part, from 1; 0 if it is not there."""
-    return text.find(part, max(start, 1) - 1) + 1
+    return text.find(part, max(start, 1) - 1) + 1 if part else 1
 
 
 def _position(text_place: int, part_place: int) -> Factory:
@@ -262,7 +274,7 @@ def _edge(fast: Callable[[Value, Any], Value], name: str) -> Factory:
     return make
 
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"[A-Za-z0-9]+")  # of ASCII only: so does Flink
 
 
 def initcap(text: str) -> str:
@@ -276,6 +288,10 @@ def translate(text: str, old: str, new: str) -> str:
     for place, char in enumerate(old):
         table.setdefault(ord(char), new[place] if place < len(new) else None)
     return text.translate(table)
+
+
+def _translate_row(text: str | None, old: str | None, new: str | None) -> str | None:
+    return text if text is None or not old else translate(text, old, new or "")
 
 
 # --- splitting
@@ -331,7 +347,19 @@ def str_to_map(text: str, between: str = ",", inside: str = "=") -> list[tuple[s
     for part in _java_split(text, between):
         pair = _java_split(part, inside, 2)
         found[pair[0]] = pair[1] if len(pair) == 2 else None
-    return list(found.items())
+    return sorted(found.items(), key=lambda entry: _java_bucket(entry[0], len(found)))
+
+
+def _java_bucket(key: str, size: int) -> int:
+    """Return the place of a key in a `java.util.HashMap` of so many: the order in which Flink gives them."""
+    code = 0
+    data = key.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(data), 2):
+        code = (31 * code + (data[at] << 8) + data[at + 1]) & 0xFFFFFFFF
+    buckets = 16
+    while size > buckets * 3 // 4:
+        buckets *= 2
+    return (code ^ code >> 16) & (buckets - 1)
 
 
 def _elt(call: Any) -> Kernel:
@@ -401,7 +429,7 @@ KERNELS: dict[str, Factory] = {
     "ENDSWITH": _edge(pc.ends_with, "endswith"),
     "SUBSTRING": _substring,
     "REPLACE": _replace,
-    "TRANSLATE": python_function(translate, _TEXT),
+    "TRANSLATE": python_function(_translate_row, _TEXT, strict=False),
     "INITCAP": python_function(initcap, _TEXT),
     "LPAD": _pad(True),
     "RPAD": _pad(False),

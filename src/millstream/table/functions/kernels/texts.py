@@ -14,7 +14,7 @@ from millstream.types import datatypes as t
 from millstream.types import further_types as f
 from millstream.types.java_text import double_text, float_text
 
-__all__ = ["interval_text", "to_text", "zoned_to_local"]
+__all__ = ["assume_zone", "interval_text", "to_text", "zoned_to_local"]
 
 _DAY_MS = 86_400_000
 
@@ -70,6 +70,22 @@ def zoned_to_local(setting: Setting, value: Value) -> Value:
     """Return moments as timestamps of the session's time zone."""
     unit = value.type.unit
     return pc.local_timestamp(pc.cast(value, pa.timestamp(unit, setting.zone)))
+
+
+def assume_zone(local: Value, zone: str) -> Value:
+    """Return timestamps of a zone as moments: the earlier of two, and in a gap as much later as the gap is long."""
+    utc = pa.timestamp(local.type.unit, "UTC")
+    try:
+        return pc.cast(pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="raise"), utc)
+    except pa.ArrowInvalid:
+        before = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest")
+        exact = pc.equal(pc.local_timestamp(before), local)
+    # the last instant before the gap has the offset that counts on
+    offset = pc.subtract(
+        pc.local_timestamp(before), pc.cast(pc.cast(before, utc), pa.timestamp(local.type.unit))
+    )
+    shifted = pc.cast(pc.subtract(local, offset), utc)
+    return pc.if_else(exact, pc.cast(before, utc), shifted)
 
 
 def _zoned(setting: Setting, value: Value, kind: t.DataType) -> Value:

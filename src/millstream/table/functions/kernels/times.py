@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.table.functions.kernels.arithmetic import add_months
-from millstream.table.functions.kernels.texts import zoned_to_local
+from millstream.table.functions.kernels.texts import assume_zone, zoned_to_local
 from millstream.table.functions.kernels.values import (
     Factory,
     Kernel,
@@ -36,8 +36,7 @@ def _local(setting: Setting, value: Value) -> Value:
 
 def to_zoned(local: Value, zone: str) -> Value:
     """Return timestamps of a zone as moments."""
-    moments = pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest")
-    return pc.cast(moments, pa.timestamp(local.type.unit, "UTC"))
+    return assume_zone(local, zone)
 
 
 def _floor_divide(value: Value, divisor: int) -> Value:
