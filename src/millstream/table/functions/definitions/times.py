@@ -296,6 +296,7 @@ DEFINITIONS: tuple[FunctionDefinition, ...] = (
         "TO_TIMESTAMP_LTZ(numeric[, precision])",
         "TO_TIMESTAMP_LTZ(string[, format[, zone]])",
         also=(("number_as_bigint, [int]", nullable(_LTZ3)), ("string, [string], [string]", nullable(_LTZ3))),
+        fails=True,
     ),
     _define(
         "TO_TIMESTAMP",

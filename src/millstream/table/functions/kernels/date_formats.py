@@ -457,12 +457,24 @@ def _to_timestamp_ltz(call: Any) -> Kernel:
             digits = rest[0] if rest else pa.scalar(3, pa.int32())
             stamps = per_row(_scaled, pa.int64(), [value, digits], count)
             return pc.cast(pc.cast(stamps, pa.timestamp("us")), pa.timestamp("us", "UTC"))
-        pattern = rest[0] if rest else pa.scalar(_DEFAULT)
+        if not rest:
+            stamps = per_row(lambda text: _moment_ms(text, setting.zone), pa.int64(), [value], count)
+            return pc.cast(pc.multiply(stamps, 1000), pa.timestamp("us", "UTC"))
+        pattern = rest[0]
         zone = rest[1] if len(rest) > 1 else pa.scalar(setting.zone)
         stamps = per_row(_zoned_millis, pa.int64(), [value, pattern, zone], count)
         return pc.cast(pc.multiply(stamps, 1000), pa.timestamp("us", "UTC"))
 
     return kernel
+
+
+def _moment_ms(text: str, zone: str) -> int:
+    try:
+        return _from_zone(parse_timestamp(text.strip()) // 1_000_000, zone)
+    except ValueError as error:
+        raise EvaluationError(
+            f"text {text!r} is no timestamp: {error}", hint="With a format, what does not fit it is NULL."
+        ) from error
 
 
 def _scaled(number: int, digits: int) -> int:
