@@ -68,7 +68,7 @@ class YearMonthIntervalType(AtomicType):
         super().__init__(nullable)
         resolution = _resolution_text(resolution)
         _check_resolution(resolution, self.RESOLUTIONS)
-        self.resolution = resolution
+        self.resolution: str = resolution
         self.precision = precision
 
     def _arguments(self) -> str:
@@ -127,7 +127,7 @@ class DayTimeIntervalType(AtomicType):
         super().__init__(nullable)
         resolution = _resolution_text(resolution)
         _check_resolution(resolution, self.RESOLUTIONS)
-        self.resolution = resolution
+        self.resolution: str = resolution
         self.day_precision = day_precision
         self.fractional_precision = fractional_precision
 

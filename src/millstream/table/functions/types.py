@@ -363,7 +363,9 @@ def _common_time_point(left: Any, right: Any) -> t.DataType | None:
     if isinstance(left, t.TimeType) or isinstance(right, t.TimeType):
         both = isinstance(left, t.TimeType) and isinstance(right, t.TimeType)
         return t.TimeType(max(left.precision, right.precision)) if both else None
-    precision = max(getattr(left, "precision", 0), getattr(right, "precision", 0))
+    if isinstance(left, t.DateType) or isinstance(right, t.DateType):
+        return None  # two of them are equal types
+    precision = max(left.precision, right.precision)
     zoned = any(isinstance(each, t.LocalZonedTimestampType) for each in (left, right))
     return t.LocalZonedTimestampType(precision) if zoned else t.TimestampType(precision)
 

@@ -107,7 +107,10 @@ def _timestamp_diff(operands: Operands) -> Bound:
         return None
     common = kinds.common_type([start.type, end.type])
     if common is None:
-        return None
+        days = [isinstance(each.type, t.DateType) for each in (start, end)]
+        if days == [False, False] or any(isinstance(each.type, t.TimeType) for each in (start, end)):
+            return None
+        common = end.type if days[0] else start.type
     assert unit is not None
     result = t.IntType(start.type.nullable or end.type.nullable)
     return Call("TIMESTAMPDIFF", (_as_unit(unit), coerce(start, common), coerce(end, common)), result)

@@ -165,7 +165,11 @@ def _extreme(function: Callable[..., Value], pick: Callable[..., Any]) -> Factor
         def kernel(setting: Setting, count: int, *values: Value) -> Value:
             if _nested(kind) or all(map(is_constant, values)):
                 return per_row(lambda *row: pick(row), kind, values, count)
-            return function(*values, skip_nulls=False)
+            result = function(*values, skip_nulls=False)
+            if pa.types.is_floating(kind) and pick is max:  # NaN is the greatest, as in Java
+                some = reduce(pc.or_, [pc.fill_null(pc.is_nan(each), False) for each in values])
+                result = pc.if_else(pc.and_(some, pc.is_valid(result)), pa.scalar(float("nan"), kind), result)
+            return result
 
         return kernel
 
