@@ -50,16 +50,17 @@ class PlannedConnector(TableConnector):
         return UPSERT if self.name == "upsert-kafka" else INSERT_ONLY
 
 
-@pytest.fixture
-def tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[StreamTableEnvironment]:
-    monkeypatch.setattr(registry, "find_connector", PlannedConnector)
-    configuration = Configuration()
-    configuration.set_string("execution.target", "local")
-    stream = StreamExecutionEnvironment.get_execution_environment(configuration)
-    environment = StreamTableEnvironment.create(stream)
-    for statement in RECORDED["ddl"]:
-        environment.execute_sql(statement)
-    yield environment
+@pytest.fixture(scope="module")
+def tables() -> Iterator[StreamTableEnvironment]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "find_connector", PlannedConnector)
+        configuration = Configuration()
+        configuration.set_string("execution.target", "local")
+        stream = StreamExecutionEnvironment.get_execution_environment(configuration)
+        environment = StreamTableEnvironment.create(stream)
+        for statement in RECORDED["ddl"]:
+            environment.execute_sql(statement)
+        yield environment
 
 
 def operators_of(text: str) -> list[tuple[str, str]]:
