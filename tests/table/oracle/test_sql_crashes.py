@@ -13,7 +13,7 @@ from oracle_kit import Oracle
 from millstream.table import DataTypes
 from millstream.table.udf import udf
 
-LATE = {name: ("dateTime", 2_000) for name in ("bid", "auction", "person")}
+LATE = dict.fromkeys(("bid", "auction", "person"), ("dateTime", 2000))
 
 QUERIES = {
     "groups": ("SELECT bidder, COUNT(*) AS n, SUM(price) AS total FROM bids GROUP BY bidder", ("bidder",)),
@@ -23,8 +23,8 @@ QUERIES = {
         ("auction",),
     ),
     "top": (
-        "SELECT auction, price, bidder FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC) AS r "
-        "FROM bids) WHERE r = 1",
+        "SELECT auction, price, bidder FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC) "
+        "AS r FROM bids) WHERE r = 1",
         ("auction",),
     ),
 }
