@@ -26,7 +26,7 @@ class Step:
 def is_program(page: Path) -> bool:
     """Whether a page is one of those that run from top to bottom."""
     inside = page.relative_to(ROOT / "docs")
-    return inside.parts[0] in ROOMS or inside.name.startswith("cep")
+    return inside.parts[0] in ROOMS
 
 
 def steps_of(page: Path) -> list[Step]:
