@@ -152,11 +152,11 @@ class LiveJob(JobGateway):
                     "the job cannot be rescaled: it makes no checkpoints, and would begin anew",
                     hint=f"Set {options.CHECKPOINT_INTERVAL.key}; jobs in batch mode cannot be rescaled.",
                 )
+            request = self._plan_rescaling(command)
             if control.rescaling is not None:
                 raise JobRequestError(
                     "the job is being rescaled already", hint="Ask again when that is done."
                 )
-            request = self._plan_rescaling(command)
             if request.is_nothing:
                 request.done.set_result(request.outcome)
                 return request
