@@ -162,6 +162,8 @@ def _nonzero(divisor: RowExpression) -> bool:
 
 
 def _cast_fails(source: t.DataType, target: t.DataType) -> bool:
+    if isinstance(source, t.DoubleType) and isinstance(target, t.DecimalType):
+        return True  # NaN is no DECIMAL
     textual = isinstance(source, t.VarCharType | f.VariantType)
     return textual and not isinstance(target, t.VarCharType | t.VarBinaryType)
 

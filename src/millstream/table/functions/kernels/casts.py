@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.table.expressions.errors import EvaluationError
 from millstream.table.functions.kernels.decimals import fit, rescale, to_double
 from millstream.table.functions.kernels.parsing import cut_precision, from_text
 from millstream.table.functions.kernels.texts import assume_zone, to_text, zoned_to_local
@@ -85,7 +86,8 @@ def _binary(setting: Setting, value: Value, source: Any, target: Any, attempt: b
 
 
 def _to_boolean(setting: Setting, value: Value, source: Any, target: Any, attempt: bool) -> Value:
-    return pc.not_equal(value, pa.scalar(0, pa.int8()).cast(value.type))
+    zero = decimal.Decimal(0) if pa.types.is_decimal(value.type) else 0
+    return pc.not_equal(value, pa.scalar(zero, value.type))
 
 
 def _float_to_integer(setting: Setting, value: Value, source: Any, target: Any, attempt: bool) -> Value:
@@ -134,7 +136,11 @@ def _float_to_decimal(setting: Setting, value: Value, source: Any, target: Any, 
     text: Callable[[float], str] = float_text if isinstance(source, t.FloatType) else repr
 
     def one(number: float) -> decimal.Decimal | None:
-        return fit(decimal.Decimal(text(number)), kind) if number - number == 0 else None
+        if number - number != 0:
+            if attempt:
+                return None
+            raise EvaluationError(f"{number} cannot be cast to {target}", hint="TRY_CAST gives NULL instead.")
+        return fit(decimal.Decimal(text(number)), kind)
 
     return per_row(one, kind, [value], _rows(value))
 

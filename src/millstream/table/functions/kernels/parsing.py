@@ -74,13 +74,21 @@ def _quick(value: Value, target: t.DataType, kind: pa.DataType) -> Value | None:
         if isinstance(target, t.DateType) and _all(value, r"^\d{4}-\d\d-\d\d$"):
             return pc.cast(value, kind)
         if isinstance(target, t.DecimalType) and _all(value, r"^[+-]?\d{1,20}(\.\d{1,18})?$"):
-            return rescale(pc.cast(value, pa.decimal128(38, 18)), kind)
+            read = rescale(pc.cast(value, pa.decimal128(38, 18)), kind)
+            return None if _lost(value, read) else read
         if type(target) is t.TimestampType and _all(value, _PLAIN_TIMESTAMP):
             whole = pc.cast(value, pa.timestamp("ns"))
             return cut_precision(pc.cast(whole, kind, safe=False), target.precision)
     except pa.ArrowInvalid:
         return None  # some text is not as usual
     return None
+
+
+def _lost(texts: Value, numbers: Value) -> bool:
+    """Whether a number did not fit and became NULL."""
+    if is_constant(texts):
+        return bool(texts.is_valid and not numbers.is_valid)
+    return bool(numbers.null_count > texts.null_count)
 
 
 def _any(value: Value, pattern: str) -> bool:
@@ -112,7 +120,7 @@ def _reader(setting: Setting, target: Any, kind: pa.DataType) -> Callable[[str],
     if is_integer(target):
         return lambda text: _integer(text, target.bits)
     if isinstance(target, t.DecimalType):
-        return lambda text: fit(_decimal(text), kind)
+        return lambda text: _fitting(_decimal(text), kind)
     if isinstance(target, t.DoubleType):
         return _float
     if isinstance(target, t.DateType):
@@ -123,7 +131,7 @@ def _reader(setting: Setting, target: Any, kind: pa.DataType) -> Callable[[str],
 
 
 def _boolean(text: str) -> bool:
-    word = text.strip().lower()
+    word = text.lower()
     if word in _TRUE:
         return True
     if word in _FALSE:
@@ -148,6 +156,13 @@ def _decimal(text: str) -> decimal.Decimal:
     return decimal.Decimal(text.strip())
 
 
+def _fitting(number: decimal.Decimal, kind: pa.DataType) -> decimal.Decimal:
+    found = fit(number, kind)
+    if found is None:
+        raise ValueError("it has too many digits")
+    return found
+
+
 def _float(text: str) -> float:
     found = _FLOAT.fullmatch(text.strip())
     if found is None:
@@ -167,7 +182,7 @@ def parse_date(text: str) -> datetime.date:
     Raises:
         ValueError: If it is no day.
     """
-    day = text.strip().split(" ")[0].split("T")[0]
+    day = text.strip().split(" ")[0]
     parts = day.split("-")
     if not 1 <= len(parts) <= 3 or not all(part.isdecimal() for part in parts):
         raise ValueError("no date")
