@@ -39,6 +39,8 @@ API = {
     "Watermarks": "millstream.common.watermark_strategy",
     "Files": "millstream.datastream.connectors.file_system",
     "Kafka": "millstream.datastream.connectors.kafka",
+    "Tables": "millstream.table",
+    "Patterns": "millstream.cep",
     "Testing": "millstream.testing",
     "Sources of your own": "millstream.spi.source",
     "Sinks of your own": "millstream.spi.sink",
