@@ -19,7 +19,6 @@ from millstream.table.grouped_tables import (
     GroupWindowedTable,
     OverWindowedTable,
     WindowGroupedTable,
-    aggregated,
 )
 from millstream.table.plan.bind.table_api import TableOperations
 from millstream.table.plan.bind.table_expressions import names_of, tree_of
@@ -270,7 +269,7 @@ class Table:
 
     def aggregate(self, func: Any) -> AggregatedTable:
         """Make one row of all rows: a call of an aggregate function, or the function itself."""
-        return AggregatedTable(aggregated(self, (), self._call_of(func)))
+        return AggregatedTable(self, (), self._call_of(func))
 
     def flat_aggregate(self, func: Any) -> FlatAggregateTable:
         """Make rows of all rows: a call of a table aggregate function, or the function itself."""

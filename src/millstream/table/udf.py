@@ -379,6 +379,11 @@ class UserDefinedAggregateFunctionWrapper(UserDefinedFunctionWrapper):
             raise needs_type(f'aggregate function "{self._name}"')
         return found
 
+    def _named(self, kind: DataType) -> DataType:
+        if self._is_table_aggregate and len(self._alias_names) == 1 and not isinstance(kind, RowType):
+            kind = RowType([RowField(self._alias_names[0], kind)])
+        return super()._named(kind)
+
     def accumulator_type(self) -> DataType | None:
         """Return the declared type, or that of `get_accumulator_type`; None if neither is there."""
         said = self._accumulator_type

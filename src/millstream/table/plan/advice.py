@@ -32,7 +32,14 @@ def _walk(node: p.PhysicalNode) -> Iterator[p.PhysicalNode]:
         yield from _walk(each)
 
 
-_FOR_EVER = (p.GroupAggregate, p.RegularJoin, p.Rank, p.ChangelogNormalize, p.Deduplicate)
+_FOR_EVER = (
+    p.GroupAggregate,
+    p.GroupTableAggregate,
+    p.RegularJoin,
+    p.Rank,
+    p.ChangelogNormalize,
+    p.Deduplicate,
+)
 
 
 def _state(node: p.PhysicalNode, settings: PlanSettings) -> list[str]:

@@ -19,6 +19,8 @@ def engine_of(node: p.PhysicalNode) -> str:
         return _named(set(_kinds(node.call)))
     if isinstance(node, (p.GroupAggregate, p.WindowAggregate, p.OverAggregate)):
         return _named({_of_call(each) for each in node.calls})
+    if isinstance(node, p.GroupTableAggregate):
+        return _named({_of_call(node.call)})
     return ""
 
 

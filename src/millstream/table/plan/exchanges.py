@@ -29,7 +29,8 @@ def _hash(source: p.PhysicalNode, keys: Sequence[int]) -> str:
 
 
 def _keys(node: p.PhysicalNode) -> Sequence[int] | None:
-    if isinstance(node, (p.GroupAggregate, p.WindowAggregate, p.Deduplicate, p.WindowDeduplicate)):
+    aggregates = (p.GroupAggregate, p.GroupTableAggregate, p.WindowAggregate)
+    if isinstance(node, (*aggregates, p.Deduplicate, p.WindowDeduplicate)):
         return node.keys
     if isinstance(node, (p.OverAggregate, p.Rank, p.WindowRank)):
         return node.partition

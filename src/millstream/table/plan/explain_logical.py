@@ -77,6 +77,10 @@ def _aggregate(node: logical.Aggregate) -> str:
     return f"{kind}({', '.join([f'group=[{_set(node.keys)}]', *calls])})"
 
 
+def _table_aggregate(node: logical.TableAggregate) -> str:
+    return f"LogicalTableAggregate(group=[{_set(node.keys)}], tableAggregate=[[{_call(node.call)}]])"
+
+
 def _expand(node: logical.Expand) -> str:
     return f"LogicalExpand(sets=[{', '.join(map(_set, node.sets))}])"
 
@@ -142,6 +146,7 @@ _METHODS: dict[type, Callable[[Any], str]] = {
     logical.Snapshot: _snapshot,
     logical.Sort: _sort,
     logical.StreamScan: _stream,
+    logical.TableAggregate: _table_aggregate,
     logical.Values: _values,
     logical.Watermarks: _watermarks,
     logical.WindowFunction: _window,

@@ -93,6 +93,14 @@ def _aggregate(node: p.GroupAggregate) -> tuple[str, Details]:
     return "GroupAggregate", [*details, ("select", select)]
 
 
+def _table_aggregate(node: p.GroupTableAggregate) -> tuple[str, Details]:
+    below = node.input.schema.names
+    details = [("groupBy", _fields(below, node.keys))] if node.keys else []
+    given = node.schema.names[len(node.keys) :]
+    select = [*node.schema.names[: len(node.keys)], f"{call_text(node.call, below)} AS ({_list(given)})"]
+    return "GroupTableAggregate", [*details, ("select", _list(select))]
+
+
 def window_text(window: p.Window, names: Sequence[str], attached: tuple[int, int] | None = None) -> str:
     """Return a window as text."""
     if attached is not None:
@@ -369,6 +377,7 @@ _METHODS: dict[type, Callable[[Any], tuple[str, Details]]] = {
     p.DropUpdateBefore: _drop,
     p.ExpandNode: _expand,
     p.GroupAggregate: _aggregate,
+    p.GroupTableAggregate: _table_aggregate,
     p.IntervalJoin: _interval_join,
     p.Limit: _limit,
     p.LookupJoin: _lookup_join,

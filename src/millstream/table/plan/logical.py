@@ -29,6 +29,7 @@ __all__ = [
     "Snapshot",
     "Sort",
     "StreamScan",
+    "TableAggregate",
     "TableFunctionScan",
     "Values",
     "Watermarks",
@@ -118,6 +119,20 @@ class Aggregate(LogicalNode):
     calls: tuple[AggregateCall, ...]
     sets: tuple[tuple[int, ...], ...] = ()
     window: WindowFunction | None = None
+
+
+@dataclass(frozen=True)
+class TableAggregate(LogicalNode):
+    """What a table aggregate function gives for each key (`flat_aggregate`): key columns, then its columns.
+
+    Attributes:
+        keys: Places of key columns.
+        call: The call of the function.
+    """
+
+    input: LogicalNode
+    keys: tuple[int, ...]
+    call: AggregateCall
 
 
 @dataclass(frozen=True)

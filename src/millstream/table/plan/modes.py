@@ -44,6 +44,7 @@ _MADE: dict[type, Callable[[Any, list[ChangelogMode]], ChangelogMode]] = {
     p.DataStreamScan: lambda node, below: node.source_mode,
     p.Deduplicate: lambda node, below: ALL if node.keep_last else INSERT_ONLY,
     p.GroupAggregate: lambda node, below: ChangelogMode(updates=True, deletes=not below[0].insert_only),
+    p.GroupTableAggregate: lambda node, below: ALL,
     p.LookupJoin: lambda node, below: below[0],
     p.Rank: lambda node, below: ALL,
     p.RegularJoin: lambda node, below: (
@@ -163,6 +164,11 @@ def _full(node: p.PhysicalNode, before: bool | None) -> Inputs:
     return _all([(child, True) for child in node.inputs])
 
 
+def _table_aggregate(node: p.GroupTableAggregate, before: bool | None) -> Inputs:
+    """Give rows that go as deletions: rows of one key are not told apart, so that nothing updates them by key."""
+    return None if before is False else _full(node, before)
+
+
 def _calc(node: p.Calc, before: bool | None) -> Inputs:
     if before is False and node.condition is not None and not _by_key(node.condition, node.input):
         return None
@@ -248,6 +254,7 @@ _METHODS: dict[type, Callable[[Any, bool | None], Inputs]] = {
     p.ChangelogNormalize: _normalize,
     p.CorrelateNode: _correlate,
     p.GroupAggregate: _full,
+    p.GroupTableAggregate: _table_aggregate,
     p.Limit: _full,
     p.LookupJoin: _lookup,
     p.Rank: _rank,

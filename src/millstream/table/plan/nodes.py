@@ -24,10 +24,11 @@ from millstream.table.plan.logical import (
     LogicalNode,
     Project,
     Sort,
+    TableAggregate,
     WindowFunction,
     WindowKind,
 )
-from millstream.types.datatypes import LocalZonedTimestampType, TimestampType
+from millstream.types.datatypes import LocalZonedTimestampType, RowType, TimestampType
 
 __all__ = [
     "aggregate",
@@ -38,6 +39,7 @@ __all__ = [
     "project",
     "refs",
     "sort",
+    "table_aggregate",
     "unique_names",
     "window_function",
 ]
@@ -140,6 +142,19 @@ def aggregate(
         proctime.add(width + 3)
     schema = RowSchema(tuple(all_names), tuple(types), frozenset(rowtime), frozenset(proctime))
     return Aggregate(schema, source, tuple(keys), tuple(calls), (), window)
+
+
+def table_aggregate(source: LogicalNode, keys: int, call: AggregateCall) -> TableAggregate:
+    """Return what a table aggregate function gives by the first columns of a relation; a row as its fields."""
+    given = call.type
+    if isinstance(given, RowType):
+        names, types = list(given.field_names()), list(given.field_types())
+    else:
+        names, types = ["f0"], [given]
+    schema = RowSchema(
+        unique_names([*source.schema.names[:keys], *names]), (*source.schema.types[:keys], *types)
+    )
+    return TableAggregate(schema, source, tuple(range(keys)), call)
 
 
 def distinct(source: LogicalNode) -> LogicalNode:

@@ -22,6 +22,7 @@ __all__ = [
     "DropUpdateBefore",
     "ExpandNode",
     "GroupAggregate",
+    "GroupTableAggregate",
     "IntervalJoin",
     "Limit",
     "LookupJoin",
@@ -176,6 +177,16 @@ class GroupAggregate(PhysicalNode):
     input: PhysicalNode
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
+    ttl_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class GroupTableAggregate(PhysicalNode):
+    """The rows that a table aggregate function gives for each key, kept up to date."""
+
+    input: PhysicalNode
+    keys: tuple[int, ...]
+    call: AggregateCall
     ttl_ms: int | None = None
 
 

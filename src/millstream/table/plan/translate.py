@@ -187,6 +187,12 @@ class Translator:
         )
         return self._one(node, spec, node.keys)
 
+    def _table_aggregate(self, node: p.GroupTableAggregate) -> Any:
+        spec = specs.TableAggregateSpec(
+            node.input.schema, node.keys, node.call, not node.input.given_mode.insert_only, node.ttl_ms
+        )
+        return self._one(node, spec, node.keys)
+
     def _window_aggregate(self, node: p.WindowAggregate) -> Any:
         window = node.window
         spec = specs.WindowAggregateSpec(
@@ -450,6 +456,7 @@ class Translator:
         p.DropUpdateBefore: _drop_before,
         p.ExpandNode: _expand,
         p.GroupAggregate: _aggregate,
+        p.GroupTableAggregate: _table_aggregate,
         p.IntervalJoin: _interval_join,
         p.Limit: _limit,
         p.LookupJoin: _lookup_join,

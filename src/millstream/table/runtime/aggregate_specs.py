@@ -13,9 +13,10 @@ from millstream.table.runtime.group_aggregate import GroupAggregateOperator
 from millstream.table.runtime.over import OverOperator
 from millstream.table.runtime.session_aggregate import SessionAggregateOperator
 from millstream.table.runtime.slices import Slices
+from millstream.table.runtime.table_aggregate import TableAggregateOperator
 from millstream.table.runtime.window_aggregate import WindowAggregateOperator
 
-__all__ = ["GroupAggregateSpec", "OverSpec", "WindowAggregateSpec", "describe_calls"]
+__all__ = ["GroupAggregateSpec", "OverSpec", "TableAggregateSpec", "WindowAggregateSpec", "describe_calls"]
 
 
 def describe_calls(calls: tuple[AggregateCall, ...]) -> str:
@@ -60,13 +61,52 @@ class GroupAggregateSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
-        return GroupAggregateOperator(self)
+        return GroupAggregateOperator(
+            self.input,
+            self.keys,
+            self.calls,
+            retracts=self.retracts,
+            before=self.before,
+            ttl_ms=self.ttl_ms,
+        )
 
     def build_combiner(self) -> Combiner | None:
         """Make what begins the aggregates where rows come from, if all rows are inserts."""
         if self.retracts or not self.keys or not can_combine(self.calls, self.input, retracts=False):
             return None
         return GroupCombiner(self.input, self.keys, self.calls)
+
+
+@dataclass(frozen=True)
+class TableAggregateSpec(OperatorSpec):
+    """Declares what a table aggregate function gives by key; the output has the keys, then its columns.
+
+    Rows that come are +I, rows that go -D, netted for each epoch and key.
+
+    Attributes:
+        input: Columns of the input.
+        keys: Places of the key columns.
+        call: The call of the function.
+        retracts: Whether the input has -U or -D rows.
+        ttl_ms: How long a key is kept after its last row; None for ever.
+    """
+
+    input: RowSchema
+    keys: tuple[int, ...]
+    call: AggregateCall
+    retracts: bool = False
+    ttl_ms: int | None = None
+    is_keyed = True
+    takes_columns = True
+
+    @property
+    def state_form(self) -> str:
+        """What is kept for each key."""
+        return f"{describe_calls((self.call,))}{' of changes' if self.retracts else ''}"
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return TableAggregateOperator(self)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from millstream.operators.base import OwnEntries
 from millstream.operators.columnar.touched_slots import TouchedSlots
 from millstream.state.snapshots import Entries, StateChanges
 from millstream.state.touched import pays
+from millstream.table.expressions.rex import AggregateCall, RowSchema
 from millstream.table.runtime.aggregates.table import AggregateTable
 from millstream.table.runtime.arrays import arrow_types
 from millstream.table.runtime.changes import columns_batch, net_changes
@@ -18,9 +19,6 @@ from millstream.table.runtime.combine import partial_columns
 from millstream.table.runtime.epoch_operator import EpochOperator, Input
 from millstream.table.runtime.expiry import Expiry
 from millstream.table.runtime.key_slots import KeySlots
-
-if TYPE_CHECKING:
-    from millstream.table.runtime.aggregate_specs import GroupAggregateSpec
 
 __all__ = ["GROUPS", "GroupAggregateOperator"]
 
@@ -32,16 +30,34 @@ _PORTION = 1 << 17
 
 
 class GroupAggregateOperator(EpochOperator):
-    """Keeps accumulators by key in numpy; see `aggregates/`."""
+    """Keeps accumulators by key in numpy; see `aggregates/`.
 
-    def __init__(self, spec: GroupAggregateSpec) -> None:
-        kinds = arrow_types(spec.input)
-        super().__init__([kinds], [spec.retracts])
-        self._spec = spec
-        self._keys = KeySlots([kinds[place] for place in spec.keys])
-        self._table = AggregateTable(spec.calls, spec.input, retracts=spec.retracts)
+    Args:
+        schema: Columns of the input.
+        keys: Places of the key columns.
+        calls: The aggregates.
+        retracts: Whether the input has -U or -D rows.
+        before: Whether -U rows are emitted.
+        ttl_ms: How long a key is kept after its last row; None for ever.
+    """
+
+    def __init__(
+        self,
+        schema: RowSchema,
+        keys: Sequence[int],
+        calls: Sequence[AggregateCall],
+        *,
+        retracts: bool,
+        before: bool,
+        ttl_ms: int | None,
+    ) -> None:
+        kinds = arrow_types(schema)
+        super().__init__([kinds], [retracts])
+        self._places, self._before, self._refreshes = tuple(keys), before, ttl_ms is not None
+        self._keys = KeySlots([kinds[place] for place in keys])
+        self._table = AggregateTable(calls, schema, retracts=retracts)
         self._touched = TouchedSlots(known=False)
-        self._expiry = Expiry(spec.ttl_ms)
+        self._expiry = Expiry(ttl_ms)
 
     def open(self) -> None:
         """Open users' functions."""
@@ -55,20 +71,28 @@ class GroupAggregateOperator(EpochOperator):
         """Add rows, and hand on what changed."""
         (rows,) = inputs
         assert rows is not None
-        keys = [rows.columns[place] for place in self._spec.keys]
+        keys = [rows.columns[place] for place in self._places]
         slots = self._keys.of(keys, rows.count)
         self._change(slots, lambda: self._table.add(slots, rows.weights, rows.columns))
 
-    def _change(self, slots: Any, add: Any) -> None:
-        """Hand on what changes in slots when something is added."""
+    def _reached(self) -> int:
+        """Make room for all keys; return how many there are."""
         count = len(self._keys)
         self._table.reach(count)
         self._expiry.reach(count)
-        touched = distinct_slots(slots, count)
-        self._touched.note(touched, count)
+        return count
+
+    def _touch(self, touched: Any) -> Any:
+        """Note that slots change; those that had expired begin anew."""
+        self._touched.note(touched, len(self._keys))
         expired = self._expiry.touch(touched, self.context.time.now_ms)
         if expired is not None and len(expired):
             self._table.clear(expired)
+        return touched
+
+    def _change(self, slots: Any, add: Any) -> None:
+        """Hand on what changes in slots when something is added."""
+        touched = self._touch(distinct_slots(slots, self._reached()))
         if self.context.batch:
             add()
             return
@@ -84,9 +108,9 @@ class GroupAggregateOperator(EpochOperator):
                 new,
                 existed=existed,
                 exists=exists,
-                before=self._spec.before,
+                before=self._before,
                 # Rows whose state may expire are told of again, as Flink does.
-                forced=None if self._spec.ttl_ms is None else existed & exists,
+                forced=existed & exists if self._refreshes else None,
             )
         )
         gone = touched[self._table.rows.array[touched] == 0]
@@ -100,7 +124,7 @@ class GroupAggregateOperator(EpochOperator):
             super().process(batch)
             return
         self._work()
-        width = len(self._spec.keys)
+        width = len(self._places)
         slots = self._keys.of(columns[:width], len(batch))
         self._change(slots, lambda: self._table.add_partials(slots, columns[width:]))
 
@@ -108,16 +132,18 @@ class GroupAggregateOperator(EpochOperator):
         """In batch mode hand on all rows; without keys there is always one."""
         if not self.context.batch:
             return
-        if not self._spec.keys and self.context.subtask_index == 0:
+        if not self._places and self.context.subtask_index == 0:
             self._keys.of([], 1)
             self._table.reach(1)
         slots = np.arange(len(self._keys))
-        if self._spec.keys:
+        if self._places:
             slots = slots[self._table.rows.array[slots] > 0]
         for start in range(0, len(slots), _PORTION):
-            portion = slots[start : start + _PORTION]
-            columns = [*self._keys.columns(portion), *self._table.results(portion)]
-            self.emit(columns_batch(columns, None, len(portion)))
+            self._emit_results(slots[start : start + _PORTION])
+
+    def _emit_results(self, slots: Any) -> None:
+        columns = [*self._keys.columns(slots), *self._table.results(slots)]
+        self.emit(columns_batch(columns, None, len(slots)))
 
     def end_epoch(self, report: Any, *, checkpoint: bool) -> None:
         """End the epoch; now and then give back the room of keys that are gone."""

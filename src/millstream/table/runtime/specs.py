@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from millstream.table.runtime.aggregate_specs import GroupAggregateSpec, OverSpec, WindowAggregateSpec
+from millstream.table.runtime.aggregate_specs import (
+    GroupAggregateSpec,
+    OverSpec,
+    TableAggregateSpec,
+    WindowAggregateSpec,
+)
 from millstream.table.runtime.join_specs import (
     IntervalJoinSpec,
     JoinSpec,
@@ -39,6 +44,7 @@ __all__ = [
     "DropBeforeSpec",
     "ExpandSpec",
     "GroupAggregateSpec",
+    "TableAggregateSpec",
     "IntervalJoinSpec",
     "JoinSpec",
     "LimitSpec",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from millstream.table.errors import ValidationError
 from millstream.table.expressions.rex import RowExpression
@@ -164,9 +164,7 @@ class Collector(Extension):
             Extension.bind_function(self, call, binder)
             raise ValidationError(f'"{call.name}" with OVER stands in an aggregate', at=call.at)
         window = self._window_of(call)
-        plain = ast.Function(
-            call.name, call.arguments, call.distinct, call.filter, call.order, None, call.nulls, call.star
-        )
+        plain = replace(call, over=None)
         known = is_aggregate(call.name) or is_window_only(call.name) or self._is_user_aggregate(call, binder)
         if not known:
             raise ValidationError(f'"{call.name}" is no aggregate function, but has OVER', at=call.at)

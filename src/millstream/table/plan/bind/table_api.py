@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.table.errors import ValidationError, did_you_mean
-from millstream.table.expressions.rex import InputRef, RowExpression
+from millstream.table.expressions.rex import AggregateCall, InputRef, RowExpression
+from millstream.table.functions.user import FunctionKind, called_function
 from millstream.table.plan import nodes
 from millstream.table.plan.bind.expressions import ExpressionBinder, Extension
 from millstream.table.plan.bind.queries import QueryBinder
@@ -27,7 +28,7 @@ from millstream.table.plan.context import PlanContext
 from millstream.table.plan.logical import JoinKind, LogicalNode, Sort
 from millstream.table.sql import ast
 
-__all__ = ["TableOperations"]
+__all__ = ["TableOperations", "window_property"]
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class TableOperations:
         def change(tree: ast.Expression) -> ast.Expression | None:
             if isinstance(tree, ast.Column) and tree.parts[0] in aliases and tree.parts[0] not in self.names:
                 return aliases[tree.parts[0]]
-            return _property(tree, calls)
+            return window_property(tree, calls)
 
         items = []
         for item in items_of(expressions):
@@ -119,6 +120,39 @@ class TableOperations:
                 name = item.expression.parts[-1]
             items.append(ast.SelectItem(changed, name))
         return self.bind(ast.Select(tuple(items), group=trees))
+
+    def table_aggregated(self, keys: Sequence[Any], call: Any) -> LogicalNode:
+        """Return the keys, and the rows that a table aggregate function gives for each.
+
+        Raises:
+            ValidationError: If the call is none of such a function.
+        """
+        binder = ExpressionBinder(self.context, Scope.of(self.node.schema), Extension("flat_aggregate"))
+        tree = map_tree(tree_of(call), lambda each: in_call(each, self.names))
+        definition = called_function(tree, self.context.catalog) if isinstance(tree, ast.Function) else None
+        if definition is None or definition.kind is not FunctionKind.TABLE_AGGREGATE:
+            raise ValidationError(
+                "flat_aggregate was given something that is no call of a table aggregate function",
+                at=tree.at,
+                hint="Make one with udtaf(...); an aggregate function belongs to aggregate(...).",
+            )
+        items = expanded(items_of(keys), self.names)
+        inputs = [binder.bind(each.expression) for each in items]
+        names = [
+            each.alias
+            or (each.expression.parts[-1] if isinstance(each.expression, ast.Column) else f"key{i}")
+            for i, each in enumerate(items)
+        ]
+        arguments = [binder.bind(each) for each in tree.arguments]
+        source = nodes.project(
+            self.node,
+            [*inputs, *arguments],
+            nodes.unique_names([*names, *(f"$f{i}" for i in range(len(arguments)))]),
+        )
+        places = tuple(range(len(inputs), len(inputs) + len(arguments)))
+        result = definition.result_type
+        aggregate = AggregateCall(definition.name, places, result, user_function=definition)
+        return nodes.table_aggregate(source, len(inputs), aggregate)
 
     # --- joins
 
@@ -266,7 +300,7 @@ class TableOperations:
         return nodes.project(node, expressions, nodes.unique_names(names))
 
 
-def _property(tree: ast.Expression, windows: dict[str, ast.Function]) -> ast.Expression | None:
+def window_property(tree: ast.Expression, windows: dict[str, ast.Function]) -> ast.Expression | None:
     """Return `col("w").start` and its like as SQL's functions of the window."""
     if not isinstance(tree, ast.Function) or len(tree.arguments) != 1:
         return None

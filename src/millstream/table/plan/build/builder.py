@@ -137,6 +137,10 @@ class PhysicalBuilder:
         schema = replace(node.schema, rowtime=frozenset(), proctime=frozenset())
         return p.GroupAggregate(schema, source, node.keys, node.calls, ttl)
 
+    def _table_aggregate(self, node: logical.TableAggregate, _: frozenset[int]) -> p.PhysicalNode:
+        source = self.build(node.input)
+        return p.GroupTableAggregate(node.schema, source, node.keys, node.call, self._settings.ttl_ms)
+
     def _by_window(
         self,
         node: logical.Aggregate,
@@ -291,6 +295,7 @@ class PhysicalBuilder:
         logical.SetOperation: _set_operation,
         logical.Sort: _sort,
         logical.StreamScan: _stream,
+        logical.TableAggregate: _table_aggregate,
         logical.Values: _values,
         logical.Watermarks: _watermarks,
         logical.WindowFunction: _window,

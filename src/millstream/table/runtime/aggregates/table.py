@@ -136,6 +136,20 @@ class AggregateTable:
         """Return the results of slots."""
         return [accumulator.results(slots) for accumulator in self._accumulators]
 
+    def given_rows(self, place: int, slots: Any) -> list[list[Any]]:
+        """Return what a table aggregate function gives for each slot: nothing for those without rows."""
+        function, accumulator = self._users[place], self._accumulators[place]
+        states = accumulator.entries(slots)
+        some = self.rows.array[slots] > 0
+        return [
+            function.rows(function.create() if state is None else state) if exists else []
+            for state, exists in zip(states, some.tolist(), strict=True)
+        ]
+
+    def rows_column(self, place: int, rows: Sequence[Any]) -> pa.Array:
+        """Return what `given_rows` gave as a column of the function's type."""
+        return self._users[place].results(rows)
+
     def clear(self, slots: Any) -> None:
         """Have slots begin anew, with nothing."""
         self.rows.array[slots] = 0
