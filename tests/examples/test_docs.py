@@ -565,6 +565,8 @@ def operating(case):
     stream.filter(lambda value: value < 0).print()
     client = case.env.execute_async("operated")
     try:
+        while client.get_job_status().result().name != "RUNNING":  # the test's own limit ends this
+            time.sleep(0.05)
         (mine,) = [job for job in find_jobs() if job.job_id == str(client.get_job_id())]
         names = {"find_jobs": lambda: [mine], "JobView": JobView, "CheckpointsView": CheckpointsView}
         yield names | {"TriggerSavepoint": TriggerSavepoint}, {'"savepoints"': repr(str(case.path))}
