@@ -15,6 +15,7 @@ from millstream.table.catalog.manager import CatalogManager
 from millstream.table.catalog.resolved import ResolvedTable
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.errors import SqlError, ValidationError
+from millstream.table.plan_reference import PlanReference
 from millstream.table.result import TableResult
 from millstream.table.session.executor import StatementExecutor
 from millstream.table.sql import statements_ast as st
@@ -24,6 +25,7 @@ from millstream.table.table_config import TableConfig
 from millstream.table.table_descriptor import TableDescriptor
 
 if TYPE_CHECKING:
+    from millstream.table.model_descriptor import ModelDescriptor
     from millstream.table.table import Table
 
 __all__ = ["TableEnvironment"]
@@ -130,27 +132,69 @@ class TableEnvironment:
         planned, targets = self._executor.plan_inserts(inserts)
         return CompiledPlan(self, planned, targets)
 
+    def load_plan(self, plan_reference: PlanReference) -> Any:
+        """Return a plan that was kept. It holds Python objects: load plans of people you trust only.
+
+        Raises:
+            TypeMismatchError: If it is no `PlanReference`.
+            ConfigurationError: If it cannot be read, or is no plan of this version.
+        """
+        from millstream.table.plan.compiled import CompiledPlan, load_plan
+
+        if not isinstance(plan_reference, PlanReference):
+            raise TypeMismatchError(
+                f"a plan was referred to by a {type(plan_reference).__name__}",
+                hint="Use PlanReference.from_file(...) or from_json_string(...).",
+            )
+        return CompiledPlan(self, *load_plan(plan_reference.read(), self.plan_context()))
+
+    def execute_plan(self, plan_reference: PlanReference) -> TableResult:
+        """Run a plan that was kept as a job; the job runs when this returns.
+
+        Raises:
+            TypeMismatchError: If it is no `PlanReference`.
+            ConfigurationError: If it cannot be read, or is no plan of this version.
+        """
+        result: TableResult = self.load_plan(plan_reference).execute()
+        return result
+
     # --- tables
 
     def create_temporary_table(
-        self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool | None = False
+        self,
+        path: str,
+        descriptor: TableDescriptor,
+        ignoreIfExists: bool | None = False,
     ) -> None:
         """Declare a table for this session.
 
+        Args:
+            path: Its name.
+            descriptor: What it is.
+            ignoreIfExists: Whether one that is there is left as it is; else that is an error (PyFlink's spelling).
+
         Raises:
             ValidationError: If there is one of that name, or its parts do not fit.
         """
-        self._create_table(path, descriptor, True, bool(ignore_if_exists))
+        self._create_table(path, descriptor, True, bool(ignoreIfExists))
 
     def create_table(
-        self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool | None = False
+        self,
+        path: str,
+        descriptor: TableDescriptor,
+        ignoreIfExists: bool | None = False,
     ) -> bool:
         """Declare a table in its catalog; returns whether it was not there.
 
+        Args:
+            path: Its name.
+            descriptor: What it is.
+            ignoreIfExists: Whether one that is there is left as it is; else that is an error (PyFlink's spelling).
+
         Raises:
             ValidationError: If there is one of that name, or its parts do not fit.
         """
-        return self._create_table(path, descriptor, False, bool(ignore_if_exists))
+        return self._create_table(path, descriptor, False, bool(ignoreIfExists))
 
     def _create_table(
         self, path: str, descriptor: TableDescriptor, temporary: bool, if_not_exists: bool
@@ -210,12 +254,32 @@ class TableEnvironment:
         self._catalogs.create(self.resolve((name,), descriptor))
         return f"`{name}`"
 
-    def create_temporary_view(self, view_path: str, table: Any, *fields_or_schema: Any) -> None:
-        """Give a table a name in this session.
+    def create_temporary_view(
+        self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any
+    ) -> None:
+        """Give a table, or a stream as a table, a name in this session.
+
+        Args:
+            view_path: The name.
+            table_or_data_stream: A `Table`, or a `DataStream` whose records' type is declared.
+            fields_or_schema: Of a stream: a `Schema`, or expressions that name the columns.
 
         Raises:
             ValidationError: If there is one of that name.
+            TypeMismatchError: If it is neither, or a column does not fit.
         """
+        from millstream.datastream.data_stream import DataStream
+
+        table = table_or_data_stream
+        if isinstance(table, DataStream):
+            from millstream.table.session.streams import table_of_stream
+
+            table = self._table(table_of_stream(self, table, fields_or_schema))
+        elif fields_or_schema:
+            raise TypeMismatchError(
+                f"view {view_path} was given columns: those of a table are its own",
+                hint="Name them with table.alias(...) before.",
+            )
         self._create_view(view_path, table, True, False)
 
     def create_view(self, view_path: str, table: Table, ignore_if_exists: bool | None = False) -> bool:
@@ -339,6 +403,42 @@ class TableEnvironment:
             NotSupportedError: Always.
         """
         _refuse_java(path, function_class_name)
+
+    # --- models
+
+    def create_model(
+        self, model_path: str, model_descriptor: ModelDescriptor, ignore_if_exists: bool | None = False
+    ) -> None:
+        """Refuse a model.
+
+        Raises:
+            NotSupportedError: Always.
+        """
+        _refuse_models("create_model", model_path)
+
+    def create_temporary_model(
+        self, model_path: str, model_descriptor: ModelDescriptor, ignore_if_exists: bool | None = False
+    ) -> None:
+        """Refuse a model.
+
+        Raises:
+            NotSupportedError: Always.
+        """
+        _refuse_models("create_temporary_model", model_path)
+
+    def drop_model(self, model_path: str, ignore_if_not_exists: bool = True) -> bool:
+        """Return False: there are no models.
+
+        Raises:
+            ValidationError: If `ignore_if_not_exists` is not set.
+        """
+        if not ignore_if_not_exists:
+            raise ValidationError(f'model "{model_path}" was not found: there are no models')
+        return False
+
+    def drop_temporary_model(self, model_path: str) -> bool:
+        """Return False: there are no models."""
+        return False
 
     # --- catalogs
 
@@ -570,6 +670,13 @@ def _detail_name(detail: Any) -> str:
     if not isinstance(name, str):
         raise ConfigurationError(f"{detail!r} is no ExplainDetail")
     return name.upper()
+
+
+def _refuse_models(method: str, path: str) -> None:
+    raise NotSupportedError(
+        f'{method}("{path}"): models are not in millstream yet',
+        hint="Call the model in a function of your own: udf(...), or an AsyncScalarFunction.",
+    )
 
 
 def _refuse_java(name: str, class_name: str) -> None:

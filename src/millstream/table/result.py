@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from millstream.base.clock import SystemClock
 from millstream.base.errors import JobExecutionError, NotSupportedError
@@ -13,6 +13,10 @@ from millstream.table.expressions.rex import RowSchema
 from millstream.table.session.tableau import Tableau, print_line
 from millstream.types.datatypes import DataType
 from millstream.types.row import Row, RowKind
+
+if TYPE_CHECKING:
+    from millstream.table.catalog import ResolvedSchema
+    from millstream.table.table_schema import TableSchema
 
 __all__ = ["CloseableIterator", "ResultKind", "TableResult"]
 
@@ -136,13 +140,22 @@ class TableResult:
         """Return the job's client; None if there is no job."""
         return self._job
 
-    def get_resolved_schema(self) -> RowSchema:
-        """Return names and types of the columns."""
+    @property
+    def schema(self) -> RowSchema:
+        """Names and types of the columns, as the planner has them (millstream's own)."""
         return self._schema
 
-    def get_table_schema(self) -> RowSchema:
+    def get_resolved_schema(self) -> ResolvedSchema:
+        """Return the columns with names and types."""
+        from millstream.table.catalog import ResolvedSchema
+
+        return ResolvedSchema.physical(self._schema.names, self._schema.types)
+
+    def get_table_schema(self) -> TableSchema:
         """Return names and types of the columns."""
-        return self._schema
+        from millstream.table.table_schema import TableSchema
+
+        return TableSchema(self._schema.names, self._schema.types)
 
     def wait(self, timeout_ms: int | None = None) -> None:
         """Wait until the job has ended; of a query until its first row is there.

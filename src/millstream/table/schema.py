@@ -46,7 +46,7 @@ class Schema:
         """Begin a schema."""
         return Schema.Builder()
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         parts = [f"{each.name} {each.type or 'AS ' + each.expression_text}" for each in self.definitions]
         if self.watermark is not None:
             column = ".".join(self.watermark.column)
@@ -54,6 +54,8 @@ class Schema:
         if self.key:
             parts.append(f"PRIMARY KEY ({', '.join(self.key)}) NOT ENFORCED")
         return f"({', '.join(parts)})"
+
+    __repr__ = __str__
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schema):
@@ -81,8 +83,23 @@ class Schema:
             return self
 
         def from_resolved_schema(self, resolved_schema: Any) -> Schema.Builder:
-            """Add the columns of a result's or table's schema."""
-            return self.from_fields(list(resolved_schema.names), list(resolved_schema.types))
+            """Add the columns of a result's or table's schema, with its watermark and primary key.
+
+            Raises:
+                TypeMismatchError: If it is no `ResolvedSchema`.
+            """
+            from millstream.table.catalog.resolved_schema import ResolvedSchema
+
+            if not isinstance(resolved_schema, ResolvedSchema):
+                raise TypeMismatchError(
+                    f"from_resolved_schema was given a {type(resolved_schema).__name__}, not a ResolvedSchema"
+                )
+            for column in resolved_schema.get_columns():
+                self._add(column.definition())
+            for spec in resolved_schema.get_watermark_specs():
+                self.watermark(spec.get_rowtime_attribute(), spec.get_watermark_expression())
+            key = resolved_schema.get_primary_key()
+            return self if key is None else self.primary_key(*key.get_columns())
 
         def from_row_data_type(self, data_type: DataType) -> Schema.Builder:
             """Add the fields of a row type as columns.

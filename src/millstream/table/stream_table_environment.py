@@ -108,9 +108,3 @@ class StreamTableEnvironment(TableEnvironment):
         from millstream.table.session.streams import retract_stream
 
         return retract_stream(self, table, type_info)
-
-    def create_temporary_view(self, view_path: str, table: Any, *fields_or_schema: Any) -> None:
-        """Give a table, or a stream as a table, a name in this session."""
-        if getattr(table, "node", None) is None:
-            table = self.from_data_stream(table, *fields_or_schema)
-        super().create_temporary_view(view_path, table)

@@ -29,6 +29,7 @@ from millstream.table.table_pipeline import TablePipeline
 from millstream.table.window import GroupWindow, OverWindow
 
 if TYPE_CHECKING:
+    from millstream.table.catalog import ResolvedSchema
     from millstream.table.environment import TableEnvironment
     from millstream.table.result import TableResult
 
@@ -306,9 +307,9 @@ class Table:
 
         return TableSchema(list(self._schema.names), list(self._schema.types))
 
-    def get_resolved_schema(self) -> Any:
+    def get_resolved_schema(self) -> ResolvedSchema:
         """Return the columns with names and types."""
-        from millstream.table.catalog.resolved_schema import ResolvedSchema
+        from millstream.table.catalog import ResolvedSchema
 
         return ResolvedSchema.physical(list(self._schema.names), list(self._schema.types))
 

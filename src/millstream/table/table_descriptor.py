@@ -11,14 +11,14 @@ from millstream.table.schema import Schema
 __all__ = ["FormatDescriptor", "TableDescriptor"]
 
 
-def _key(option: str | ConfigOption) -> str:
+def option_key(option: str | ConfigOption) -> str:
     if isinstance(option, str):
         return option
     key = getattr(option, "key", option)
     return str(key() if callable(key) else key)
 
 
-def _text(value: object) -> str:
+def option_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -47,8 +47,16 @@ class FormatDescriptor:
         """Return the options."""
         return dict(self._options)
 
-    def __repr__(self) -> str:
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FormatDescriptor) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((self._format, tuple(sorted(self._options.items()))))
+
+    def __str__(self) -> str:
         return f"{self._format}[{self._options}]"
+
+    __repr__ = __str__
 
     class Builder:
         """Makes a descriptor; each method returns the builder."""
@@ -59,7 +67,7 @@ class FormatDescriptor:
 
         def option(self, key: str | ConfigOption, value: object) -> FormatDescriptor.Builder:
             """Set an option."""
-            self._options[_key(key)] = _text(value)
+            self._options[option_key(key)] = option_text(value)
             return self
 
         def build(self) -> FormatDescriptor:
@@ -113,6 +121,23 @@ class TableDescriptor:
         """Return what the table is for."""
         return self.table_comment
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TableDescriptor) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((self.connector, self.table_schema, tuple(sorted(self.options.items()))))
+
+    def __str__(self) -> str:
+        parts = [f"{self.table_schema}"]
+        if self.table_comment:
+            parts.append(f"COMMENT '{self.table_comment}'")
+        if self.partition_keys:
+            parts.append(f"PARTITIONED BY ({', '.join(self.partition_keys)})")
+        options = ", ".join(f"'{key}' = '{value}'" for key, value in self.get_options().items())
+        return " ".join([*parts, f"WITH ({options})"])
+
+    __repr__ = __str__
+
     class Builder:
         """Makes a descriptor; each method returns the builder."""
 
@@ -130,7 +155,7 @@ class TableDescriptor:
 
         def option(self, key: str | ConfigOption, value: object) -> TableDescriptor.Builder:
             """Set an option."""
-            self._options[_key(key)] = _text(value)
+            self._options[option_key(key)] = option_text(value)
             return self
 
         def format(
@@ -142,7 +167,7 @@ class TableDescriptor:
                 format: Its name, or a descriptor with options.
                 format_option: The option that names it: `format` by default, `key.format` or `value.format`.
             """
-            key = "format" if format_option is None else _key(format_option)
+            key = "format" if format_option is None else option_key(format_option)
             if isinstance(format, str):
                 self._options[key] = format
                 return self

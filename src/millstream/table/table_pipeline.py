@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.table.session.tableau import print_line
 
 if TYPE_CHECKING:
+    from millstream.table.catalog import ObjectIdentifier
     from millstream.table.environment import TableEnvironment
     from millstream.table.plan.compiled import CompiledPlan
     from millstream.table.plan.planner import Planned
@@ -28,6 +29,9 @@ class TablePipeline:
         self.planned = planned
         self.target = target
 
+    def __str__(self) -> str:
+        return f"INSERT INTO {self.get_sink_identifier()}"
+
     def execute(self) -> TableResult:
         """Run it as a job; the job runs when this returns."""
         return self._environment.run_inserts([self.planned], [self.target])
@@ -40,9 +44,9 @@ class TablePipeline:
         """Print the plan."""
         print_line(self.explain(*extra_details))
 
-    def get_sink_identifier(self) -> Any:
+    def get_sink_identifier(self) -> ObjectIdentifier:
         """Return the full name of the table that is written."""
-        from millstream.table.catalog.object_identifier import ObjectIdentifier
+        from millstream.table.catalog import ObjectIdentifier
 
         return ObjectIdentifier.of(*self.planned.physical.table.identifier)
 

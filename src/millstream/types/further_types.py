@@ -54,6 +54,8 @@ class YearMonthIntervalType(AtomicType):
     python_types = (int,)
     RESOLUTIONS: ClassVar[tuple[str, ...]] = ("YEAR", "YEAR TO MONTH", "MONTH")
     DEFAULT_PRECISION: ClassVar[int] = 2
+    resolution: str = "MONTH"
+    precision: int = DEFAULT_PRECISION
 
     class YearMonthResolution:
         """The resolutions, by PyFlink's names."""
@@ -68,7 +70,7 @@ class YearMonthIntervalType(AtomicType):
         super().__init__(nullable)
         resolution = _resolution_text(resolution)
         _check_resolution(resolution, self.RESOLUTIONS)
-        self.resolution: str = resolution
+        self.resolution = resolution
         self.precision = precision
 
     def _arguments(self) -> str:
@@ -102,6 +104,9 @@ class DayTimeIntervalType(AtomicType):
     )
     DEFAULT_DAY_PRECISION: ClassVar[int] = 2
     DEFAULT_FRACTIONAL_PRECISION: ClassVar[int] = 6
+    resolution: str = "SECOND"
+    day_precision: int = DEFAULT_DAY_PRECISION
+    fractional_precision: int = 3
 
     class DayTimeResolution(Enum):
         """The resolutions, by PyFlink's names."""
@@ -127,7 +132,7 @@ class DayTimeIntervalType(AtomicType):
         super().__init__(nullable)
         resolution = _resolution_text(resolution)
         _check_resolution(resolution, self.RESOLUTIONS)
-        self.resolution: str = resolution
+        self.resolution = resolution
         self.day_precision = day_precision
         self.fractional_precision = fractional_precision
 

@@ -92,6 +92,9 @@ class CompiledPlan:
         self._planned = list(planned)
         self._targets = list(targets)
 
+    def __str__(self) -> str:
+        return f"CompiledPlan(into {', '.join(self._targets)})"
+
     def as_json_string(self) -> str:
         """Return the plan as JSON."""
         return dump_plan(self._planned, self._targets)

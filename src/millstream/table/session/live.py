@@ -55,7 +55,7 @@ def show_live(result: Any) -> None:
     """Show a result until its job ends."""
     from millstream.table.session.values import text_rows
 
-    schema = result.get_resolved_schema()
+    schema = result.schema
     table = Materialized(schema.names)
     with Live(table.grid(), console=Console(), refresh_per_second=8) as live:
         try:

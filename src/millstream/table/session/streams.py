@@ -16,6 +16,7 @@ from millstream.table.catalog.definition import as_column, watermark_of
 from millstream.table.catalog.resolved import TableColumn
 from millstream.table.connectors.conversion import cast_column
 from millstream.table.errors import ValidationError, did_you_mean
+from millstream.table.expressions.building import Built
 from millstream.table.expressions.rex import RowSchema
 from millstream.table.functions.types import arrow_type
 from millstream.table.plan.bind.tables import declared_columns
@@ -323,8 +324,7 @@ def _plain_name(expression: Any) -> tuple[str, str]:
 
 
 def _alias_of(expression: Any) -> str:
-    alias = getattr(expression, "alias_names", ())
-    return alias[0] if alias else ""
+    return expression.names[0] if isinstance(expression, Built) and expression.names else ""
 
 
 # --- tables become streams
