@@ -74,9 +74,18 @@ def test_rows_are_looked_up_by_key(tables, rows, database):
     tables.execute_sql(
         "CREATE TEMPORARY VIEW orders AS SELECT *, PROCTIME() AS p FROM (VALUES (10, 1), (11, 9), (12, 3)) AS t(o, c)"
     )
-    query = "SELECT o, name FROM orders {} JOIN customers FOR SYSTEM_TIME AS OF orders.p ON orders.c = customers.id"
-    assert sorted(rows(query.format(""))) == [(10, "ann"), (12, "cy")]
-    assert sorted(rows(query.format("LEFT"))) == [(10, "ann"), (11, None), (12, "cy")]
+    query = (
+        "SELECT {hint} o, name FROM orders {} JOIN customers FOR SYSTEM_TIME AS OF orders.p "
+        "ON orders.c = customers.id"
+    )
+    assert sorted(rows(query.format("", hint=""))) == [(10, "ann"), (12, "cy")]
+    assert sorted(rows(query.format("LEFT", hint=""))) == [(10, "ann"), (11, None), (12, "cy")]
+    hint = (
+        "/*+ LOOKUP('table' = 'customers', 'output-mode' = 'allow_unordered', 'capacity' = '3', 'timeout' = '60 s', "
+        "'retry-predicate' = 'lookup_miss', 'retry-strategy' = 'fixed_delay', 'fixed-delay' = '1 ms', "
+        "'max-attempts' = '2') */"
+    )
+    assert sorted(rows(query.format("LEFT", hint=hint))) == [(10, "ann"), (11, None), (12, "cy")]
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,8 @@ class AggregateCall:
         filter: Place of a BOOLEAN input column: rows where it is not TRUE do not count; None for all rows.
         order: Of `WITHIN GROUP (ORDER BY ...)`, and of ARRAY_AGG.
         user_function: Definition of a user's aggregate function; None of built-in ones.
+        nulls: What is said of NULLs where the function is not as it is by default: `NULL ON NULL`, `ABSENT ON NULL`,
+            `IGNORE NULLS`; empty for the default.
     """
 
     function: str
@@ -110,6 +112,7 @@ class AggregateCall:
     filter: int | None = None
     order: tuple[SortKey, ...] = ()
     user_function: Any = None
+    nulls: str = ""
 
 
 @dataclass(frozen=True)

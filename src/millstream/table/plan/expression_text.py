@@ -93,7 +93,8 @@ def call_text(call: AggregateCall, names: Sequence[str]) -> str:
     if not call.arguments and call.function not in ("COUNT",):
         arguments = ""
     distinct = "DISTINCT " if call.distinct else ""
-    text = f"{call.function}({distinct}{arguments})"
+    nulls = f" {call.nulls}" if call.nulls else ""
+    text = f"{call.function}({distinct}{arguments}{nulls})"
     if call.order:
         text += f" WITHIN GROUP ({order_text(call.order, names)})"
     return text if call.filter is None else f"{text} FILTER {names[call.filter]}"

@@ -112,6 +112,7 @@ class Aggregate(LogicalNode):
         sets: Grouping sets as places of `keys`; one set of all keys for a plain GROUP BY.
         window: Of the old group windows (TUMBLE(...) in GROUP BY); their start, end, rowtime and proctime
             columns follow.
+        ttl_ms: How long groups are kept, 0 for ever; None as the session says.
     """
 
     input: LogicalNode
@@ -119,6 +120,7 @@ class Aggregate(LogicalNode):
     calls: tuple[AggregateCall, ...]
     sets: tuple[tuple[int, ...], ...] = ()
     window: WindowFunction | None = None
+    ttl_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -195,15 +197,20 @@ class Join(LogicalNode):
     """Joins two relations; the condition is over left columns followed by right ones; None is a cross join.
 
     A right side that is a `Snapshot` is a temporal or look-up join.
-    `null_aware`: an ANTI join of NOT IN, where a NULL on either side is neither in nor not in.
+
+    Attributes:
+        hints: Options of the hint LOOKUP, sorted pairs.
+        null_aware: An ANTI join of NOT IN, where a NULL on either side is neither in nor not in.
+        ttls: How long rows of both sides are kept, in milliseconds, 0 for ever; None as the session says.
     """
 
     left: LogicalNode
     right: LogicalNode
     kind: JoinKind
     condition: RowExpression | None
-    hints: tuple[Any, ...] = ()
+    hints: tuple[tuple[str, str], ...] = ()
     null_aware: bool = False
+    ttls: tuple[int | None, int | None] = (None, None)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from millstream.base.errors import NotSupportedError
 from millstream.table.expressions.compiling import constant_value
 from millstream.table.expressions.rex import RowSchema
 from millstream.table.plan import physical as p
+from millstream.table.plan.bind.hints import lookup_options
 from millstream.table.plan.build.windows import bounds_of
 from millstream.table.plan.digest import digest, uid_of
 from millstream.table.plan.explain_names import operator_text
@@ -374,6 +375,12 @@ class Translator:
             attempts=found.attempts,
             capacity=100 if found.asynchronous else 1,
         )
+        said = lookup_options(dict(node.hints))
+        if not found.asynchronous:
+            said.pop("capacity", None)
+        if not node.input.given_mode.insert_only:
+            said.pop("ordered", None)  # changes of a row keep their order
+        spec = replace(spec, **said)
         return self._one(node, spec)
 
     def _union(self, node: p.Union) -> Any:

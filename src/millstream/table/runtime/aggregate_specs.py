@@ -25,7 +25,8 @@ def describe_calls(calls: tuple[AggregateCall, ...]) -> str:
     for call in calls:
         distinct = "DISTINCT " if call.distinct else ""
         some = "" if call.filter is None else " FILTER"
-        parts.append(f"{call.function}({distinct}{call.type}){some}")
+        nulls = f" {call.nulls}" if call.nulls else ""
+        parts.append(f"{call.function}({distinct}{call.type}{nulls}){some}")
     return ", ".join(parts)
 
 

@@ -100,7 +100,7 @@ class BatchLookup(AsyncFunction[Any, Any]):
                 if last:
                     raise
             else:
-                wanted = [key for key in wanted if found[key] is None]
+                wanted = [key for key in wanted if not found[key]]
                 if not wanted or not spec.retry_missing:
                     break
             if not last:

@@ -83,11 +83,20 @@ class CallParser:
         arguments = [self.argument()]
         while cursor.take_symbol(","):
             arguments.append(self.argument())
+        nulls = self._nulls()
         order = self.expressions.queries.order_by() if cursor.is_word("ORDER", "BY") else ()
         clauses: tuple[tuple[str, Any], ...] = ()
         if name.upper() == "GROUP_CONCAT" and cursor.take("SEPARATOR"):
             clauses = (("SEPARATOR", cursor.string()),)
-        return ast.Function(name, tuple(arguments), distinct, order=order, clauses=clauses)
+        return ast.Function(name, tuple(arguments), distinct, order=order, nulls=nulls, clauses=clauses)
+
+    def _nulls(self) -> str:
+        cursor = self.cursor
+        found = ""
+        for word in ("IGNORE", "RESPECT"):
+            if cursor.take(word, "NULLS"):
+                found = f"{word} NULLS"
+        return found
 
     def argument(self) -> ast.Expression:
         """Read an argument, perhaps with its name."""
@@ -348,9 +357,9 @@ class CallParser:
 
     def _behind(self, call: ast.Function) -> ast.Function:
         cursor = self.cursor
-        for clause, nulls in ((("IGNORE", "NULLS"), "IGNORE NULLS"), (("RESPECT", "NULLS"), "RESPECT NULLS")):
-            if cursor.take(*clause):
-                call = replace(call, nulls=nulls)
+        nulls = self._nulls()
+        if nulls:
+            call = replace(call, nulls=nulls)
         if cursor.take("WITHIN", "GROUP"):
             cursor.expect_symbol("(")
             call = replace(call, order=self.expressions.queries.order_by())

@@ -50,6 +50,7 @@ class Aggregation:
 
     Attributes:
         groupings: Calls of GROUPING and its like, with their arguments.
+        ttl_ms: How long groups are kept, 0 for ever; None as the session says.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Aggregation:
         self._window: GroupWindow | None = None
         self._properties: list[tuple[str, ast.Function]] = []
         self.groupings: list[tuple[str, tuple[RowExpression, ...]]] = []
+        self.ttl_ms: int | None = None
         self._result: RowSchema | None = None
         self._aggregates = 0
 
@@ -170,7 +172,7 @@ class Aggregation:
         if self._window is not None and time is not None:
             window = self._window.over(source, time)
         names = [f"EXPR${each}" for each in range(len(calls))]
-        result = nodes.aggregate(source, keys, calls, names, window)
+        result = replace(nodes.aggregate(source, keys, calls, names, window), ttl_ms=self.ttl_ms)
         self._result = result.schema
         self._aggregates = len(keys)
         return result
@@ -295,4 +297,5 @@ def _call_of(bound: BoundAggregate, column: Callable[[RowExpression], int]) -> A
         None if bound.filter is None else column(bound.filter),
         tuple(order),
         bound.user_function,
+        bound.nulls,
     )

@@ -10,6 +10,7 @@ from millstream.table.expressions.rex import RowExpression
 from millstream.table.functions.registry import aggregate_type, find_function, is_aggregate, is_window_only
 from millstream.table.functions.user import called_function
 from millstream.table.plan.bind.expressions import ExpressionBinder, Extension
+from millstream.table.plan.bind.null_treatment import null_treatment
 from millstream.table.plan.bind.placeholders import AGGREGATE, GROUPING, OVER, WINDOW, placeholder
 from millstream.table.plan.bind.scope import Scope
 from millstream.table.plan.bind.subqueries import Pending, Subqueries
@@ -41,6 +42,7 @@ class BoundAggregate:
         filter: Which rows count.
         order: Of WITHIN GROUP.
         user_function: A user's definition.
+        nulls: What is said of NULLs, as `AggregateCall.nulls`.
     """
 
     function: str
@@ -50,6 +52,7 @@ class BoundAggregate:
     filter: RowExpression | None = None
     order: Order = ()
     user_function: object | None = None
+    nulls: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,7 @@ class Collector(Extension):
         order = tuple((binder.bind(each.expression), each) for each in call.order)
         definition = called_function(call, binder.context.catalog)
         types = tuple(each.type for each in arguments)
+        nulls = null_treatment(call, user=definition is not None)
         try:
             if definition is not None:
                 return BoundAggregate(
@@ -155,7 +159,7 @@ class Collector(Extension):
         except ValidationError as error:
             error.position = error.position or call.at
             raise
-        return BoundAggregate(name, arguments, result, call.distinct, condition, order)
+        return BoundAggregate(name, arguments, result, call.distinct, condition, order, nulls=nulls)
 
     # --- OVER
 

@@ -218,6 +218,7 @@ def _join(node: Join) -> Decorrelated:
     shift = new_left - old_left
     conditions = [_shifted(each, old_left, shift) for each in own]
     joined = nodes.join(left.node, right.node, node.kind, and_all(conditions), hints=node.hints)
+    joined = replace(joined, ttls=node.ttls)
     lifted = [
         *left.conditions,
         *(map_inputs(each, lambda place: place + new_left) for each in right.conditions),

@@ -56,6 +56,7 @@ def add_overs(
             None if each.call.filter is None else column(each.call.filter),
             (),
             each.call.user_function,
+            each.call.nulls,
         )
         _check(each, order)
         groups.setdefault((partition, order, frame), []).append((number, call))

@@ -71,7 +71,7 @@ class QueryBinder:
 
     def _select(self, select: ast.Select) -> LogicalNode:
         relations = RelationBinder(self._context, self._nested, self._with, self._parent, select.hints)
-        bound = relations.bind(select.source)
+        bound = relations.bind_source(select.source)
         return SelectBinder(self._context, self._nested, bound.node, bound.scope).bind(select)
 
     def _with_query(self, query: ast.With) -> LogicalNode:

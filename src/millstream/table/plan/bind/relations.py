@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from millstream.table.errors import ValidationError, did_you_mean
 from millstream.table.expressions.rex import InputRef, Literal, RowExpression, RowSchema, and_all
 from millstream.table.plan import nodes
 from millstream.table.plan.bind.decorrelate import decorrelate
 from millstream.table.plan.bind.expressions import ExpressionBinder, Extension
+from millstream.table.plan.bind.hints import Hints, check_hints, lookup_hint, side_ttls
 from millstream.table.plan.bind.scope import Scope, ScopeColumn
 from millstream.table.plan.bind.subqueries import over_join
 from millstream.table.plan.bind.table_functions import bind_table_function, correlate
@@ -60,7 +60,22 @@ class RelationBinder:
     bind_query: BindQuery
     with_queries: Mapping[str, LogicalNode] = field(default_factory=dict)
     parent: Scope | None = None
-    hints: tuple[Any, ...] = ()
+    hints: Hints = ()
+
+    def __post_init__(self) -> None:
+        self._names: list[str] = []
+        self._looked_up: list[str] = []
+
+    def bind_source(self, relation: ast.Relation | None) -> Bound:
+        """Return a bound FROM, whose tables the hints name.
+
+        Raises:
+            ValidationError: If something in it, or a hint, does not fit.
+        """
+        bound = self.bind(relation)
+        self._names += [part for each in bound.scope.columns for part in each.qualifiers[-1:]]
+        check_hints(self.hints, self._names, self._looked_up)
+        return bound
 
     def bind(self, relation: ast.Relation | None) -> Bound:
         """Return a bound relation; without FROM one row without columns."""
@@ -178,7 +193,9 @@ class RelationBinder:
         return self._joined(left, right, kind, condition)
 
     def _joined(self, left: Bound, right: Bound, kind: JoinKind, condition: RowExpression | None) -> Bound:
-        node = nodes.join(left.node, right.node, kind, condition, hints=self.hints)
+        self._names += [part for each in right.scope.columns for part in each.qualifiers[-1:]]
+        node = nodes.join(left.node, right.node, kind, condition)
+        node = replace(node, ttls=side_ttls(self.hints, left.scope, right.scope))
         if kind in (JoinKind.SEMI, JoinKind.ANTI):
             return Bound(node, left.scope)
         return Bound(node, _typed(left.scope.joined(right.scope, len(left.node.schema)), node))
@@ -260,7 +277,9 @@ class RelationBinder:
         snapshot = Snapshot(versioned.node.schema, versioned.node, period)
         both = left.scope.joined(versioned.scope, len(left.node.schema))
         condition = self._condition(relation.condition, both)
-        node = nodes.join(left.node, snapshot, kind, condition, hints=self.hints)
+        self._looked_up += [part for each in versioned.scope.columns for part in each.qualifiers[-1:]]
+        hints = lookup_hint(self.hints, versioned.scope)
+        node = nodes.join(left.node, snapshot, kind, condition, hints=hints)
         return Bound(node, _typed(both, node))
 
     # --- lateral

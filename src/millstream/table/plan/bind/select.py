@@ -17,6 +17,7 @@ from millstream.table.plan import nodes
 from millstream.table.plan.bind.aggregation import Aggregation
 from millstream.table.plan.bind.collector import Collector
 from millstream.table.plan.bind.expressions import ExpressionBinder
+from millstream.table.plan.bind.hints import ttl_of
 from millstream.table.plan.bind.over import add_overs
 from millstream.table.plan.bind.placeholders import OVER, replace_placeholders
 from millstream.table.plan.bind.scope import Scope
@@ -75,6 +76,7 @@ class SelectBinder:
         order = [self._order_item(each, items, values, names, binder) for each in select.order]
         if collector.aggregates or grouped:
             aggregation = aggregation or Aggregation(self.context, self.relation, self.scope, self.bind_query)
+            aggregation.ttl_ms = ttl_of(select.hints, self.scope)
             return self._grouped(select, aggregation, collector, values, names, having, qualify, order)
         return self._finish(select, self.relation, collector, values, names, qualify, order)
 

@@ -106,6 +106,12 @@ def table_options(hints: tuple[tuple[str, tuple[Any, ...]], ...]) -> dict[str, s
     for name, pairs in hints:
         if name.upper() == "OPTIONS":
             options.update({str(key): str(value) for key, value in pairs})
+        else:
+            raise ValidationError(
+                f"hint {name} stands behind a table",
+                detail="A table has OPTIONS.",
+                hint="Hints about joins and state stand behind SELECT.",
+            )
     return options
 
 

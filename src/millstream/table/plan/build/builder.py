@@ -133,9 +133,12 @@ class PhysicalBuilder:
         attached = bounds is not None and bounds.pair is not None and set(bounds.pair) <= set(node.keys)
         if attached and bounds is not None and bounds.window.rowtime and kinds_of(source).insert_only:
             return attached_aggregate(node, source, bounds)
-        ttl = self._settings.ttl_ms
         schema = replace(node.schema, rowtime=frozenset(), proctime=frozenset())
-        return p.GroupAggregate(schema, source, node.keys, node.calls, ttl)
+        return p.GroupAggregate(schema, source, node.keys, node.calls, self._ttl(node.ttl_ms))
+
+    def _ttl(self, said_ms: int | None) -> int | None:
+        """Return how long state is kept by a hint (0 for ever), or as the session says; None for ever."""
+        return self._settings.ttl_ms if said_ms is None else said_ms or None
 
     def _table_aggregate(self, node: logical.TableAggregate, _: frozenset[int]) -> p.PhysicalNode:
         source = self.build(node.input)
@@ -234,8 +237,8 @@ class PhysicalBuilder:
         if isinstance(node.right, logical.Snapshot):
             return self._temporal(node, node.right, left)
         right = self.build(node.right)
-        ttl = self._settings.ttl_ms
-        return join_of(node, left, right, (ttl, ttl))
+        left_ms, right_ms = node.ttls
+        return join_of(node, left, right, (self._ttl(left_ms), self._ttl(right_ms)))
 
     def _temporal(
         self, node: logical.Join, snapshot: logical.Snapshot, left: p.PhysicalNode
@@ -251,6 +254,12 @@ class PhysicalBuilder:
                 "a join by processing time FOR SYSTEM_TIME AS OF has a right side that cannot be looked up",
                 detail="Flink does not support it either: versions of a stream are told by event time.",
                 hint="Join by event time, or with a table whose connector finds rows by key, such as jdbc.",
+            )
+        if node.hints:
+            raise ValidationError(
+                "hint LOOKUP has no effect on a join by event time",
+                detail="Versions of the right side come as a stream; nothing is looked up.",
+                hint="Leave the hint out, or join FOR SYSTEM_TIME AS OF a processing time.",
             )
         return temporal_join(node, left, self.build(snapshot.input))
 

@@ -94,4 +94,5 @@ def _kind(kind: JoinKind, *, keeps_left: bool, keeps_right: bool) -> JoinKind:
 def _retyped(node: Join, kind: JoinKind) -> LogicalNode:
     """Return the join of another kind; its columns stay nullable, as what is above was typed for them."""
     joined = nodes.join(node.left, node.right, kind, node.condition, hints=node.hints)
+    joined = replace(joined, ttls=node.ttls)
     return replace(joined, schema=replace(node.schema))

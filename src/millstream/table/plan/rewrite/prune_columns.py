@@ -181,6 +181,7 @@ def _aggregate(node: Aggregate, needed: frozenset[int]) -> Pruned:
         tuple(_moved_call(call, place) for call in calls),
         (),
         window,
+        node.ttl_ms,
     )
     return result, {each: index for index, each in enumerate(kept)}
 

@@ -79,7 +79,10 @@ class ListAccumulator(ObjectAccumulator):
         super().__init__(settings)
         function = settings.call.function
         self._finish = LIST_FUNCTIONS[function](settings)
-        self._keeps_null = function in ("ARRAY_AGG", "JSON_OBJECTAGG", "SINGLE_VALUE")
+        self._keeps_null = settings.call.nulls == "NULL ON NULL" or (
+            function in ("ARRAY_AGG", "JSON_OBJECTAGG", "SINGLE_VALUE")
+            and settings.call.nulls != "IGNORE NULLS"
+        )
         self._order = settings.call.order
         self._arguments = len(settings.arguments)
 
@@ -176,11 +179,11 @@ def _json_array(settings: Settings) -> Callable[[list[Any]], Any]:
 
 def _json_object(settings: Settings) -> Callable[[list[Any]], Any]:
     write = _to_json(settings.types[1])
+    absent = settings.call.nulls == "ABSENT ON NULL"
 
     def finish(rows: list[Any]) -> str:
-        return (
-            "{" + ",".join(f"{dump_json(row[0])}:{write(row[1])}" for row in rows if row[0] is not None) + "}"
-        )
+        shown = (row for row in rows if row[0] is not None and not (absent and row[1] is None))
+        return "{" + ",".join(f"{dump_json(row[0])}:{write(row[1])}" for row in shown) + "}"
 
     return finish
 
