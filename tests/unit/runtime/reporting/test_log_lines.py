@@ -8,10 +8,11 @@ import logging
 import subprocess
 import sys
 from datetime import datetime
+from types import MappingProxyType
 
 import pytest
 
-from millstream.base.log_context import add_to_log_context
+from millstream.base.log_context import LOG_CONTEXT, add_to_log_context
 from millstream.config.configuration import Configuration
 from millstream.runtime.reporting import log_lines
 from millstream.runtime.reporting.log_lines import JsonFormatter, TextFormatter, keep_secret, without_secrets
@@ -44,6 +45,15 @@ def written(*arguments, **keywords):
 @pytest.fixture(autouse=True)
 def secrets(monkeypatch):
     monkeypatch.setattr(log_lines, "_secrets", set())
+
+
+@pytest.fixture(autouse=True)
+def of_no_job(monkeypatch):
+    """Forget what jobs and operators of other tests left in this thread."""
+    monkeypatch.setattr(ORIGIN, "operator", "")
+    token = LOG_CONTEXT.set(MappingProxyType({}))
+    yield
+    LOG_CONTEXT.reset(token)
 
 
 def test_a_json_line_has_time_level_logger_message_and_what_was_given_as_extra():
