@@ -152,6 +152,40 @@ def test_statement_set_is_one_job_with_all_its_sinks(tables, rows, tmp_path):
         statements.execute()
 
 
+def test_statement_set_reads_a_table_once(tables, rows, tmp_path):
+    """Also where its INSERTs read other columns; of another OPTIONS hint it is another table."""
+    for place in ("in", "other"):
+        (tmp_path / f"{place}.csv").write_text("1,x,10\n2,y,20\n")
+    (tmp_path / "other.csv").write_text("7,z,70\n")
+    tables.execute_sql(
+        "CREATE TABLE source (a INT, b STRING, c INT) WITH "
+        f"('connector' = 'filesystem', 'path' = '{tmp_path}/in.csv', 'format' = 'csv')"
+    )
+    for name, kind in (("first_t", "INT"), ("second_t", "STRING"), ("third_t", "INT")):
+        tables.execute_sql(
+            f"CREATE TABLE {name} (x {kind}) WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/{name}', "
+            "'format' = 'json')"
+        )
+    environment = tables._executor.jobs._environment
+    launched, launch = [], environment._launch
+
+    def noting(name):
+        launched.append([each.name for each in environment._transformations])
+        return launch(name)
+
+    environment._launch = noting
+    hint = f"/*+ OPTIONS('path' = '{tmp_path}/other.csv') */"
+    statements = tables.create_statement_set()
+    statements.add_insert_sql("INSERT INTO first_t SELECT c FROM source WHERE c > 10")
+    statements.add_insert_sql("INSERT INTO second_t SELECT b FROM source")
+    statements.add_insert_sql(f"INSERT INTO third_t SELECT a FROM source {hint}")
+    statements.execute().wait()
+    (names,) = launched
+    assert len([name for name in names if name.startswith("source")]) in (2, 4), names
+    found = [sorted(rows(f"SELECT * FROM {name}")) for name in ("first_t", "second_t", "third_t")]
+    assert found == [[(20,)], [("x",), ("y",)], [(7,)]]
+
+
 @pytest.mark.parametrize(
     ("statement", "kind", "words"),
     [

@@ -11,12 +11,17 @@ from millstream.table.expressions.rex import RowSchema
 from millstream.table.plan import physical as p
 from millstream.types.datatypes import DataType
 
-__all__ = ["digest", "uid_of"]
+__all__ = ["digest", "exact_digest", "uid_of"]
 
 
 def digest(node: p.PhysicalNode) -> str:
     """Return a text that tells an operator with all below it from others."""
-    return _text(node)
+    return _text(node, exact=False)
+
+
+def exact_digest(node: Any) -> str:
+    """Return a text that is the same only for what is the same in this process: options of tables, functions."""
+    return _text(node, exact=True)
 
 
 def uid_of(node: p.PhysicalNode) -> str:
@@ -25,23 +30,33 @@ def uid_of(node: p.PhysicalNode) -> str:
     return f"{type(node).__name__}-{found}"
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, *, exact: bool) -> str:
     if isinstance(value, p.PhysicalNode) or hasattr(value, "__dataclass_fields__"):
         if type(value).__name__ == "ResolvedTable":
-            return f"table({'.'.join(value.identifier)})"
+            name = f"table({'.'.join(value.identifier)})"
+            return f"{name}{sorted(value.options.items())}" if exact else name
         if isinstance(value, RowSchema):
             return ",".join(f"{name} {kind}" for name, kind in zip(value.names, value.types, strict=True))
-        parts = [f"{each.name}={_text(getattr(value, each.name))}" for each in fields(value)]
+        parts = [f"{each.name}={_text(getattr(value, each.name), exact=exact)}" for each in fields(value)]
         return f"{type(value).__name__}({', '.join(parts)})"
     if isinstance(value, DataType):
         return str(value)
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, (tuple, list)):
-        return f"[{', '.join(map(_text, value))}]"
+        return f"[{', '.join(_text(each, exact=exact) for each in value)}]"
     if isinstance(value, (frozenset, set)):
-        return f"{{{', '.join(sorted(map(_text, value)))}}}"
+        return f"{{{', '.join(sorted(_text(each, exact=exact) for each in value))}}}"
     if value is None or isinstance(value, (str, int, float, bool, bytes)):
         return repr(value)
-    name = getattr(value, "name", None) or getattr(value, "__qualname__", None)
-    return f"{type(value).__name__}:{name}" if name else f"{type(value).__name__}:{value}"
+    if exact:
+        return (
+            f"{type(value).__name__}@{id(value)}" if callable(value) or not _is_value(value) else repr(value)
+        )
+    shown = getattr(value, "name", None) or getattr(value, "__qualname__", None)
+    return f"{type(value).__name__}:{shown}" if shown else f"{type(value).__name__}:{value}"
+
+
+def _is_value(value: Any) -> bool:
+    """Whether an object is told from others by its text: a decimal, a date; not one with its address for a text."""
+    return " at 0x" not in repr(value)

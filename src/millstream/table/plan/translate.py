@@ -6,17 +6,17 @@ without keys it is one subtask's. Equal parts of several plans become one operat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from millstream.base.errors import NotSupportedError
 from millstream.table.expressions.compiling import constant_value
-from millstream.table.expressions.rex import RowSchema
+from millstream.table.expressions.rex import InputRef, RowSchema
 from millstream.table.plan import physical as p
 from millstream.table.plan.bind.hints import lookup_options
 from millstream.table.plan.build.windows import bounds_of
-from millstream.table.plan.digest import digest, uid_of
+from millstream.table.plan.digest import exact_digest, uid_of
 from millstream.table.plan.explain_names import operator_text
 from millstream.table.plan.keys import shortest, unique_keys, upsert_keys
 from millstream.table.plan.logical import OverFrame, WindowKind
@@ -40,10 +40,13 @@ def translate(planned: Planned, environment: Any) -> Any:
 
 
 def translate_all(planned: Sequence[Planned], environment: Any) -> list[Any]:
-    """Return what `translate` does of several plans, which share what they have in common."""
+    """Return what `translate` does of several plans, which share what they have in common.
+
+    A table that several read is read once, with all columns that any of them reads.
+    """
     if not planned:
         return []
-    translator = Translator(environment, planned[0].settings)
+    translator = Translator(environment, planned[0].settings, _read_columns(planned))
     return [translator.end(each.physical) for each in planned]
 
 
@@ -53,11 +56,16 @@ class Translator:
     Args:
         environment: The `StreamExecutionEnvironment`.
         settings: The session's.
+        read: Places of the columns that are read of tables, by `exact_digest`; others are read as scans say.
     """
 
-    def __init__(self, environment: Any, settings: PlanSettings) -> None:
+    def __init__(
+        self, environment: Any, settings: PlanSettings, read: Mapping[str, tuple[int, ...]] | None = None
+    ) -> None:
         self._environment = environment
         self._settings = settings
+        self._read = read or {}
+        self._scans: dict[tuple[str, tuple[int, ...]], Any] = {}
         self._made: dict[str, Any] = {}
 
     def end(self, sink: p.SinkNode) -> Any:
@@ -69,7 +77,7 @@ class Translator:
 
     def stream(self, node: p.PhysicalNode) -> Any:
         """Return the DataStream of an operator."""
-        key = digest(node)
+        key = exact_digest(node)
         if key not in self._made:
             self._made[key] = self._METHODS[type(node)](self, node)
         return self._made[key]
@@ -124,7 +132,23 @@ class Translator:
     def _scan(self, node: p.TableScan) -> Any:
         from millstream.table.connectors.registry import find_connector
 
-        return find_connector(node.table).scan(self._environment, node.columns)
+        table = exact_digest(node.table)
+        read = self._read.get(table, node.columns)
+        key = (table, read)
+        if key not in self._scans:
+            self._scans[key] = find_connector(node.table).scan(self._environment, read)
+        stream = self._scans[key]
+        if read == node.columns:
+            return stream
+        schema = node.table.schema
+        given = RowSchema(
+            tuple(schema.names[place] for place in read), tuple(schema.types[place] for place in read)
+        )
+        chosen = [read.index(place) for place in node.columns]
+        columns = tuple(InputRef(place, given.types[place]) for place in chosen)
+        return self._named(
+            stream._transform("Columns", self._zoned(specs.CalcSpec(given, columns, None))), node
+        )
 
     def _data_stream(self, node: p.DataStreamScan) -> Any:
         return node.stream.scan(self._environment, node.columns)
@@ -484,6 +508,22 @@ class Translator:
         p.WindowRank: _window_rank,
         p.WindowTable: _window_table,
     }
+
+
+def _read_columns(planned: Sequence[Planned]) -> dict[str, tuple[int, ...]]:
+    """Return for each table that plans read the places of all columns that they read."""
+    found: dict[str, set[int]] = {}
+    for each in planned:
+        for scan in _scans(each.physical):
+            found.setdefault(exact_digest(scan.table), set()).update(scan.columns)
+    return {table: tuple(sorted(columns)) for table, columns in found.items()}
+
+
+def _scans(node: p.PhysicalNode) -> Iterator[p.TableScan]:
+    if isinstance(node, p.TableScan):
+        yield node
+    for each in node.inputs:
+        yield from _scans(each)
 
 
 def _fields(keys: Sequence[int]) -> list[str]:
