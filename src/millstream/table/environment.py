@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.base.errors import ConfigurationError, NotSupportedError, TypeMismatchError
 from millstream.config.configuration import Configuration
-from millstream.table.catalog.catalog import Catalog, CatalogFunction, CatalogView
+from millstream.table.catalog.catalog import Catalog as Keeper
+from millstream.table.catalog.catalog import CatalogFunction, CatalogView
 from millstream.table.catalog.definition import as_column, build_table, watermark_of
+from millstream.table.catalog.descriptor import CatalogDescriptor
 from millstream.table.catalog.factories import build_catalog
 from millstream.table.catalog.manager import CatalogManager
 from millstream.table.catalog.resolved import ResolvedTable
@@ -17,6 +19,7 @@ from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.errors import SqlError, ValidationError
 from millstream.table.plan_reference import PlanReference
 from millstream.table.result import TableResult
+from millstream.table.schema import Schema
 from millstream.table.session.executor import StatementExecutor
 from millstream.table.sql import statements_ast as st
 from millstream.table.sql.parser import parse_identifier, parse_query, parse_statement
@@ -25,6 +28,7 @@ from millstream.table.table_config import TableConfig
 from millstream.table.table_descriptor import TableDescriptor
 
 if TYPE_CHECKING:
+    from millstream.table.catalog.api import Catalog
     from millstream.table.model_descriptor import ModelDescriptor
     from millstream.table.table import Table
 
@@ -442,25 +446,57 @@ class TableEnvironment:
 
     # --- catalogs
 
-    def create_catalog(self, catalog_name: str, catalog_descriptor: Any) -> None:
-        """Make a catalog by its options."""
-        configuration = catalog_descriptor.get_configuration()
-        made = build_catalog(catalog_name, dict(configuration.to_dict()))
-        self._catalogs.register_catalog(catalog_name, made)
+    def create_catalog(self, catalog_name: str, catalog_descriptor: CatalogDescriptor) -> None:
+        """Make a catalog by its options, as CREATE CATALOG does.
 
-    def register_catalog(self, catalog_name: str, catalog: Catalog) -> None:
-        """Add a catalog.
+        Args:
+            catalog_name: Its name.
+            catalog_descriptor: Its options, `type` among them, and comment.
 
         Raises:
+            ValidationError: If there is one of that name.
+            ConfigurationError: If it names no type, or an option does not fit.
+            TypeMismatchError: If it is no `CatalogDescriptor`.
+        """
+        if not isinstance(catalog_descriptor, CatalogDescriptor):
+            raise TypeMismatchError(
+                f'catalog "{catalog_name}" was described by a {type(catalog_descriptor).__name__}',
+                hint="Use CatalogDescriptor.of(name, configuration).",
+            )
+        options = dict(catalog_descriptor.get_configuration().to_dict())
+        made = build_catalog(catalog_name, options, catalog_descriptor.get_comment() or "")
+        self._catalogs.register_catalog(catalog_name, made)
+
+    def register_catalog(self, catalog_name: str, catalog: Catalog | Keeper) -> None:
+        """Add a catalog.
+
+        Args:
+            catalog_name: Its name here.
+            catalog: What `get_catalog` of another environment gave, or an object of a class of one's own.
+
+        Raises:
+            ValidationError: If there is one of that name.
             TypeMismatchError: If it is none.
         """
-        if not isinstance(catalog, Catalog):
+        from millstream.table.catalog.api import Catalog
+
+        keeper = catalog.keeper if isinstance(catalog, Catalog) else catalog
+        if not isinstance(keeper, Keeper):
             raise TypeMismatchError(f"register_catalog was given a {type(catalog).__name__}, not a Catalog")
-        self._catalogs.register_catalog(catalog_name, catalog)
+        self._catalogs.register_catalog(catalog_name, keeper)
 
     def get_catalog(self, catalog_name: str) -> Catalog | None:
         """Return a catalog; None if there is none."""
-        return self._catalogs.catalog(catalog_name) if catalog_name in self.list_catalogs() else None
+        from millstream.table.catalog.api import Catalog
+
+        if catalog_name not in self.list_catalogs():
+            return None
+        return Catalog(self._catalogs, catalog_name, self._view_schema)
+
+    def _view_schema(self, view: CatalogView) -> Schema:
+        bound = view.query if hasattr(view.query, "schema") else self._executor.bind(view.query)
+        names = list(view.columns or bound.schema.names)
+        return Schema(list(zip(names, bound.schema.types, strict=True)))
 
     def use_catalog(self, catalog_name: str) -> None:
         """Make a catalog the current one."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from millstream.base.errors import NotSupportedError
 
 __all__ = ["HiveModule", "Module", "ModuleEntry"]
@@ -27,7 +25,6 @@ class HiveModule(Module):
         )
 
 
-@dataclass(frozen=True, order=True)
 class ModuleEntry:
     """A module's name, and whether it is in use.
 
@@ -36,8 +33,8 @@ class ModuleEntry:
     ('core', True)
     """
 
-    _name: str
-    _used: bool
+    def __init__(self, name: str, used: bool) -> None:
+        self._name, self._used = name, used
 
     def name(self) -> str:
         """Return the module's name."""
@@ -46,3 +43,18 @@ class ModuleEntry:
     def used(self) -> bool:
         """Return whether it is in use."""
         return self._used
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ModuleEntry) and (self._name, self._used) == (other._name, other._used)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: ModuleEntry) -> bool:
+        return (self._name, self._used) < (other._name, other._used)
+
+    def __hash__(self) -> int:
+        return hash((self._name, self._used))
+
+    def __repr__(self) -> str:
+        return f"ModuleEntry({self._name!r}, {self._used})"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from millstream.base.errors import NotSupportedError
 from millstream.table.catalog.resolved import Identifier, ResolvedTable
 from millstream.table.errors import ValidationError, did_you_mean
 
@@ -24,6 +25,7 @@ class CatalogView:
         columns: New names of its columns; empty keeps them.
         comment: What it is for.
         temporary: Whether only the session knows it.
+        options: Of views of PyFlink's catalog API; SQL's have none.
     """
 
     identifier: Identifier
@@ -32,6 +34,7 @@ class CatalogView:
     columns: tuple[str, ...] = ()
     comment: str = ""
     temporary: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def full_name(self) -> str:
@@ -48,6 +51,31 @@ class CatalogDatabase:
 
     comment: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def create_instance(properties: Mapping[str, str], comment: str | None = None) -> CatalogDatabase:
+        """Make a database of its properties."""
+        return CatalogDatabase(comment or "", dict(properties))
+
+    def get_properties(self) -> dict[str, str]:
+        """Return the properties."""
+        return dict(self.properties)
+
+    def get_comment(self) -> str:
+        """Return what it is for."""
+        return self.comment
+
+    def get_description(self) -> str | None:
+        """Return the comment; None without."""
+        return self.comment or None
+
+    def get_detailed_description(self) -> str | None:
+        """Return the comment; None without."""
+        return self.comment or None
+
+    def copy(self) -> CatalogDatabase:
+        """Return the same once more."""
+        return replace(self, properties=dict(self.properties))
 
 
 @dataclass(frozen=True)
@@ -67,6 +95,47 @@ class CatalogFunction:
     language: str = "PYTHON"
     definition: Any = None
     temporary: bool = False
+
+    @staticmethod
+    def create_instance(class_name: str, function_language: str = "Python") -> CatalogFunction:
+        """Make a function that has no name yet: `Catalog.create_function` gives it one.
+
+        Args:
+            class_name: `module.attribute` of Python.
+            function_language: Python.
+
+        Raises:
+            NotSupportedError: If it is another language.
+        """
+        if function_language.upper() != "PYTHON":
+            raise NotSupportedError(
+                f'function "{class_name}" is of the language {function_language}', hint="Write it in Python."
+            )
+        return CatalogFunction((), class_name)
+
+    def get_class_name(self) -> str:
+        """Return `module.attribute` of Python."""
+        return self.class_name
+
+    def get_function_language(self) -> str:
+        """Return the language: PYTHON."""
+        return self.language
+
+    def get_options(self) -> dict[str, str]:
+        """Return no options: functions of Python have none."""
+        return {}
+
+    def get_description(self) -> str | None:
+        """Return where it is from."""
+        return f"A user's function, {self.class_name} of Python"
+
+    def get_detailed_description(self) -> str | None:
+        """Return where it is from."""
+        return self.get_description()
+
+    def copy(self) -> CatalogFunction:
+        """Return the same once more."""
+        return replace(self)
 
 
 class Catalog(ABC):

@@ -117,6 +117,11 @@ class FileCatalog(Catalog):
                     f'view "{name}" of the Table API has no text, so a catalog of files cannot keep it',
                     hint="Make it a temporary view, or write it in SQL.",
                 )
+            if entry.options:
+                raise ConfigurationError(
+                    f'view "{name}" has the properties {", ".join(entry.options)}, which its file cannot keep',
+                    hint="Make it without properties.",
+                )
             self._write(self._file(database, quote(name, "") + _VIEW), create_view_text(entry))
             return
         self._write(self._file(database, quote(name, "") + _TABLE), create_table_text(entry))

@@ -183,7 +183,12 @@ class CatalogManager:
         catalog = self._catalogs.get(identifier[0])
         if catalog is None or identifier[1] not in catalog.databases():
             return None
-        return catalog.entries(identifier[1]).get(identifier[2])
+        found = catalog.entries(identifier[1]).get(identifier[2])
+        if found is None or found.identifier == identifier:
+            return found
+        return replace(
+            found, identifier=identifier
+        )  # the catalog has another name in the session it came from
 
     def table(self, parts: Sequence[str]) -> Entry:
         """Return a table or view.

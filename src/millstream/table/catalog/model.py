@@ -1,0 +1,46 @@
+"""Models and procedures of catalogs (PyFlink's `CatalogModel` and `Procedure`): no catalog keeps one yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from millstream.table.schema import Schema
+
+__all__ = ["CatalogModel", "Procedure"]
+
+
+@dataclass(frozen=True)
+class CatalogModel:
+    """A model without its name: columns that go in and come out, options, a comment."""
+
+    _input: Schema
+    _output: Schema
+    _options: Mapping[str, str] = field(default_factory=dict)
+    _comment: str | None = None
+
+    @staticmethod
+    def create_model(
+        input_schema: Schema,
+        output_schema: Schema,
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+    ) -> CatalogModel:
+        """Make a model of its parts."""
+        return CatalogModel(input_schema, output_schema, dict(options or {}), comment)
+
+    def get_options(self) -> dict[str, str]:
+        """Return the options."""
+        return dict(self._options)
+
+    def get_comment(self) -> str | None:
+        """Return what it is for."""
+        return self._comment
+
+    def copy(self) -> CatalogModel:
+        """Return the same once more."""
+        return replace(self, _options=dict(self._options))
+
+
+class Procedure:
+    """What CALL would run; there are none."""
