@@ -27,6 +27,17 @@ def test_pyflink_is_millstream_itself_so_isinstance_works_across_both(pyflink):
     assert isinstance(Row(1), millstream.common.Row)
 
 
+def test_modules_of_the_table_api_have_pyflinks_names(pyflink):
+    from pyflink.table import StreamTableEnvironment
+    from pyflink.table.catalog import Catalog, ObjectPath
+    from pyflink.table.table_environment import StreamTableEnvironment as Same
+
+    from millstream.table.catalog import ObjectPath as Own
+
+    assert StreamTableEnvironment is Same and ObjectPath is Own
+    assert Catalog is millstream.table.Catalog
+
+
 def test_module_keeps_its_own_name_spec_and_loader(pyflink):
     before = (millstream.common.__spec__, millstream.common.__loader__, millstream.common.__package__)
     module = importlib.import_module("pyflink.common")
