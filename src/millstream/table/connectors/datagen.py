@@ -3,21 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.operators.base import Operator, OperatorSpec
+from millstream.spi.batch import Batch
 from millstream.spi.source import Boundedness
 from millstream.table.connectors.base import TableConnector
-from millstream.table.connectors.conversion import ToSqlSpec
 from millstream.table.datagen import build_datagen_source
+from millstream.table.functions.python_values import from_python
+from millstream.table.runtime.changes import columns_batch
 from millstream.table.schema import Schema
 from millstream.table.table_descriptor import TableDescriptor
+from millstream.types.datatypes import DataType
 
 __all__ = ["DatagenConnector"]
 
 
+@dataclass(frozen=True)
+class GeneratedColumnsSpec(OperatorSpec):
+    """Declares that rows of Python values become columns of SQL: exactly these, named f0, f1, ...
+
+    Attributes:
+        names: Names of the fields in the rows, in the order of the columns.
+        types: Of the columns.
+    """
+
+    names: tuple[str, ...]
+    types: tuple[DataType, ...]
+    takes_columns = True
+
+    def build(self) -> Operator:
+        """Make the running half."""
+        return _GeneratedColumns(self)
+
+
+class _GeneratedColumns(Operator):
+    def __init__(self, spec: GeneratedColumnsSpec) -> None:
+        self._spec = spec
+
+    def process(self, batch: Batch) -> None:
+        """Convert a batch."""
+        rows = batch.to_rows().values
+        arrays = [
+            from_python([row[name] for row in rows], kind, "datagen")
+            for name, kind in zip(self._spec.names, self._spec.types, strict=True)
+        ]
+        self.output.emit(columns_batch(arrays, None, len(rows)))
+
+
 class DatagenConnector(TableConnector):
-    """Makes rows: a value depends on its row's number and a seed only."""
+    """Makes rows: a value depends on its row's number, the time of row 0 and a seed only."""
 
     name = "datagen"
 
@@ -49,5 +86,5 @@ class DatagenConnector(TableConnector):
             stream.set_parallelism(parallelism)
         names = tuple(schema.names[place] for place in columns)
         types = tuple(schema.types[place] for place in columns)
-        spec = ToSqlSpec(names, types, f'table "{self.table.full_name}"')
+        spec = GeneratedColumnsSpec(names, types)
         return stream._transform(f"{self.table.name}[columns]", spec)
