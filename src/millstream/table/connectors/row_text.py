@@ -82,7 +82,7 @@ def _text_of(kind: sql.DataType) -> Callable[[Any], str]:
     if isinstance(kind, sql.VarBinaryType):
         return lambda value: f"[{', '.join(str(byte - 256 if byte > 127 else byte) for byte in value)}]"
     if isinstance(kind, sql.LocalZonedTimestampType):
-        return lambda value: f"{_moment(value.astimezone(datetime.UTC).replace(tzinfo=None))}Z"
+        return lambda value: _instant(value.astimezone(datetime.UTC).replace(tzinfo=None))
     return _PLAIN.get(type(kind), str)
 
 
@@ -102,6 +102,12 @@ def _clock(value: datetime.time | datetime.datetime) -> str:
 
 def _moment(value: datetime.datetime) -> str:
     return f"{value.date().isoformat()}T{_clock(value)}"
+
+
+def _instant(value: datetime.datetime) -> str:
+    """Return a moment as Java's Instant prints it: with seconds, always."""
+    text = _moment(value)
+    return f"{text if value.second or value.microsecond else f'{text}:00'}Z"
 
 
 def _decimal(value: decimal.Decimal) -> str:

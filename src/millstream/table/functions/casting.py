@@ -79,8 +79,8 @@ _CASTS: tuple[tuple[_Kinds, _Kinds], ...] = (
     ((t.DateType,), (t.TimestampType,)),
     ((t.TimestampType,), (t.TimestampType, t.DateType, t.TimeType)),
     ((t.TimeType,), (t.TimeType, t.TimestampType)),
-    ((f.YearMonthIntervalType,), (f.YearMonthIntervalType, *INTEGERS)),
-    ((f.DayTimeIntervalType,), (f.DayTimeIntervalType, *INTEGERS)),
+    ((f.YearMonthIntervalType,), (f.YearMonthIntervalType,)),
+    ((f.DayTimeIntervalType,), (f.DayTimeIntervalType,)),
     (INTEGERS, (f.YearMonthIntervalType, f.DayTimeIntervalType)),
     (
         (f.VariantType,),

@@ -8,7 +8,7 @@ from typing import Any
 
 from millstream.base.errors import NotSupportedError
 from millstream.table.errors import ValidationError
-from millstream.table.expressions.rex import Literal, RowExpression
+from millstream.table.expressions.rex import Literal, RowExpression, RowSchema
 from millstream.table.functions.coercion import build_cast
 from millstream.table.plan import physical as p
 from millstream.table.plan.bind.scope import type_with_nullability
@@ -34,7 +34,7 @@ from millstream.types.datatypes import (
     VarCharType,
 )
 
-__all__ = ["check_conflicts", "fitted"]
+__all__ = ["check_conflicts", "fitted", "without_lengths"]
 
 _FAMILIES: tuple[tuple[type, ...], ...] = (
     (CharType, VarCharType),
@@ -70,19 +70,36 @@ def fitted(
             at=at,
             hint=f"Use CAST(... AS {str(data_type).removesuffix(' NOT NULL')}).",
         )
-    if _holds(given, data_type):
+    if _differs_in_length(given, data_type):
         return expression
     return build_cast(expression, wanted)
 
 
-def _holds(given: DataType, wanted: DataType) -> bool:
-    """Whether text of one type is text of another, without a change."""
-    return (
-        isinstance(given, VarCharType)
-        and isinstance(wanted, VarCharType)
-        and not isinstance(wanted, CharType)
-        and given.length <= wanted.length
+def _differs_in_length(given: DataType, wanted: DataType) -> bool:
+    """Whether both are text or both are bytes: lengths are heeded as `table.exec.sink.type-length-enforcer` says."""
+    return any(isinstance(given, each) and isinstance(wanted, each) for each in (VarCharType, VarBinaryType))
+
+
+def without_lengths(table: Any, given: RowSchema) -> Any:
+    """Return a sink's table whose text and bytes have room for what a query gives, where lengths are not heeded."""
+    wider: dict[str, DataType] = {}
+    for name, wanted, kind in zip(
+        table.write_schema.names, table.write_schema.types, given.types, strict=True
+    ):
+        for each in (VarCharType, VarBinaryType):
+            if not (isinstance(wanted, each) and isinstance(kind, each)):
+                continue
+            fixed = isinstance(wanted, (CharType, BinaryType))
+            if str(kind) != str(wanted) and (fixed or kind.length > wanted.length):
+                wider[name] = each(nullable=wanted.nullable)
+    if not wider:
+        return table
+    columns = tuple(
+        replace(each, type=wider[each.name]) if each.name in wider else each for each in table.columns
     )
+    schema = table.schema
+    types = tuple(wider.get(name, kind) for name, kind in zip(schema.names, schema.types, strict=True))
+    return replace(table, columns=columns, schema=replace(schema, types=types))
 
 
 def check_conflicts(sink: p.SinkNode, settings: PlanSettings, context: PlanContext) -> p.SinkNode:

@@ -23,6 +23,7 @@ from millstream.table.plan.logical import OverFrame, WindowKind
 from millstream.table.plan.modes import sink_key
 from millstream.table.plan.planner import Planned
 from millstream.table.plan.settings import PlanSettings
+from millstream.table.plan.sinks import without_lengths
 from millstream.table.runtime import specs
 from millstream.types.datatypes import BinaryType, VarBinaryType, VarCharType
 
@@ -457,7 +458,9 @@ class Translator:
         if node.materialize:
             mode = replace(mode, before=False)
         request = SinkRequest(node.overwrite, mode, node.upsert_key or ())
-        return find_connector(node.table).sink(stream, request)
+        heeds = self._settings.lengths != "IGNORE"
+        table = node.table if heeds else without_lengths(node.table, node.input.schema)
+        return find_connector(table).sink(stream, request)
 
     def _constrained(self, node: p.SinkNode, schema: RowSchema, stream: Any) -> Any:
         not_null = tuple(

@@ -174,7 +174,18 @@ def _timestamp_to_timestamp(setting: Setting, value: Value, source: Any, target:
     local = zoned_to_local(setting, value) if zoned and not kind.tz else value
     if not zoned and kind.tz:
         local = _to_zone(setting, local)
-    return cut_precision(pc.cast(local, kind, safe=False), target.precision)
+    return _with_digits(local, kind, target.precision)
+
+
+def _with_digits(value: Value, kind: Any, precision: int) -> Value:
+    """Return moments with the digits of a type. Of milliseconds Flink cuts towards 1970, of what is finer downwards."""
+    cut = cut_precision(pc.cast(value, kind, safe=False), max(precision, 3))
+    if precision >= 3:
+        return cut
+    step = 10 ** ({"us": 6, "ns": 9}[kind.unit] - precision)
+    whole = pc.cast(pc.cast(cut, pa.timestamp(kind.unit)), pa.int64())
+    towards = pc.multiply(pc.divide(whole, step), step)  # Arrow divides towards zero
+    return pc.cast(pc.cast(towards, pa.timestamp(kind.unit)), kind)
 
 
 def _timestamp_to_date(setting: Setting, value: Value, source: Any, target: Any, attempt: bool) -> Value:
