@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from millstream.config.option_types import ConfigOption
 from millstream.table.schema import Schema
-from millstream.table.table_descriptor import option_key, option_text
+from millstream.table.sql.unparse import quote_text
+from millstream.table.table_descriptor import option_key, option_text, with_clause
 
 __all__ = ["ModelDescriptor"]
 
@@ -62,9 +63,9 @@ class ModelDescriptor:
         return hash(tuple(sorted(self._options.items())))
 
     def __str__(self) -> str:
-        options = ", ".join(f"'{key}' = '{value}'" for key, value in self._options.items())
-        comment = f" COMMENT '{self._comment}'" if self._comment is not None else ""
-        return f"INPUT {self._input} OUTPUT {self._output}{comment} WITH ({options})"
+        schemas = [f"{each}" if each is not None else "" for each in (self._input, self._output)]
+        comment = [f"COMMENT {quote_text(self._comment)}"] if self._comment is not None else []
+        return "\n".join([*schemas, *comment, with_clause(self._options)])
 
     __repr__ = __str__
 

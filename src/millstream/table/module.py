@@ -57,4 +57,4 @@ class ModuleEntry:
         return hash((self._name, self._used))
 
     def __repr__(self) -> str:
-        return f"ModuleEntry({self._name!r}, {self._used})"
+        return f"ModuleEntry{{name='{self._name}', used={str(self._used).lower()}}}"

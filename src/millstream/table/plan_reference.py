@@ -112,4 +112,4 @@ class BytesContentPlanReference(PlanReference):
         )
 
     def __str__(self) -> str:
-        return f"Plan of {len(self.content)} bytes"
+        return f"Plan:\n{list(self.content)}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from millstream.base.errors import ConfigurationError, TypeMismatchError
 from millstream.table.sql.statements_ast import ColumnDefinition, WatermarkDefinition
+from millstream.table.sql.unparse import quote_name, quote_text
 from millstream.types.datatypes import DataType, RowType
 
 __all__ = ["Schema"]
@@ -47,6 +48,17 @@ class Schema:
         return Schema.Builder()
 
     def __str__(self) -> str:
+        lines = [f"{quote_name(each.name)} {_summary(each)}" for each in self.definitions]
+        if self.watermark is not None:
+            column = ".".join(map(quote_name, self.watermark.column))
+            lines.append(f"WATERMARK FOR {column} AS [{self.watermark.expression_text}]")
+        if self.key:
+            columns = ", ".join(map(quote_name, self.key))
+            name = quote_name("PK_" + "_".join(self.key))
+            lines.append(f"CONSTRAINT {name} PRIMARY KEY ({columns}) NOT ENFORCED")
+        return "(\n" + ",\n".join(f"  {line}" for line in lines) + "\n)"
+
+    def __repr__(self) -> str:
         parts = [f"{each.name} {each.type or 'AS ' + each.expression_text}" for each in self.definitions]
         if self.watermark is not None:
             column = ".".join(self.watermark.column)
@@ -54,8 +66,6 @@ class Schema:
         if self.key:
             parts.append(f"PRIMARY KEY ({', '.join(self.key)}) NOT ENFORCED")
         return f"({', '.join(parts)})"
-
-    __repr__ = __str__
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schema):
@@ -203,6 +213,18 @@ class Schema:
                 raise ConfigurationError(f'a schema has column "{definition.name}" twice')
             self._definitions.append(definition)
             return self
+
+
+def _summary(column: ColumnDefinition) -> str:
+    """Return all but the name, in Flink's form."""
+    if column.expression is not None:
+        text = f"AS [{column.expression_text}]"
+    else:
+        text = f"{column.type}"
+        if column.metadata:
+            key = f" FROM {quote_text(column.metadata_key)}" if column.metadata_key is not None else ""
+            text += f" METADATA{key}{' VIRTUAL' if column.virtual else ''}"
+    return text + (f" COMMENT {quote_text(column.comment)}" if column.comment else "")
 
 
 def _type_of(name: str, data_type: DataType | str) -> DataType:

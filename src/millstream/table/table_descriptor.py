@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from millstream.base.errors import ConfigurationError
 from millstream.config.option_types import ConfigOption
 from millstream.table.schema import Schema
+from millstream.table.sql.unparse import quote_name, quote_text
 
 __all__ = ["FormatDescriptor", "TableDescriptor"]
 
@@ -20,6 +21,12 @@ def option_key(option: str | ConfigOption) -> str:
 
 def option_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def with_clause(options: Mapping[str, str]) -> str:
+    """Return options as a table's declaration has them."""
+    lines = [f"  {quote_text(key)} = {quote_text(value)}" for key, value in options.items()]
+    return "WITH (\n" + ",\n".join(lines) + "\n)"
 
 
 class FormatDescriptor:
@@ -54,7 +61,8 @@ class FormatDescriptor:
         return hash((self._format, tuple(sorted(self._options.items()))))
 
     def __str__(self) -> str:
-        return f"{self._format}[{self._options}]"
+        options = ", ".join(f"{key}={value}" for key, value in self._options.items())
+        return f"{self._format}[{{{options}}}]"
 
     __repr__ = __str__
 
@@ -129,12 +137,11 @@ class TableDescriptor:
 
     def __str__(self) -> str:
         parts = [f"{self.table_schema}"]
-        if self.table_comment:
-            parts.append(f"COMMENT '{self.table_comment}'")
+        if self.table_comment is not None:
+            parts.append(f"COMMENT {quote_text(self.table_comment)}")
         if self.partition_keys:
-            parts.append(f"PARTITIONED BY ({', '.join(self.partition_keys)})")
-        options = ", ".join(f"'{key}' = '{value}'" for key, value in self.get_options().items())
-        return " ".join([*parts, f"WITH ({options})"])
+            parts.append(f"PARTITIONED BY ({', '.join(map(quote_name, self.partition_keys))})")
+        return "\n".join([*parts, with_clause(self.get_options())])
 
     __repr__ = __str__
 

@@ -30,7 +30,7 @@ class TablePipeline:
         self.target = target
 
     def __str__(self) -> str:
-        return f"INSERT INTO {self.get_sink_identifier()}"
+        return f"TablePipeline with sink table '{self.get_sink_identifier()}'"
 
     def execute(self) -> TableResult:
         """Run it as a job; the job runs when this returns."""

@@ -139,7 +139,7 @@ def test_a_table_of_sql_is_seen_by_the_api_with_all_it_has(t_env, catalog, rows_
         .primary_key("id")
         .build()
     )
-    assert str(schema) == str(expected).replace("id * 2", "`id` * 2").replace("AS t -", "AS `t` -")
+    assert repr(schema) == repr(expected).replace("id * 2", "`id` * 2").replace("AS t -", "AS `t` -")
     catalog.create_table(ObjectPath("default", "copied"), table.copy(), False)
     ((made,),), ((again,),) = rows_of("SHOW CREATE TABLE orders"), rows_of("SHOW CREATE TABLE copied")
     assert again == made.replace("`orders`", "`copied`")

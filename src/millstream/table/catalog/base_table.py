@@ -142,8 +142,8 @@ class CatalogBaseTable:
         return self._comment or None
 
     def get_detailed_description(self) -> str | None:
-        """Return the comment; None without."""
-        return self._comment or None
+        """Return None: there is no longer one than the comment."""
+        return None
 
     def copy(self) -> CatalogBaseTable:
         """Return the same once more."""

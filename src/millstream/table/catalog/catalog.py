@@ -126,11 +126,11 @@ class CatalogFunction:
         return {}
 
     def get_description(self) -> str | None:
-        """Return where it is from."""
-        return f"A user's function, {self.class_name} of Python"
+        """Return that it is a user's, in Flink's words."""
+        return "This is a user-defined function"
 
     def get_detailed_description(self) -> str | None:
-        """Return where it is from."""
+        """Return that it is a user's, in Flink's words."""
         return self.get_description()
 
     def copy(self) -> CatalogFunction:

@@ -58,9 +58,9 @@ class PartitionsAndModels(ABC):
             NotSupportedError: If it is not of local files.
         """
         if not self.partition_exists(table_path, partition_spec):
-            there = ", ".join(map(str, self.list_partitions(table_path)))
+            there = "; ".join(each.values_text() for each in self.list_partitions(table_path))
             raise ValidationError(
-                f'partition {partition_spec} of table "{table_path}" was not found',
+                f'partition {partition_spec.values_text()} of table "{table_path}" was not found',
                 detail=f"It has: {there or 'none'}.",
             )
         return CatalogPartition()
@@ -320,7 +320,7 @@ def _values(partition: str) -> dict[str, str]:
 
 def _refuse_partition(what: str, path: ObjectPath, spec: CatalogPartitionSpec) -> NoReturn:
     raise NotSupportedError(
-        f'cannot {what} partition {spec} of table "{path}": catalogs keep no partitions',
+        f'cannot {what} partition {spec.values_text()} of table "{path}": catalogs keep no partitions',
         detail="A partition of a table of files is a directory, which is made when its first row is written.",
         hint="Use INSERT INTO, or INSERT OVERWRITE with PARTITION (...).",
     )

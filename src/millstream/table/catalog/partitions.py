@@ -12,7 +12,7 @@ class CatalogPartitionSpec:
     """Values of partition keys: all of them for one partition, fewer for several.
 
     >>> str(CatalogPartitionSpec({"day": "2024-01-01", "shop": "7"}))
-    'day=2024-01-01/shop=7'
+    'CatalogPartitionSpec{{day=2024-01-01, shop=7}}'
     """
 
     def __init__(self, partition_spec: Mapping[str, str]) -> None:
@@ -29,10 +29,13 @@ class CatalogPartitionSpec:
         return hash(frozenset(self._spec.items()))
 
     def __str__(self) -> str:
-        return "/".join(f"{key}={value}" for key, value in self._spec.items())
+        return f"CatalogPartitionSpec{{{{{self.values_text()}}}}}"
 
-    def __repr__(self) -> str:
-        return f"CatalogPartitionSpec({self._spec})"
+    __repr__ = __str__
+
+    def values_text(self) -> str:
+        """Return keys and values, for messages (millstream's own)."""
+        return ", ".join(f"{key}={value}" for key, value in self._spec.items())
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,12 @@ class CatalogPartition:
         return self._comment
 
     def get_description(self) -> str | None:
-        """Return the comment; None without."""
-        return self._comment or None
+        """Return None, as Flink does; `get_comment` has what was said."""
+        return None
 
     def get_detailed_description(self) -> str | None:
-        """Return the comment; None without."""
-        return self._comment or None
+        """Return None, as Flink does."""
+        return None
 
     def copy(self) -> CatalogPartition:
         """Return the same once more."""

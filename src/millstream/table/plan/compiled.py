@@ -93,7 +93,7 @@ class CompiledPlan:
         self._targets = list(targets)
 
     def __str__(self) -> str:
-        return f"CompiledPlan(into {', '.join(self._targets)})"
+        return self.explain()
 
     def as_json_string(self) -> str:
         """Return the plan as JSON."""
