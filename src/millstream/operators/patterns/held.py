@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["Edge", "Event", "Held", "Match", "Run", "events_of", "order_of", "path_of"]
+__all__ = ["Edge", "Event", "Held", "Match", "Run", "events_of", "order_of", "path_of", "restore_held"]
 
 Event = tuple[int, int, Any]
 """Time, number among the events of the key, and the event itself."""
@@ -68,6 +68,11 @@ class Held:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def plain(self) -> tuple[Any, ...]:
+        """Return it as numbers, lists and the events, with edges numbered."""
+        parts: tuple[Any, ...] = self.__reduce__()[1]
+        return parts
+
     def __reduce__(self) -> tuple[Any, ...]:
         events: dict[int, int] = {}
         stored: list[Event] = []
@@ -95,6 +100,11 @@ class Held:
         runs = [(state, edge_number(edge), event_number(start)) for state, edge, start in self.runs]
         complete = [(event_number(start), edge_number(edge)) for start, edge in self.complete]
         return _restore, (stored, flat, runs, complete, self.count, self.timer_ms)
+
+
+def restore_held(plain: tuple[Any, ...]) -> Held:
+    """Return what `Held.plain` gave."""
+    return _restore(*plain)
 
 
 def _restore(

@@ -34,6 +34,8 @@ def _keys(node: p.PhysicalNode) -> Sequence[int] | None:
         return node.keys
     if isinstance(node, (p.OverAggregate, p.Rank, p.WindowRank)):
         return node.partition
+    if isinstance(node, p.MatchNode):
+        return node.clause.partition
     if isinstance(node, p.ChangelogNormalize):
         return node.key
     if isinstance(node, (p.SortLimit, p.Limit, p.TemporalSort, p.SortNode)):

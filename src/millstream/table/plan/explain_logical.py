@@ -115,6 +115,16 @@ def _over(node: logical.Over) -> str:
     return f"LogicalWindow({', '.join(groups)})"
 
 
+def _match(node: logical.Match) -> str:
+    clause = node.clause
+    return (
+        f"LogicalMatch(partition=[{_set(clause.partition)}], "
+        f"order=[{', '.join(str(key.index) for key in clause.order)}], "
+        f"outputFields=[{', '.join(node.schema.names)}], after=[{clause.skip_text}], "
+        f"pattern=[{clause.pattern_text}])"
+    )
+
+
 def _sort(node: logical.Sort) -> str:
     keys = [f"${key.index} {'DESC' if key.descending else 'ASC'}" for key in node.keys]
     parts = [f"sort=[{', '.join(keys)}]"] if keys else []
@@ -138,6 +148,7 @@ _METHODS: dict[type, Callable[[Any], str]] = {
     logical.Expand: _expand,
     logical.Filter: _filter,
     logical.Join: _join,
+    logical.Match: _match,
     logical.Over: _over,
     logical.Project: _project,
     logical.Scan: _scan,

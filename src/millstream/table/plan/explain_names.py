@@ -9,6 +9,7 @@ from millstream.table.expressions.rex import AggregateCall, RowExpression, conju
 from millstream.table.plan import physical as p
 from millstream.table.plan.expression_text import call_text, expression_text, order_text
 from millstream.table.plan.logical import JoinKind, OverFrame, WindowKind
+from millstream.table.plan.matching import Navigation
 
 __all__ = ["operator_text", "window_text"]
 
@@ -166,6 +167,36 @@ def _over(node: p.OverAggregate) -> tuple[str, Details]:
         for place, call in enumerate(node.calls)
     ]
     return "OverAggregate", [*details, ("select", _list([*below, *results]))]
+
+
+def _match(node: p.MatchNode) -> tuple[str, Details]:
+    clause, below = node.clause, node.input.schema.names
+    names = (*below, *(_navigation(each, below) for each in clause.navigations))
+    measures = [
+        f"{expression_text(each, names)} AS {name}"
+        for each, name in zip(clause.measures, node.schema.names[len(clause.partition) :], strict=True)
+    ]
+    defines = [f"{each.variable}={expression_text(each.condition, names)}" for each in clause.defines]
+    details = [("partitionBy", _fields(below, clause.partition))] if clause.partition else []
+    return "Match", [
+        *details,
+        ("orderBy", order_text(clause.order, below)),
+        ("measures", _list(measures)),
+        ("rowsPerMatch", "ONE ROW PER MATCH"),
+        ("after", clause.skip_text),
+        ("pattern", clause.pattern_text),
+        ("define", "{" + _list(defines) + "}"),
+    ]
+
+
+def _navigation(navigation: Navigation, below: Sequence[str]) -> str:
+    if navigation.function == "ROWTIME":
+        return "MATCH_ROWTIME()"
+    column = "*" if navigation.column is None else below[navigation.column]
+    argument = f"{navigation.variable}.{column}" if navigation.variable else column
+    if navigation.function in ("FIRST", "LAST"):
+        argument += f", {navigation.offset}"
+    return f"{navigation.function}({argument})"
 
 
 def _rank(node: Any) -> tuple[str, Details]:
@@ -381,6 +412,7 @@ _METHODS: dict[type, Callable[[Any], tuple[str, Details]]] = {
     p.IntervalJoin: _interval_join,
     p.Limit: _limit,
     p.LookupJoin: _lookup_join,
+    p.MatchNode: _match,
     p.OverAggregate: _over,
     p.Rank: _rank,
     p.RegularJoin: _join,

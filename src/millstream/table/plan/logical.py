@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from millstream.table.expressions.rex import AggregateCall, Call, RowExpression, RowSchema, SortKey
+from millstream.table.plan.matching import MatchClause
 
 __all__ = [
     "Aggregate",
@@ -19,6 +20,7 @@ __all__ = [
     "Join",
     "JoinKind",
     "LogicalNode",
+    "Match",
     "Over",
     "OverFrame",
     "OverGroup",
@@ -272,6 +274,14 @@ class Over(LogicalNode):
 
     input: LogicalNode
     groups: tuple[OverGroup, ...]
+
+
+@dataclass(frozen=True)
+class Match(LogicalNode):
+    """MATCH_RECOGNIZE: for each match the PARTITION BY columns, then the measures."""
+
+    input: LogicalNode
+    clause: MatchClause
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ _MADE: dict[type, Callable[[Any, list[ChangelogMode]], ChangelogMode]] = {
 _INSERT_ONLY = (
     p.Deduplicate,
     p.IntervalJoin,
+    p.MatchNode,
     p.OverAggregate,
     p.TemporalSort,
     p.WindowDeduplicate,

@@ -12,6 +12,7 @@ from typing import Any, Self
 from millstream.table.expressions.rex import AggregateCall, Call, RowExpression, RowSchema, SortKey
 from millstream.table.plan.changes import ChangelogMode
 from millstream.table.plan.logical import JoinKind, OverFrame, WindowKind
+from millstream.table.plan.matching import MatchClause
 
 __all__ = [
     "Calc",
@@ -26,6 +27,7 @@ __all__ = [
     "IntervalJoin",
     "Limit",
     "LookupJoin",
+    "MatchNode",
     "OverAggregate",
     "PhysicalNode",
     "Rank",
@@ -252,6 +254,19 @@ class OverAggregate(PhysicalNode):
     order: tuple[SortKey, ...]
     frame: OverFrame
     calls: tuple[AggregateCall, ...]
+    rowtime: bool = True
+
+
+@dataclass(frozen=True)
+class MatchNode(PhysicalNode):
+    """Searches the rows of each key for a pattern.
+
+    Attributes:
+        rowtime: Whether rows are in the order of event time.
+    """
+
+    input: PhysicalNode
+    clause: MatchClause
     rowtime: bool = True
 
 

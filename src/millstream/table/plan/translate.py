@@ -250,6 +250,10 @@ class Translator:
         )
         return self._one(node, spec, node.partition)
 
+    def _match(self, node: p.MatchNode) -> Any:
+        spec = specs.MatchSpec(node.input.schema, node.clause, node.rowtime)
+        return self._one(node, spec, node.clause.partition)
+
     # --- ranks
 
     def _rank(self, node: p.Rank) -> Any:
@@ -494,6 +498,7 @@ class Translator:
         p.IntervalJoin: _interval_join,
         p.Limit: _limit,
         p.LookupJoin: _lookup_join,
+        p.MatchNode: _match,
         p.OverAggregate: _over,
         p.Rank: _rank,
         p.RegularJoin: _join,

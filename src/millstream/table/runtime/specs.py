@@ -15,6 +15,7 @@ from millstream.table.runtime.join_specs import (
     TemporalJoinSpec,
     WindowJoinSpec,
 )
+from millstream.table.runtime.match.match_spec import MatchSpec
 from millstream.table.runtime.rank_specs import (
     DeduplicateSpec,
     MaterializeSpec,
@@ -49,6 +50,7 @@ __all__ = [
     "JoinSpec",
     "LimitSpec",
     "LookupJoinSpec",
+    "MatchSpec",
     "MaterializeSpec",
     "NormalizeSpec",
     "OverSpec",

@@ -376,6 +376,7 @@ class MatchRecognize(Relation):
     within: Expression | None
     subsets: tuple[tuple[str, tuple[str, ...]], ...]
     defines: tuple[tuple[str, Expression], ...]
+    pattern_at: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 # --- queries

@@ -35,7 +35,9 @@ def parse_match_recognize(queries: QueryParser, relation: ast.Relation, start: T
     after = _after(cursor) if cursor.take("AFTER", "MATCH") else ("", "")
     cursor.expect("PATTERN")
     cursor.expect_symbol("(")
+    pattern_start = cursor.current
     pattern = _pattern(cursor)
+    pattern_at = cursor.since(pattern_start)
     cursor.expect_symbol(")")
     within: ast.Expression | None = None
     if cursor.take("WITHIN"):
@@ -58,6 +60,7 @@ def parse_match_recognize(queries: QueryParser, relation: ast.Relation, start: T
         subsets,
         defines,
         at=cursor.since(start),
+        pattern_at=pattern_at,
     )
 
 

@@ -11,6 +11,7 @@ from millstream.table.plan import nodes
 from millstream.table.plan.bind.decorrelate import decorrelate
 from millstream.table.plan.bind.expressions import ExpressionBinder, Extension
 from millstream.table.plan.bind.hints import Hints, check_hints, lookup_hint, side_ttls
+from millstream.table.plan.bind.match import bind_match
 from millstream.table.plan.bind.scope import Scope, ScopeColumn
 from millstream.table.plan.bind.subqueries import over_join
 from millstream.table.plan.bind.table_functions import bind_table_function, correlate
@@ -97,6 +98,10 @@ class RelationBinder:
             return self.bind(relation.relation)
         if isinstance(relation, ast.Unnest):
             return self._lateral(self._one_row(), relation)
+        if isinstance(relation, ast.MatchRecognize):
+            searched = self.bind(relation.relation)
+            node = bind_match(self.context, relation, searched.node, searched.scope)
+            return Bound(node, Scope.of(node.schema, (), self.parent))
         raise ValidationError(
             f"{_word(relation)} cannot stand here", at=relation.at, hint="See docs/sql/queries.md."
         )
@@ -397,7 +402,6 @@ def _temporal(relation: ast.Relation) -> tuple[ast.TemporalTable, ast.Alias | No
 
 def _word(relation: ast.Relation) -> str:
     words = {
-        ast.MatchRecognize: "MATCH_RECOGNIZE",
         ast.TemporalTable: "FOR SYSTEM_TIME AS OF",
         ast.Unnest: "UNNEST",
     }

@@ -230,6 +230,20 @@ class PhysicalBuilder:
                 detail="In a stream, OVER ends with the current row.",
             )
 
+    # --- patterns
+
+    def _match(self, node: logical.Match, _: frozenset[int]) -> p.PhysicalNode:
+        source = self.build(node.input)
+        place = node.clause.order[0].index
+        if place not in source.schema.rowtime | source.schema.proctime and not self.context.batch:
+            raise ValidationError(
+                f'MATCH_RECOGNIZE is ordered by "{source.schema.names[place]}", which is no time attribute any more',
+                detail="Behind an operator that updates rows or joins without a time bound, a column does not follow "
+                "the watermark.",
+                hint="Search for the pattern before it.",
+            )
+        return p.MatchNode(node.schema, source, node.clause, place not in source.schema.proctime)
+
     # --- joins
 
     def _join(self, node: logical.Join, _: frozenset[int]) -> p.PhysicalNode:
@@ -298,6 +312,7 @@ class PhysicalBuilder:
         logical.Expand: _expand,
         logical.Filter: _filter,
         logical.Join: _join,
+        logical.Match: _match,
         logical.Over: _over,
         logical.Project: _project,
         logical.Scan: _scan,

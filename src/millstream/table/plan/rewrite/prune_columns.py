@@ -24,6 +24,7 @@ from millstream.table.plan.logical import (
     Join,
     JoinKind,
     LogicalNode,
+    Match,
     Over,
     OverGroup,
     Project,
@@ -112,6 +113,13 @@ def _snapshot(node: Snapshot, needed: frozenset[int]) -> Pruned:
     wanted = needed | node.input.schema.rowtime
     source, place = _prune(node.input, wanted)
     return Snapshot(source.schema, source, node.period), place
+
+
+def _match(node: Match, needed: frozenset[int]) -> Pruned:
+    width = len(node.input.schema)
+    source, place = _prune(node.input, node.clause.columns(width))
+    clause = node.clause.moved(place, width, len(source.schema))
+    return Match(node.schema, source, clause), {each: each for each in range(len(node.schema))}
 
 
 def _join(node: Join, needed: frozenset[int]) -> Pruned:
@@ -292,6 +300,7 @@ _METHODS: dict[type, Callable[[Any, frozenset[int]], Pruned]] = {
     Expand: _expand,
     Filter: _filter,
     Join: _join,
+    Match: _match,
     Over: _over,
     Project: _project,
     Scan: _scan,

@@ -1,0 +1,1 @@
+"""MATCH_RECOGNIZE: rows of a key in order, through the automaton of `operators.patterns`."""
