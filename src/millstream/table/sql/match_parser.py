@@ -102,7 +102,7 @@ def _pattern(cursor: Cursor) -> Any:
 
 def _sequence(cursor: Cursor) -> Any:
     parts: list[Any] = []
-    while not cursor.is_symbol(")") and not cursor.is_symbol("|") and not cursor.is_symbol("}"):
+    while not any(map(cursor.is_symbol, (")", "|", "}", ","))):
         if not parts or not cursor.at_end:
             parts.append(_quantified(cursor, _factor(cursor)))
     if not parts:

@@ -57,7 +57,8 @@ def _parts(pattern: Any, at: ast.Position | None) -> list[MatchPart]:
     if kind == "sequence":
         return [part for each in pattern[1] for part in _parts(each, at)]
     if kind == "quantified":
-        return [_quantified(*pattern[1:], at)]
+        _, inner, least, most, greedy = pattern
+        return [_quantified(inner, least, most, greedy, at)]
     if kind == "alternation":
         raise ValidationError(
             "the pattern has alternatives (|)",

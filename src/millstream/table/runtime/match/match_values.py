@@ -16,7 +16,7 @@ __all__ = ["Row", "aggregate_of", "value_of"]
 Row = tuple[Any, ...]
 """Time in milliseconds, then the columns that are kept, then the truth of conditions of the row alone."""
 
-_BITS = {t.TinyIntType: 8, t.SmallIntType: 16, t.IntType: 32, t.BigIntType: 64}
+_BITS: dict[type[t.DataType], int] = {t.TinyIntType: 8, t.SmallIntType: 16, t.IntType: 32, t.BigIntType: 64}
 _EXACT = decimal.Context(prec=100, rounding=decimal.ROUND_HALF_UP)
 
 
