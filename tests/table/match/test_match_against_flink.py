@@ -35,7 +35,7 @@ def found(directory, parallelism, epoch):
     return {name: sorted(each, key=repr) for name, each in rows.items()}
 
 
-@pytest.mark.parametrize(("parallelism", "epoch"), [(1, 13), (2, 7)])
+@pytest.mark.parametrize(("parallelism", "epoch"), [(1, 13), (2, 30)])
 def test_rows_are_flinks(tmp_path, parallelism, epoch):
     rows = found(tmp_path, parallelism, epoch)
     differing = {

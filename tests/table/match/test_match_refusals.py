@@ -8,6 +8,7 @@ import pytest
 from match_queries import RECORDED, REFUSED, table
 
 from millstream.base.errors import NotSupportedError
+from millstream.config.configuration import Configuration
 from millstream.table import EnvironmentSettings, TableEnvironment
 from millstream.table.errors import SqlError
 
@@ -73,7 +74,10 @@ def test_aggregates_that_are_not_there_say_so(tables, aggregate):
         tables.explain_sql(query)
 
 
-def test_a_match_that_cannot_skip_fails_the_job(tables, tmp_path):
+def test_a_match_that_cannot_skip_fails_the_job(tmp_path):
+    options = {"execution.target": "local", "parallelism.default": "1", "restart-strategy.type": "none"}
+    settings = EnvironmentSettings.new_instance().with_configuration(Configuration.from_dict(options)).build()
+    tables = TableEnvironment.create(settings)
     (tmp_path / "rows.csv").write_text("A,2024-03-01 09:00:00\nA,2024-03-01 09:00:01\n")
     tables.execute_sql(
         "CREATE TEMPORARY TABLE few (k STRING, rt TIMESTAMP(3), WATERMARK FOR rt AS rt) "
