@@ -16,3 +16,9 @@ collect_ignore = ["flink_wheel.py"]
 def examples(request, tmp_path_factory):
     cache = request.config.cache.mkdir(f"apache-flink-{VERSION}")
     return unpack(cache, tmp_path_factory.mktemp("apache-flink"))
+
+
+@pytest.fixture(scope="session")
+def table_examples(request, tmp_path_factory):
+    cache = request.config.cache.mkdir(f"apache-flink-{VERSION}")
+    return unpack(cache, tmp_path_factory.mktemp("apache-flink-table"), "table")

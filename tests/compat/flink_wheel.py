@@ -11,11 +11,17 @@ from pathlib import Path
 import pytest
 
 VERSION = "2.3.0"
-FOLDER = "pyflink/examples/datastream/"
+FOLDER = "pyflink/examples/"
 
 
-def unpack(cache: Path, folder: Path) -> Path:
-    """Unpack the examples of the wheel, which is downloaded if the cache has not got it."""
+def unpack(cache: Path, folder: Path, part: str = "datastream") -> Path:
+    """Unpack examples of the wheel, which is downloaded if the cache has not got it.
+
+    Args:
+        cache: Where the wheel is kept.
+        folder: Where the examples go.
+        part: Which of them: `datastream` or `table`.
+    """
     wheels = list(cache.glob("*.whl"))
     if not wheels:
         command = [sys.executable, "-m", "pip", "download", f"apache-flink=={VERSION}"]
@@ -25,8 +31,8 @@ def unpack(cache: Path, folder: Path) -> Path:
         if not wheels:
             pytest.skip(f"apache-flink {VERSION} cannot be downloaded: {result.stderr.strip()[-300:]}")
     with zipfile.ZipFile(wheels[0]) as wheel:
-        wheel.extractall(folder, [name for name in wheel.namelist() if name.startswith(FOLDER)])
-    return folder / FOLDER
+        wheel.extractall(folder, [name for name in wheel.namelist() if name.startswith(f"{FOLDER}{part}/")])
+    return folder / FOLDER / part
 
 
 def run(program: Path, *arguments: str, options: tuple[str, ...] = (), cwd: Path) -> list[str]:
