@@ -8,6 +8,7 @@ from typing import Any
 
 from millstream.table.errors import ValidationError, did_you_mean
 from millstream.table.expressions.rex import AggregateCall, InputRef, RowExpression
+from millstream.table.functions.registry import is_aggregate
 from millstream.table.functions.user import FunctionKind, called_function
 from millstream.table.plan import nodes
 from millstream.table.plan.bind.expressions import ExpressionBinder, Extension
@@ -112,14 +113,25 @@ class TableOperations:
                 return aliases[tree.parts[0]]
             return window_property(tree, calls)
 
-        items = []
+        items: list[ast.SelectItem] = []
+        aggregates = 0
         for item in items_of(expressions):
             changed = map_tree(item.expression, change)
             name = item.alias
+            if self._is_aggregate(item.expression):
+                name = name or f"EXPR${aggregates}"  # Flink numbers aggregates, not columns
+                aggregates += 1
             if not name and changed is not item.expression and isinstance(item.expression, ast.Column):
                 name = item.expression.parts[-1]
             items.append(ast.SelectItem(changed, name))
         return self.bind(ast.Select(tuple(items), group=trees))
+
+    def _is_aggregate(self, tree: ast.Expression) -> bool:
+        """Whether an expression is an aggregate, not one of aggregates."""
+        if not isinstance(tree, ast.Function):
+            return False
+        definition = called_function(tree, self.context.catalog)
+        return is_aggregate(tree.name) if definition is None else definition.is_aggregate
 
     def table_aggregated(self, keys: Sequence[Any], call: Any) -> LogicalNode:
         """Return the keys, and the rows that a table aggregate function gives for each.
