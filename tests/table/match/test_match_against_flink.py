@@ -44,3 +44,14 @@ def test_rows_are_flinks(tmp_path, parallelism, epoch):
         if rows[name] != FLINK[name]["rows"]
     }
     assert not differing
+
+
+def test_columns_are_flinks(tmp_path):
+    """PyFlink gives types without their parameters."""
+    tables = StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment())
+    tables.execute_sql(table(str(tmp_path)))
+    for name, query in QUERIES.items():
+        schema = tables.sql_query(query).get_schema()
+        types = [str(each).split("(")[0].split()[0] for each in schema.get_field_data_types()]
+        assert schema.get_field_names() == FLINK[name]["names"], name
+        assert [each.replace("STRING", "VARCHAR") for each in types] == FLINK[name]["types"], name

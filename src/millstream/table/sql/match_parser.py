@@ -116,7 +116,7 @@ def _factor(cursor: Cursor) -> Any:
         cursor.expect_symbol(")")
         return inner
     if cursor.is_symbol("{") and cursor.ahead_is(1, "-"):
-        raise cursor.error("exclusions {- ... -} are not in Flink's patterns")
+        raise cursor.error("exclusions {- ... -} are not supported in patterns")
     if cursor.take("PERMUTE"):
         cursor.expect_symbol("(")
         parts = [_pattern(cursor)]

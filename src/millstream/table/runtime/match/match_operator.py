@@ -112,12 +112,12 @@ class MatchOperator(EpochOperator):
 
     def pass_watermark(self, timestamp_ms: int) -> None:
         """Take the rows up to a watermark, and end what time ends."""
-        if self._spec.rowtime and not self.context.batch:
-            self._reach(timestamp_ms)
+        if self._spec.rowtime:  # in batch mode this is called once, when all rows are there
+            self._reach(MAX_TIMESTAMP if self.context.batch else timestamp_ms)
 
     def finish(self) -> None:
-        """Take all rows that are left: of a bounded input all are there."""
-        if self._spec.rowtime:
+        """In batch mode take all rows that are left, of an input without watermarks."""
+        if self._spec.rowtime and self.context.batch:
             self._reach(MAX_TIMESTAMP)
 
     def _reach(self, time_ms: int) -> None:
