@@ -131,6 +131,8 @@ def expression(random, depth):
         name = random.choice("ild")
         if deep and random.random() < 0.5:
             return build_call(random.choice("+-*"), [number(deep - 1), number(deep - 1)])
+        if random.random() < 0.2:
+            return build_call("COALESCE", [column(name), column(name)])
         if random.random() < 0.3:
             return Literal(random.randrange(-3, 4), DataTypes.INT(False))
         return column(name)

@@ -67,6 +67,8 @@ def _call(call: Call, operands: list[Scalar]) -> Scalar | None:
         (operand,) = operands
         wanted = name == "IS NULL"
         return lambda values: (operand(values) is None) is wanted
+    if name == "COALESCE" and all(type(each) is type(call.type) for each in types) and _same_units(types):
+        return _first_there(operands)
     if name in _ARITHMETIC and len(types) == 2:
         return _computed(_ARITHMETIC[name], call.type, types, operands)
     if name == "CAST" and _widens(types[0], call.type):
@@ -90,6 +92,22 @@ def _comparable(types: Sequence[t.DataType]) -> bool:
     if isinstance(first, t.VarCharType) and isinstance(second, t.VarCharType):
         return True
     return isinstance(first, (t.BooleanType, t.DateType)) and type(first) is type(second)
+
+
+def _same_units(types: Sequence[t.DataType]) -> bool:
+    """Whether plain values of some types are in the same unit."""
+    return len({str(arrow_type(each)) for each in types}) == 1
+
+
+def _first_there(operands: Sequence[Scalar]) -> Scalar:
+    def scalar(values: Sequence[Any]) -> Any:
+        for operand in operands:
+            value = operand(values)
+            if value is not None:
+                return value
+        return None
+
+    return scalar
 
 
 def _widens(source: t.DataType, target: t.DataType) -> bool:
