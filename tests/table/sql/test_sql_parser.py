@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 from decimal import Decimal
 
 import pytest
@@ -330,3 +331,8 @@ def test_long_conditions_make_shallow_trees():
         return 1 + max(map(depth, node.operands)) if isinstance(node, ast.Operator) else 1
 
     assert depth(parse_expression(text)) < 20
+
+
+def test_intervals_are_exact_whatever_the_program_has_set_for_its_own_decimals():
+    with decimal.localcontext(prec=3):
+        assert parse_expression("INTERVAL '1 02:03:04.567' DAY TO SECOND").value == 93_784_567

@@ -173,7 +173,8 @@ def _amount(
         value = int(parts[0]) * _MONTHS[unit]
         return value + (int(parts[1]) if unit != last else 0), True
     units = (unit,) if unit == last else _PARTS[_PARTS.index(unit) : _PARTS.index(last) + 1]
-    total = decimal.Decimal(0)
-    for name, part in zip(units, parts, strict=True):
-        total += decimal.Decimal(part) * _MILLISECONDS[name]
-    return int(total), False
+    with decimal.localcontext(prec=100):  # whatever the program has set for its own sums
+        total = decimal.Decimal(0)
+        for name, part in zip(units, parts, strict=True):
+            total += decimal.Decimal(part) * _MILLISECONDS[name]
+        return int(total), False

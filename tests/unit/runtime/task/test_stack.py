@@ -66,7 +66,8 @@ def test_context_variables_and_the_thread_are_the_same_in_all_work():
         decimal.getcontext().prec = 7
         seen.append(threading.get_ident())
 
-    stack.run(first)
-    stack.run(lambda: seen.extend([VARIABLE.get(), decimal.getcontext().prec, threading.get_ident()]))
+    with decimal.localcontext():  # what is set here is this test's alone
+        stack.run(first)
+        stack.run(lambda: seen.extend([VARIABLE.get(), decimal.getcontext().prec, threading.get_ident()]))
     me = threading.get_ident()
     assert seen == [me, "set by the first", 7, me]
