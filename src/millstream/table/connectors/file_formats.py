@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, NotSupportedError
+from millstream.table.connectors.json_options import check_json_options
 from millstream.table.connectors.options import ConnectorOptions
 from millstream.table.errors import did_you_mean
 from millstream.types import datatypes as sql
@@ -100,11 +101,7 @@ def _json_options(options: ConnectorOptions) -> None:
     for key in ("json.fail-on-missing-field", "json.ignore-parse-errors"):
         if options.flag(key, False):
             raise NotSupportedError(f"'{key}' = 'true' of files is not in millstream yet")
-    options.choice("json.timestamp-format.standard", ("sql", "iso-8601"), "sql")
-    options.flag("json.encode.decimal-as-plain-number", False)
-    options.flag("json.encode.ignore-null-fields", False)
-    options.choice("json.map-null-key.mode", ("fail", "drop", "literal"), "fail")
-    options.text("json.map-null-key.literal")
+    check_json_options(options, "json.")
 
 
 def _read_json(row_type: sql.RowType, options: ConnectorOptions) -> tuple[Any, bool]:

@@ -63,8 +63,8 @@ class FilesystemConnector(TableConnector):
             options.text(key)
         if options.flag("auto-compaction", False):
             raise NotSupportedError("'auto-compaction' = 'true' of tables is not in millstream yet")
-        options.with_prefix("sink.partition-commit.")
-        options.with_prefix("partition.time-extractor.")
+        options.none_with_prefix("sink.partition-commit.")
+        options.none_with_prefix("partition.time-extractor.")
         self._row_type(tuple(range(len(self.table.schema))))
         file_reader(options.required("format"), self._row_type(None), options)
         options.check_all_read()

@@ -11,6 +11,7 @@ from typing import Any
 
 from millstream.base.errors import ConfigurationError
 from millstream.spi.serialization import DeserializationSchema, SerializationSchema
+from millstream.table.connectors.json_options import check_json_options
 from millstream.table.connectors.options import ConnectorOptions
 from millstream.table.errors import did_you_mean
 from millstream.table.plan.changes import ALL, INSERT_ONLY, ChangelogMode
@@ -87,18 +88,10 @@ def message_writer(
     return _WRITERS[check_format(name)](row_type, options, f"{prefix}{name}.")
 
 
-def _json_options(options: ConnectorOptions, before: str) -> None:
-    options.choice(f"{before}timestamp-format.standard", ("sql", "iso-8601"), "sql")
-    for key in ("encode.decimal-as-plain-number", "encode.ignore-null-fields"):
-        options.flag(before + key, False)
-    options.choice(f"{before}map-null-key.mode", ("fail", "drop", "literal"), "fail")
-    options.text(f"{before}map-null-key.literal")
-
-
 def _read_json(row_type: sql.RowType, options: ConnectorOptions, before: str) -> DeserializationSchema:
     from millstream.formats.json.messages import JsonRowDeserializationSchema  # only tables of JSON
 
-    _json_options(options, before)
+    check_json_options(options, before)
     builder = JsonRowDeserializationSchema.builder().type_info(_row_info(row_type))
     if options.flag(f"{before}fail-on-missing-field", False):
         builder.fail_on_missing_field()
@@ -110,7 +103,7 @@ def _read_json(row_type: sql.RowType, options: ConnectorOptions, before: str) ->
 def _write_json(row_type: sql.RowType, options: ConnectorOptions, before: str) -> SerializationSchema:
     from millstream.formats.json.messages import JsonRowSerializationSchema  # only tables of JSON
 
-    _json_options(options, before)
+    check_json_options(options, before)
     for key in ("fail-on-missing-field", "ignore-parse-errors"):
         options.flag(before + key, False)
     return JsonRowSerializationSchema.builder().with_type_info(_row_info(row_type)).build()
@@ -175,7 +168,7 @@ def _changelog(name: str, writes: bool) -> Callable[..., Any]:
     def make(row_type: sql.RowType, options: ConnectorOptions, before: str) -> Any:
         from millstream.formats.json import changelog  # only tables of changes
 
-        _json_options(options, before)
+        check_json_options(options, before)
         options.flag(f"{before}ignore-parse-errors", False)
         for key in ("schema-include", "database.include", "table.include"):
             if options.text(before + key) not in (None, "false"):

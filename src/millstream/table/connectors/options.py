@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from millstream.base.errors import ConfigurationError
+from millstream.base.errors import ConfigurationError, NotSupportedError
 from millstream.table.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -101,6 +101,32 @@ class ConnectorOptions:
         if value not in choices:
             raise self.error(key, value, f"It is one of: {', '.join(choices)}.")
         return value
+
+    def only(self, key: str, value: str | None = None) -> None:
+        """Refuse an option of Flink's that has one value here.
+
+        Args:
+            key: The option.
+            value: The only value that may be given; None if the option may not be given at all.
+
+        Raises:
+            NotSupportedError: If it has another.
+        """
+        given = self.text(key)
+        if given is not None and given.lower() != value:
+            raise NotSupportedError(
+                f"{self._where} has '{key}' = '{given}', which is not in millstream yet",
+                hint="Leave the option out." if value is None else f"Leave the option out: it is '{value}'.",
+            )
+
+    def none_with_prefix(self, prefix: str) -> None:
+        """Refuse all options of Flink's that begin so.
+
+        Raises:
+            NotSupportedError: If there is one.
+        """
+        for key in self.with_prefix(prefix):
+            self.only(prefix + key)
 
     def integer(self, key: str, default: int | None = None, smallest: int | None = None) -> int | None:
         """Return an option that is a whole number.
