@@ -70,7 +70,13 @@ class Duration:
 
 
 class Time:
-    """A length of time, in Flink's older form; windows take either."""
+    """A length of time, in Flink's older form; windows take either.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> Time.minutes(5).to_milliseconds()
+        300000
+    """
 
     __slots__ = ("_millis",)
 
@@ -120,7 +126,13 @@ class Time:
 
 
 class Instant:
-    """A point in time, in seconds and nanoseconds since the epoch (UTC)."""
+    """A point in time, in seconds and nanoseconds since the epoch (UTC).
+
+    Example:
+        >>> from millstream.common import Instant
+        >>> Instant.of_epoch_milli(1_500), Instant(1, 500_000_000).to_epoch_milli()
+        (Instant<1, 500000000>, 1500)
+    """
 
     __slots__ = ("nanos", "seconds")
 

@@ -19,7 +19,26 @@ __all__ = ["CEP"]
 
 
 class CEP:
-    """Makes pattern streams of streams and patterns."""
+    """Makes pattern streams of streams and patterns.
+
+    Example:
+        >>> from millstream.cep import CEP, Pattern
+        >>> from millstream.common import WatermarkStrategy
+        >>> from millstream.testing import MiniCluster
+        >>> pattern = (
+        ...     Pattern.begin("small").where(lambda payment: payment["amount"] < 5)
+        ...     .next("large").where(lambda payment: payment["amount"] > 500)
+        ... )
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")
+        >>> with MiniCluster() as cluster:
+        ...     amounts = enumerate((3, 900, 20))
+        ...     payments = [{"card": 7, "amount": amount, "at": 1_000 * second} for second, amount in amounts]
+        ...     stream = cluster.environment().from_collection(payments)
+        ...     stream = stream.assign_timestamps_and_watermarks(strategy)
+        ...     found = CEP.pattern(stream.key_by(lambda payment: payment["card"]), pattern)
+        ...     cluster.collect(found.select(lambda match: match["large"][0]["amount"]))
+        [900]
+    """
 
     @staticmethod
     def pattern(

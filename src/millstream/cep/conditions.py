@@ -28,6 +28,22 @@ class IterativeCondition(ABC, Generic[IN]):
     """A condition that may look at the events that the partial match has so far.
 
     It is asked for each partial match; it must depend on nothing but its arguments.
+
+    Example:
+        >>> from millstream.cep import CEP, IterativeCondition, Pattern
+        >>> from millstream.testing import OperatorHarness
+        >>> class Rising(IterativeCondition):
+        ...     def filter(self, value, ctx):
+        ...         return all(value > before for before in ctx.get_events_for_pattern("price"))
+        >>> pattern = Pattern.begin("price").where(Rising()).times(3).consecutive()
+        >>> harness = OperatorHarness(
+        ...     lambda ns: CEP.pattern(ns.key_by(lambda n: 0), pattern).select(lambda match: match["price"])
+        ... )
+        >>> for time, price in enumerate((5, 3, 4, 6)):
+        ...     harness.push(price, timestamp=time)
+        >>> harness.push_watermark(4)
+        >>> harness.take()
+        [[3, 4, 6]]
     """
 
     class Context(ABC):
@@ -51,7 +67,16 @@ class IterativeCondition(ABC, Generic[IN]):
 
 
 class SimpleCondition(ABC, Generic[IN]):
-    """A condition of the event alone; it is asked once for each event."""
+    """A condition of the event alone; it is asked once for each event.
+
+    Example:
+        >>> from millstream.cep import SimpleCondition
+        >>> class Large(SimpleCondition):
+        ...     def filter(self, value):
+        ...         return value["amount"] > 100
+        >>> Large().filter({"amount": 200}), SimpleCondition.of(lambda n: n > 3).filter(2)
+        (True, False)
+    """
 
     @abstractmethod
     def filter(self, value: IN) -> bool:
@@ -64,7 +89,25 @@ class SimpleCondition(ABC, Generic[IN]):
 
 
 class RichIterativeCondition(IterativeCondition[IN]):
-    """An iterative condition with a life: opened in each subtask before the first event, closed at the end."""
+    """An iterative condition with a life: opened in each subtask before the first event, closed at the end.
+
+    Example:
+        >>> from millstream.cep import CEP, Pattern, RichIterativeCondition
+        >>> from millstream.testing import OperatorHarness
+        >>> class Watched(RichIterativeCondition):
+        ...     def open(self, runtime_context):
+        ...         self.watched = {"eve"}  # such as a file or a connection
+        ...     def filter(self, value, ctx):
+        ...         return value in self.watched
+        >>> seen = Pattern.begin("seen").where(Watched())
+        >>> harness = OperatorHarness(
+        ...     lambda names: CEP.pattern(names.key_by(lambda name: 0), seen).select(lambda m: m["seen"][0])
+        ... )
+        >>> harness.push("ann", timestamp=1); harness.push("eve", timestamp=2)
+        >>> harness.push_watermark(2)
+        >>> harness.take()
+        ['eve']
+    """
 
     _runtime_context: RuntimeContext | None = None
 

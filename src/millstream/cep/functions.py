@@ -28,7 +28,24 @@ Match = dict[str, list[Any]]
 
 
 class PatternProcessFunction(Function, Generic[IN, OUT]):
-    """Makes results of matches."""
+    """Makes results of matches.
+
+    Example:
+        >>> from millstream.cep import CEP, Pattern, PatternProcessFunction
+        >>> from millstream.testing import OperatorHarness
+        >>> class Alert(PatternProcessFunction):
+        ...     def process_match(self, match, ctx):
+        ...         yield ctx.timestamp(), [event["amount"] for event in match["large"]]
+        >>> large = Pattern.begin("large").where(lambda event: event["amount"] > 100).times(2).consecutive()
+        >>> harness = OperatorHarness(
+        ...     lambda paid: CEP.pattern(paid.key_by(lambda event: event["card"]), large).process(Alert())
+        ... )
+        >>> harness.push({"card": 7, "amount": 200}, timestamp=1_000)
+        >>> harness.push({"card": 7, "amount": 300}, timestamp=2_000)
+        >>> harness.push_watermark(2_000)
+        >>> harness.take()
+        [(2000, [200, 300])]
+    """
 
     class Context(ABC):
         """What a match comes with."""
@@ -54,7 +71,27 @@ class PatternProcessFunction(Function, Generic[IN, OUT]):
 
 
 class TimedOutPartialMatchHandler(ABC, Generic[IN]):
-    """A PatternProcessFunction that is one of these too is given partial matches whose time is up."""
+    """A PatternProcessFunction that is one of these too is given partial matches whose time is up.
+
+    Example:
+        >>> from millstream.cep import CEP, Pattern, PatternProcessFunction, TimedOutPartialMatchHandler
+        >>> from millstream.common import Time
+        >>> from millstream.testing import OperatorHarness
+        >>> class Paid(PatternProcessFunction, TimedOutPartialMatchHandler):
+        ...     def process_match(self, match, ctx):
+        ...         yield "paid"
+        ...     def process_timed_out_match(self, match, ctx):
+        ...         yield "not paid"
+        >>> paid = Pattern.begin("order").where(lambda text: text == "order")
+        >>> paid = paid.next("payment").where(lambda text: text == "payment").within(Time.seconds(60))
+        >>> harness = OperatorHarness(
+        ...     lambda events: CEP.pattern(events.key_by(lambda event: 0), paid).process(Paid())
+        ... )
+        >>> harness.push("order", timestamp=0)
+        >>> harness.push_watermark(60_000)
+        >>> harness.take()
+        ['not paid']
+    """
 
     @abstractmethod
     def process_timed_out_match(
@@ -69,7 +106,21 @@ class TimedOutPartialMatchHandler(ABC, Generic[IN]):
 
 
 class PatternSelectFunction(Function, Generic[IN, OUT]):
-    """Makes one result of each match."""
+    """Makes one result of each match.
+
+    Example:
+        >>> from millstream.cep import CEP, Pattern, PatternSelectFunction
+        >>> from millstream.testing import OperatorHarness
+        >>> class Jump(PatternSelectFunction):
+        ...     def select(self, pattern):
+        ...         return pattern["high"][0] - pattern["low"][0]
+        >>> jump = Pattern.begin("low").where(lambda n: n < 10).next("high").where(lambda n: n > 90)
+        >>> harness = OperatorHarness(lambda ns: CEP.pattern(ns.key_by(lambda n: 0), jump).select(Jump()))
+        >>> harness.push(5, timestamp=1); harness.push(95, timestamp=2)
+        >>> harness.push_watermark(2)
+        >>> harness.take()
+        [90]
+    """
 
     @abstractmethod
     def select(self, pattern: dict[str, list[IN]]) -> OUT:
@@ -77,7 +128,23 @@ class PatternSelectFunction(Function, Generic[IN, OUT]):
 
 
 class PatternFlatSelectFunction(Function, Generic[IN, OUT]):
-    """Makes any number of results of each match."""
+    """Makes any number of results of each match.
+
+    Example:
+        >>> from millstream.cep import CEP, Pattern, PatternFlatSelectFunction
+        >>> from millstream.testing import OperatorHarness
+        >>> class Each(PatternFlatSelectFunction):
+        ...     def flat_select(self, pattern):
+        ...         yield from pattern["large"]
+        >>> large = Pattern.begin("large").where(lambda n: n > 100).times(2).consecutive()
+        >>> harness = OperatorHarness(
+        ...     lambda ns: CEP.pattern(ns.key_by(lambda n: 0), large).flat_select(Each())
+        ... )
+        >>> harness.push(200, timestamp=1); harness.push(300, timestamp=2)
+        >>> harness.push_watermark(2)
+        >>> harness.take()
+        [200, 300]
+    """
 
     @abstractmethod
     def flat_select(self, pattern: dict[str, list[IN]]) -> Iterable[OUT] | None:
@@ -85,7 +152,29 @@ class PatternFlatSelectFunction(Function, Generic[IN, OUT]):
 
 
 class PatternTimeoutFunction(Function, Generic[IN, OUT]):
-    """Makes one result of each partial match whose time is up."""
+    """Makes one result of each partial match whose time is up.
+
+    Example:
+        >>> from millstream.cep import CEP, Pattern, PatternTimeoutFunction
+        >>> from millstream.common import Time
+        >>> from millstream.datastream import OutputTag
+        >>> from millstream.testing import OperatorHarness
+        >>> class Unpaid(PatternTimeoutFunction):
+        ...     def timeout(self, pattern, timeout_timestamp):
+        ...         return "not paid by", timeout_timestamp
+        >>> late = OutputTag("late")
+        >>> paid = Pattern.begin("order").where(lambda text: text == "order")
+        >>> paid = paid.next("payment").where(lambda text: text == "payment").within(Time.seconds(60))
+        >>> harness = OperatorHarness(
+        ...     lambda events: CEP.pattern(events.key_by(lambda event: 0), paid).select(
+        ...         late, Unpaid(), lambda match: match["payment"][0]
+        ...     )
+        ... )
+        >>> harness.push("order", timestamp=0)
+        >>> harness.push_watermark(60_000)
+        >>> harness.take_side(late)
+        [('not paid by', 60000)]
+    """
 
     @abstractmethod
     def timeout(self, pattern: dict[str, list[IN]], timeout_timestamp: int) -> OUT:
@@ -93,7 +182,29 @@ class PatternTimeoutFunction(Function, Generic[IN, OUT]):
 
 
 class PatternFlatTimeoutFunction(Function, Generic[IN, OUT]):
-    """Makes any number of results of each partial match whose time is up."""
+    """Makes any number of results of each partial match whose time is up.
+
+    Example:
+        >>> from millstream.cep import CEP, Pattern, PatternFlatTimeoutFunction
+        >>> from millstream.common import Time
+        >>> from millstream.datastream import OutputTag
+        >>> from millstream.testing import OperatorHarness
+        >>> class Unpaid(PatternFlatTimeoutFunction):
+        ...     def timeout(self, pattern, timeout_timestamp):
+        ...         yield f"{pattern['order'][0]} by {timeout_timestamp}"
+        >>> late = OutputTag("late")
+        >>> paid = Pattern.begin("order").where(lambda text: text == "order")
+        >>> paid = paid.next("payment").where(lambda text: text == "payment").within(Time.seconds(60))
+        >>> harness = OperatorHarness(
+        ...     lambda events: CEP.pattern(events.key_by(lambda event: 0), paid).flat_select(
+        ...         late, Unpaid(), lambda match: [match["payment"][0]]
+        ...     )
+        ... )
+        >>> harness.push("order", timestamp=0)
+        >>> harness.push_watermark(60_000)
+        >>> harness.take_side(late)
+        ['order by 60000']
+    """
 
     @abstractmethod
     def timeout(self, pattern: dict[str, list[IN]], timeout_timestamp: int) -> Iterable[OUT] | None:
@@ -101,7 +212,16 @@ class PatternFlatTimeoutFunction(Function, Generic[IN, OUT]):
 
 
 class EventComparator(ABC, Generic[IN]):
-    """Orders events of the same time."""
+    """Orders events of the same time.
+
+    Example:
+        >>> from millstream.cep import EventComparator
+        >>> class ByNumber(EventComparator):
+        ...     def compare(self, first, second):
+        ...         return first["number"] - second["number"]
+        >>> ByNumber().compare({"number": 7}, {"number": 3}) > 0  # the first comes behind the second
+        True
+    """
 
     @abstractmethod
     def compare(self, first: IN, second: IN) -> int:

@@ -20,7 +20,15 @@ Length = Duration | Time | timedelta | int
 
 
 class WithinType(Enum):
-    """Between which events the time of `within` is."""
+    """Between which events the time of `within` is.
+
+    Example:
+        >>> from millstream.cep import Pattern, WithinType
+        >>> from millstream.common import Time
+        >>> steps = Pattern.begin("step").times(3).within(Time.seconds(10), WithinType.PREVIOUS_AND_CURRENT)
+        >>> [within.name for within in WithinType]
+        ['FIRST_AND_LAST', 'PREVIOUS_AND_CURRENT']
+    """
 
     FIRST_AND_LAST = 0
     PREVIOUS_AND_CURRENT = 1
@@ -30,6 +38,18 @@ class Pattern(Generic[T]):
     """A part of a pattern, with the parts before it; `Pattern.begin` makes the first one.
 
     `next` and the like append a part and return it; all other methods say something about the part, and return it too.
+
+    Example:
+        >>> from millstream.cep import Pattern
+        >>> from millstream.common import Time
+        >>> pattern = (
+        ...     Pattern.begin("login").where(lambda event: event["type"] == "login")
+        ...     .followed_by("tries").where(lambda event: event["type"] == "wrong pin").times(3)
+        ...     .not_followed_by("logout").where(lambda event: event["type"] == "logout")
+        ...     .within(Time.minutes(5))
+        ... )
+        >>> pattern.get_name(), pattern.get_previous().get_name()
+        ('logout', 'tries')
     """
 
     def __init__(
@@ -385,7 +405,22 @@ class Pattern(Generic[T]):
 
 
 class GroupPattern(Pattern[T]):
-    """A group of parts."""
+    """A group of parts.
+
+    Example:
+        >>> from millstream.cep import CEP, Pattern
+        >>> from millstream.testing import OperatorHarness
+        >>> up_down = Pattern.begin("up").where(lambda n: n > 0).next("down").where(lambda n: n < 0)
+        >>> twice = Pattern.begin(up_down).times(2).consecutive()
+        >>> harness = OperatorHarness(
+        ...     lambda steps: CEP.pattern(steps.key_by(lambda n: 0), twice).select(lambda match: match["up"])
+        ... )
+        >>> for time, step in enumerate((3, -1, 4, -1)):
+        ...     harness.push(step, timestamp=time)
+        >>> harness.push_watermark(4)
+        >>> harness.take()
+        [[3, 4]]
+    """
 
 
 def _new_part(

@@ -45,6 +45,22 @@ class PatternStream(Generic[T]):
         pattern: The pattern; None if there is none to begin with.
         comparator: Orders events of the same time.
         control: The stream of patterns, if they are replaced.
+
+    Example:
+        >>> from millstream.cep import CEP, Pattern
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> numbers = StreamExecutionEnvironment.get_execution_environment().from_collection([1, 2, 3])
+        >>> two = Pattern.begin("one").where(lambda n: n == 1).next("two").where(lambda n: n == 2)
+        >>> found = CEP.pattern(numbers, two).in_processing_time()
+        >>> pairs = found.select(lambda match: (match["one"][0], match["two"][0]))
+        >>> print(found.explain_pattern())
+        one next two
+        <BLANKLINE>
+        [start]
+          ──► one: any event, one
+        [one]
+          ──► two: the very next event, two
+        [two]  (a match ends here)
     """
 
     def __init__(

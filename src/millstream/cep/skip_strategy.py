@@ -15,6 +15,23 @@ class AfterMatchSkipStrategy:
     """Says which other matches a match rules out; made by its static methods.
 
     A match is handed over once no partial match is left that began before it, for that one could rule it out.
+
+    Example:
+        >>> from millstream.cep import CEP, AfterMatchSkipStrategy, Pattern
+        >>> from millstream.testing import OperatorHarness
+        >>> def matches(skip):
+        ...     pattern = Pattern.begin("n", skip).times(2).consecutive()
+        ...     harness = OperatorHarness(
+        ...         lambda ns: CEP.pattern(ns.key_by(lambda n: 0), pattern).select(lambda match: match["n"])
+        ...     )
+        ...     for number in 1, 2, 3:
+        ...         harness.push(number, timestamp=number)
+        ...     harness.push_watermark(3)
+        ...     return harness.take()
+        >>> matches(AfterMatchSkipStrategy.no_skip())
+        [[1, 2], [2, 3]]
+        >>> matches(AfterMatchSkipStrategy.skip_past_last_event())
+        [[1, 2]]
     """
 
     def __init__(self, skip: Skip) -> None:

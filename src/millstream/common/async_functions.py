@@ -43,6 +43,22 @@ class AsyncFunction(Function, Generic[IN, OUT]):
     blocks there blocks every call (`await asyncio.to_thread(...)` for libraries that block). `open` and `close`
     run on the subtask's thread; declared `async def` they run on the event loop instead, where clients bound to
     a loop are to be made.
+
+    Example:
+        >>> import asyncio
+        >>> from millstream.common import Time
+        >>> from millstream.datastream import AsyncDataStream, AsyncFunction
+        >>> from millstream.testing import MiniCluster
+        >>> class Price(AsyncFunction):
+        ...     async def open(self, runtime_context):
+        ...         self.prices = {"tea": 3, "cake": 5}  # in its place: a client of a service
+        ...     async def async_invoke(self, value):
+        ...         await asyncio.sleep(0)
+        ...         return [(value, self.prices[value])]
+        >>> with MiniCluster() as cluster:
+        ...     things = cluster.environment().from_collection(["cake", "tea"])
+        ...     sorted(cluster.collect(AsyncDataStream.unordered_wait(things, Price(), Time.seconds(5))))
+        [('cake', 5), ('tea', 3)]
     """
 
     @abstractmethod
@@ -73,6 +89,20 @@ class BatchAsyncFunction(Function, Generic[IN, OUT]):
 
     How elements are put together depends on how they arrive; results must not depend on it. Threads are those of
     `AsyncFunction`.
+
+    Example:
+        >>> from datetime import timedelta
+        >>> from millstream.common import Time
+        >>> from millstream.datastream import AsyncDataStream, BatchAsyncFunction
+        >>> from millstream.testing import MiniCluster
+        >>> class Score(BatchAsyncFunction):
+        ...     async def async_invoke_batch(self, values):
+        ...         return [[len(value)] for value in values]  # one request for all of them
+        >>> with MiniCluster() as cluster:
+        ...     texts = cluster.environment().from_collection(["a", "bb", "ccc"])
+        ...     scores = AsyncDataStream.ordered_wait_batched(texts, Score(), Time.seconds(5), batch_size=2)
+        ...     cluster.collect(scores)
+        [1, 2, 3]
     """
 
     @abstractmethod
@@ -99,7 +129,17 @@ class BatchAsyncFunction(Function, Generic[IN, OUT]):
 
 
 class AsyncRetryPredicate(ABC, Generic[V]):
-    """Tells which results and exceptions ask for another attempt."""
+    """Tells which results and exceptions ask for another attempt.
+
+    Example:
+        >>> class Unfinished(AsyncRetryPredicate):
+        ...     def result_predicate(self):
+        ...         return lambda results: not results
+        ...     def exception_predicate(self):
+        ...         return lambda error: isinstance(error, ConnectionError)
+        >>> Unfinished().result_predicate()([]), Unfinished().exception_predicate()(KeyError("id"))
+        (True, False)
+    """
 
     @abstractmethod
     def result_predicate(self) -> Callable[[Any], bool] | None:
@@ -114,6 +154,12 @@ class AsyncRetryStrategy(ABC, Generic[V]):
     """Decides whether and when a call is tried again.
 
     One object serves all elements of a subtask, so what it returns may depend on the number of attempts only.
+
+    Example:
+        >>> from millstream.datastream import AsyncRetryStrategy
+        >>> strategy = AsyncRetryStrategy.fixed_delay(3, 100, None, lambda error: isinstance(error, OSError))
+        >>> [strategy.can_retry(attempts) for attempts in (1, 2, 3, 4)]
+        [True, True, True, False]
     """
 
     @abstractmethod
@@ -330,6 +376,17 @@ class AsyncFunctionDescriptor:
         capacity: How many elements may be in flight in one subtask.
         async_retry_strategy: Decides on further attempts.
         output_mode: Whether results keep the order of the input.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream import AsyncFunction
+        >>> class Echo(AsyncFunction):
+        ...     async def async_invoke(self, value):
+        ...         return [value]
+        >>> ordered = AsyncFunctionDescriptor.OutputMode.ORDERED
+        >>> declared = AsyncFunctionDescriptor(Echo(), Time.seconds(5), 100, NoRetryStrategy(), ordered)
+        >>> declared.capacity, declared.output_mode.name
+        (100, 'ORDERED')
     """
 
     class OutputMode(Enum):

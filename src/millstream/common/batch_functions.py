@@ -15,19 +15,27 @@ __all__ = ["KeyedBatchFunction"]
 class KeyedBatchFunction(Function):
     """Processes the rows of one key group at a time; `KeyedStream.process_batches` takes it.
 
-    Example::
-
-        class Totals(KeyedBatchFunction):
-            def open(self, runtime_context):
-                self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
-
-            def process_batch(self, frame: pandas.DataFrame, ctx):
-                sums = frame.groupby("user")["price"].sum()
-                keys = sums.index.tolist()
-                before = ctx.values(self.total, keys)
-                totals = [(b or 0) + s for b, s in zip(before, sums.tolist())]
-                ctx.update(self.total, keys, totals)
-                return pandas.DataFrame({"user": keys, "total": totals})
+    Example:
+        >>> import pandas
+        >>> from millstream.common import Row, Types
+        >>> from millstream.datastream.functions import KeyedBatchFunction
+        >>> from millstream.datastream.state import ValueStateDescriptor
+        >>> from millstream.testing import MiniCluster
+        >>> class Totals(KeyedBatchFunction):
+        ...     def open(self, runtime_context):
+        ...         self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+        ...     def process_batch(self, frame: pandas.DataFrame, ctx):
+        ...         prices = frame.groupby("user", sort=False)["price"].sum()
+        ...         users = prices.index.tolist()
+        ...         before = [value or 0 for value in ctx.values(self.total, users)]
+        ...         totals = (prices + before).tolist()
+        ...         ctx.update(self.total, users, totals)
+        ...         return pandas.DataFrame({"user": users, "total": totals})
+        >>> with MiniCluster() as cluster:
+        ...     sales = [Row(user="ann", price=3), Row(user="bob", price=5), Row(user="ann", price=4)]
+        ...     keyed = cluster.environment().from_collection(sales).key_by("user")
+        ...     cluster.collect(keyed.process_batches(Totals()))[-1]
+        Row(user='ann', total=7)
     """
 
     class Context(ABC):

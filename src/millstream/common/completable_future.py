@@ -17,6 +17,12 @@ class CompletableFuture(Generic[T]):
     Args:
         wait: Waits for the result and returns it, or raises; called once, by whoever asks first.
         is_ready: Tells without waiting whether `wait` would return at once.
+
+    Example:
+        >>> from millstream.common import CompletableFuture
+        >>> asked = CompletableFuture(lambda: 6 * 7)
+        >>> asked.done(), asked.result(), asked.done()
+        (True, 42, True)
     """
 
     def __init__(self, wait: Callable[[], T], is_ready: Callable[[], bool] = lambda: True) -> None:

@@ -8,7 +8,13 @@ __all__ = ["InputDependencyConstraint"]
 
 
 class InputDependencyConstraint(Enum):
-    """How many inputs must be there; of no consequence: all subtasks of a job start together."""
+    """How many inputs must be there; of no consequence: all subtasks of a job start together.
+
+    Example:
+        >>> from millstream.common import InputDependencyConstraint
+        >>> [constraint.name for constraint in InputDependencyConstraint]
+        ['ANY', 'ALL']
+    """
 
     ANY = 0
     ALL = 1

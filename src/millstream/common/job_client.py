@@ -43,6 +43,16 @@ class JobClient:
     Args:
         job: The running job.
         wait: Waits for its end and returns how it ended.
+
+    Example:
+        >>> from millstream.testing import MiniCluster
+        >>> with MiniCluster() as cluster:
+        ...     env = cluster.environment()
+        ...     sink = env.from_collection(["tea"]).print()
+        ...     client = env.execute_async("shop")
+        ...     result = client.get_job_execution_result().result()
+        ...     client.get_job_status().result()
+        <JobStatus.FINISHED: 6>
     """
 
     def __init__(self, job: _Job, wait: Callable[[], JobExecutionResult]) -> None:

@@ -12,7 +12,23 @@ __all__ = ["JobExecutionResult"]
 
 
 class JobExecutionResult:
-    """The outcome of a job that ended well."""
+    """The outcome of a job that ended well.
+
+    Example:
+        >>> from millstream.datastream.functions import MapFunction
+        >>> from millstream.testing import MiniCluster
+        >>> class Counted(MapFunction):
+        ...     def open(self, runtime_context):
+        ...         self.seen = runtime_context.get_int_counter("seen")
+        ...     def map(self, value):
+        ...         self.seen.add(1)
+        ...         return value
+        >>> with MiniCluster() as cluster:
+        ...     env = cluster.environment()
+        ...     sink = env.from_collection(["tea", "cake"]).map(Counted()).print()
+        ...     env.execute("shop").get_accumulator_result("seen")
+        2
+    """
 
     def __init__(
         self, job_id: JobID, net_runtime_ms: int, accumulators: dict[str, Any] | None = None

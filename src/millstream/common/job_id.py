@@ -13,6 +13,11 @@ class JobID:
 
     Attributes:
         value: 32 hexadecimal digits.
+
+    Example:
+        >>> from millstream.common import JobID
+        >>> JobID("00112233445566778899aabbccddeeff") == JobID("00112233445566778899aabbccddeeff")
+        True
     """
 
     value: str

@@ -15,6 +15,11 @@ class JobStatus(Enum):
         CREATED -> RUNNING -> FINISHED
                       |-----> FAILING -> FAILED | RESTARTING -> CREATED
                       `-----> CANCELLING -> CANCELED
+
+    Example:
+        >>> from millstream.common import JobStatus
+        >>> [status.name for status in JobStatus if status.is_globally_terminal_state()]
+        ['FAILED', 'CANCELED', 'FINISHED']
     """
 
     CREATED = 0

@@ -23,6 +23,19 @@ class OutputTag:
 
     Raises:
         ConfigurationError: If `tag_id` is empty.
+
+    Example:
+        >>> from millstream.datastream import OutputTag
+        >>> from millstream.datastream.functions import ProcessFunction
+        >>> from millstream.testing import OperatorHarness
+        >>> refused = OutputTag("refused")
+        >>> class Numbers(ProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         yield int(value) if value.isdecimal() else (refused, value)
+        >>> harness = OperatorHarness(lambda texts: texts.process(Numbers()))
+        >>> harness.push("12"); harness.push("twelve")
+        >>> harness.take(), harness.take_side(refused)
+        ([12], ['twelve'])
     """
 
     __slots__ = ("tag_id", "type_info")

@@ -17,6 +17,20 @@ class SourceContext(ABC):
     """What a source function emits into; for the thread that `run` is called on.
 
     Once the source is cancelled its methods raise `SystemExit`, which ends a `run` that does not look at `cancel`.
+
+    Example:
+        >>> from millstream.datastream.functions import SourceFunction
+        >>> from millstream.testing import MiniCluster
+        >>> class Readings(SourceFunction):
+        ...     def run(self, ctx):
+        ...         for time, degrees in (1_000, 20), (2_000, 21):
+        ...             ctx.collect_with_timestamp(degrees, time)
+        ...             ctx.emit_watermark(time)
+        ...     def cancel(self):
+        ...         pass
+        >>> with MiniCluster() as cluster:
+        ...     cluster.collect(cluster.environment().add_source(Readings()))
+        [20, 21]
     """
 
     @abstractmethod
@@ -54,16 +68,20 @@ class SourceFunction(Function):
     Raises:
         NotSupportedError: If the class of a Java function is given.
 
-    Example::
-
-        class Ticks(SourceFunction):
-            def run(self, ctx):
-                self.running = True
-                while self.running:
-                    ctx.collect_with_timestamp(*self.queue.get())
-
-            def cancel(self):
-                self.running = False
+    Example:
+        >>> from millstream.datastream.functions import SourceFunction
+        >>> from millstream.testing import MiniCluster
+        >>> class Ticks(SourceFunction):
+        ...     def run(self, ctx):
+        ...         self.running, number = True, 0
+        ...         while self.running and number < 3:
+        ...             ctx.collect_with_timestamp(f"tick {number}", 1_000 * number)
+        ...             number += 1
+        ...     def cancel(self):
+        ...         self.running = False
+        >>> with MiniCluster() as cluster:
+        ...     cluster.collect(cluster.environment().add_source(Ticks()))
+        ['tick 0', 'tick 1', 'tick 2']
     """
 
     def __init__(self, source_func: Any = None) -> None:
@@ -89,4 +107,20 @@ class SourceFunction(Function):
 
 
 class ParallelSourceFunction(SourceFunction):
-    """A source function of which every subtask runs an instance of its own."""
+    """A source function of which every subtask runs an instance of its own.
+
+    Example:
+        >>> from millstream.datastream.functions import ParallelSourceFunction
+        >>> from millstream.testing import MiniCluster
+        >>> class Part(ParallelSourceFunction):
+        ...     def open(self, runtime_context):
+        ...         self.index = runtime_context.get_index_of_this_subtask()
+        ...     def run(self, ctx):
+        ...         for number in range(self.index, 6, 2):
+        ...             ctx.collect(number)
+        ...     def cancel(self):
+        ...         pass
+        >>> with MiniCluster(parallelism=2) as cluster:
+        ...     sorted(cluster.collect(cluster.environment().add_source(Part())))
+        [0, 1, 2, 3, 4, 5]
+    """

@@ -28,7 +28,17 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class TimestampAssigner(ABC):
-    """Gives a record its event time."""
+    """Gives a record its event time.
+
+    Example:
+        >>> from millstream.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
+        >>> class Seconds(TimestampAssigner):
+        ...     def extract_timestamp(self, value, record_timestamp):
+        ...         return value["unix_seconds"] * 1_000
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Seconds())
+        >>> strategy.timestamp_assigner.extract_timestamp({"unix_seconds": 12}, record_timestamp=0)
+        12000
+    """
 
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
@@ -46,6 +56,13 @@ class FieldTimestamps(TimestampAssigner):
 
     Attributes:
         field: Its name, in rows, dicts, named tuples, other objects, and columns.
+
+    Example:
+        >>> from datetime import datetime
+        >>> FieldTimestamps("at").extract_timestamp({"at": 1_500}, 0)
+        1500
+        >>> FieldTimestamps("at").extract_timestamp({"at": datetime(1970, 1, 1, 0, 1)}, 0)
+        60000
     """
 
     field: str
@@ -87,7 +104,30 @@ class FieldTimestamps(TimestampAssigner):
 
 
 class WatermarkOutput(ABC):
-    """Where a generator emits watermarks."""
+    """Where a generator emits watermarks.
+
+    Example:
+        >>> class Watermarks(WatermarkOutput):
+        ...     def __init__(self):
+        ...         self.seen = []
+        ...     def emit_watermark(self, timestamp_ms):
+        ...         self.seen.append(timestamp_ms)
+        ...     def mark_idle(self):
+        ...         self.seen.append("idle")
+        ...     def mark_active(self):
+        ...         self.seen.append("active")
+        >>> class Highest(WatermarkGenerator):
+        ...     highest = 0
+        ...     def on_event(self, value, timestamp_ms, output):
+        ...         self.highest = max(self.highest, timestamp_ms)
+        ...     def on_periodic_emit(self, output):
+        ...         output.emit_watermark(self.highest - 1_000)
+        >>> generator, output = Highest(), Watermarks()
+        >>> generator.on_event("a", 5_000, output); generator.on_event("b", 4_000, output)
+        >>> generator.on_periodic_emit(output)
+        >>> output.seen
+        [4000]
+    """
 
     @abstractmethod
     def emit_watermark(self, timestamp_ms: int) -> None:
@@ -108,6 +148,27 @@ class WatermarkGenerator(ABC):
     `on_event` is called for every record, `on_periodic_emit` at the end of each source range of an epoch.
     A generator that emits in `on_event` is punctuated: its watermarks stand exactly where they were emitted,
     so what is late does not depend on where epochs are cut.
+
+    Example:
+        >>> from millstream.common import WatermarkStrategy
+        >>> class AtMarkers(WatermarkGenerator):
+        ...     def on_event(self, value, timestamp_ms, output):
+        ...         if value == "end of minute":
+        ...             output.emit_watermark(timestamp_ms)
+        ...     def on_periodic_emit(self, output):
+        ...         pass
+        >>> strategy = WatermarkStrategy.for_generator(AtMarkers)
+        >>> class Show(WatermarkOutput):
+        ...     def emit_watermark(self, timestamp_ms):
+        ...         print("nothing at or before", timestamp_ms, "follows")
+        ...     def mark_idle(self):
+        ...         pass
+        ...     def mark_active(self):
+        ...         pass
+        >>> generator = AtMarkers()
+        >>> generator.on_event("reading", 59_000, Show())
+        >>> generator.on_event("end of minute", 60_000, Show())
+        nothing at or before 60000 follows
     """
 
     @abstractmethod
@@ -140,6 +201,12 @@ class WatermarkAlignment:
         group: Sources of the same group are aligned with each other.
         max_drift_ms: How far a split's watermark may be ahead of the group's lowest.
         update_interval_ms: Accepted for compatibility: alignment is decided before each epoch.
+
+    Example:
+        >>> from millstream.common import Duration, WatermarkStrategy
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps()
+        >>> strategy.with_watermark_alignment("topics", Duration.of_seconds(30)).alignment
+        WatermarkAlignment(group='topics', max_drift_ms=30000, update_interval_ms=1000)
     """
 
     group: str
@@ -156,6 +223,21 @@ class WatermarkStrategy:
         timestamp_assigner: Gives timestamps; None keeps those that records have.
         idle_timeout_ms: After so long without records a split no longer holds the watermark back; None never.
         alignment: Keeps a source's splits from running ahead; None lets them.
+
+    Example:
+        >>> from millstream.common import Duration, WatermarkStrategy
+        >>> strategy = (
+        ...     WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(20))
+        ...     .with_timestamp_assigner("time_ms")
+        ...     .with_idleness(Duration.of_minutes(1))
+        ... )
+        >>> strategy.idle_timeout_ms
+        60000
+        >>> from millstream.testing import MiniCluster
+        >>> with MiniCluster() as cluster:
+        ...     readings = cluster.environment().from_collection([{"time_ms": 1_000, "degrees": 20}])
+        ...     cluster.collect(readings.assign_timestamps_and_watermarks(strategy))
+        [{'time_ms': 1000, 'degrees': 20}]
     """
 
     generator: BoundedOutOfOrderness | Callable[[], WatermarkGenerator] | None = None
@@ -288,7 +370,16 @@ NO_TIMESTAMP = MIN_TIMESTAMP
 
 
 class HasWatermarkStrategy(ABC):
-    """A source that says itself how watermarks are made: for `add_source`, which is given no strategy."""
+    """A source that says itself how watermarks are made: for `add_source`, which is given no strategy.
+
+    Example:
+        >>> from millstream.common import WatermarkStrategy
+        >>> class InOrder(HasWatermarkStrategy):
+        ...     def watermark_strategy(self):
+        ...         return WatermarkStrategy.for_monotonous_timestamps()
+        >>> InOrder().watermark_strategy() == WatermarkStrategy.for_monotonous_timestamps()
+        True
+    """
 
     @abstractmethod
     def watermark_strategy(self) -> WatermarkStrategy:

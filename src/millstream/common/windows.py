@@ -12,7 +12,14 @@ __all__ = ["CountWindow", "GlobalWindow", "TimeWindow", "Window"]
 
 
 class Window(ABC):
-    """A finite group of records of a key."""
+    """A finite group of records of a key.
+
+    Example:
+        >>> from millstream.datastream.window import TimeWindow, Window
+        >>> window: Window = TimeWindow(0, 60_000)
+        >>> window.max_timestamp()
+        59999
+    """
 
     @abstractmethod
     def max_timestamp(self) -> int:
@@ -121,7 +128,13 @@ class CountWindow(Window):
 
 
 class GlobalWindow(Window):
-    """The one window that holds everything."""
+    """The one window that holds everything.
+
+    Example:
+        >>> from millstream.datastream.window import GlobalWindow
+        >>> GlobalWindow.get() is GlobalWindow.get(), GlobalWindow.get().max_timestamp() == 2**63 - 1
+        (True, True)
+    """
 
     _instance: GlobalWindow | None = None
 

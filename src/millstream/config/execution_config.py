@@ -17,6 +17,13 @@ class ExecutionConfig:
 
     Switches of Flink's JVM (closure cleaner, Kryo, Avro, object reuse, …) are kept and given back, without
     effect: there is nothing here that they could switch.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> config = env.get_config().set_parallelism(4).set_global_job_parameters({"shop": "harbour"})
+        >>> env.get_parallelism(), config.get_global_job_parameters()
+        (4, {'shop': 'harbour'})
     """
 
     PARALLELISM_DEFAULT = -1

@@ -47,6 +47,12 @@ class ConfigOption:
         doc: One or two sentences for users.
         choices: The only values allowed; empty for any.
         fallback_keys: Older keys that Flink still takes for this option.
+
+    Example:
+        >>> from millstream.common import ConfigOptions
+        >>> option = ConfigOptions.key("shop.discount").int_type().default_value(5)
+        >>> option.key, option.default, option.convert("7")
+        ('shop.discount', 5, 7)
     """
 
     key: str

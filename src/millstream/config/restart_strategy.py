@@ -17,7 +17,14 @@ __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
 
 
 class RestartStrategyConfiguration(ABC):
-    """What happens when a job fails."""
+    """What happens when a job fails.
+
+    Example:
+        >>> from millstream.common import RestartStrategies
+        >>> strategy: RestartStrategyConfiguration = RestartStrategies.fixed_delay_restart(3, 1_000)
+        >>> strategy.get_description()
+        'Restart with fixed delay (1000 ms). #3 restart attempts.'
+    """
 
     @abstractmethod
     def get_description(self) -> str:

@@ -37,6 +37,20 @@ class AsyncDataStream:
     """Makes asynchronous calls for the records of a stream.
 
     Ordered results come in the order of the input; unordered ones as calls end, but never past a watermark.
+
+    Example:
+        >>> import asyncio
+        >>> from millstream.common import Time
+        >>> from millstream.datastream import AsyncDataStream, AsyncFunction
+        >>> from millstream.testing import MiniCluster
+        >>> class LookUp(AsyncFunction):
+        ...     async def async_invoke(self, value):
+        ...         await asyncio.sleep(0)  # a request to a service
+        ...         return [f"customer {value}"]
+        >>> with MiniCluster() as cluster:
+        ...     ids = cluster.environment().from_collection([7, 3])
+        ...     cluster.collect(AsyncDataStream.ordered_wait(ids, LookUp(), Time.seconds(5), capacity=10))
+        ['customer 7', 'customer 3']
     """
 
     @staticmethod

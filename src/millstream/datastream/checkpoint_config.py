@@ -18,6 +18,13 @@ class CheckpointConfig:
 
     Settings that speak of barriers waiting for one another (unaligned checkpoints, alignment timeouts) are kept
     and given back: every epoch boundary is an aligned barrier, and nothing is in flight between two epochs.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> config = env.enable_checkpointing(10_000).get_checkpoint_config()
+        >>> config.set_min_pause_between_checkpoints(2_000).get_checkpoint_interval()
+        10000
     """
 
     DEFAULT_MODE = CheckpointingMode.EXACTLY_ONCE

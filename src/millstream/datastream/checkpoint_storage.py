@@ -23,7 +23,14 @@ __all__ = [
 
 
 class CheckpointStorage(ABC):
-    """Where checkpoints are kept."""
+    """Where checkpoints are kept.
+
+    Example:
+        >>> from millstream.datastream import FileSystemCheckpointStorage
+        >>> storage: CheckpointStorage = FileSystemCheckpointStorage("s3://bucket/checkpoints")
+        >>> storage.configuration().get("execution.checkpointing.dir")
+        's3://bucket/checkpoints'
+    """
 
     @abstractmethod
     def configuration(self) -> Configuration:
@@ -36,6 +43,11 @@ class JobManagerCheckpointStorage(CheckpointStorage):
     Args:
         checkpoint_path: Directory of checkpoints' metadata; None for the configured one.
         max_state_size: Largest state of one subtask in bytes.
+
+    Example:
+        >>> from millstream.datastream import JobManagerCheckpointStorage
+        >>> JobManagerCheckpointStorage(max_state_size=1_000_000).get_max_state_size()
+        1000000
     """
 
     DEFAULT_MAX_STATE_SIZE = 5 * 1024 * 1024
@@ -83,6 +95,14 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
     Raises:
         ConfigurationError: If there is no path, or the threshold is out of bounds.
+
+    Example:
+        >>> from millstream.datastream import FileSystemCheckpointStorage, StreamExecutionEnvironment
+        >>> storage = FileSystemCheckpointStorage("hdfs://namenode/checkpoints")
+        >>> storage.get_checkpoint_path()
+        'hdfs://namenode/checkpoints'
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> env.configure(storage.configuration())
     """
 
     MAX_FILE_STATE_THRESHOLD = 1024 * 1024
@@ -138,6 +158,14 @@ class CustomCheckpointStorage(CheckpointStorage):
 
     Raises:
         NotSupportedError: Always.
+
+    Example:
+        >>> from millstream.datastream import CustomCheckpointStorage
+        >>> CustomCheckpointStorage("org.example.Storage")
+        Traceback (most recent call last):
+            ...
+        millstream.base.errors.NotSupportedError: [NOT_SUPPORTED] a checkpoint storage written in Java was given
+        Hint: Use FileSystemCheckpointStorage(path).
     """
 
     def __new__(cls, j_custom_checkpoint_storage: Any) -> NoReturn:

@@ -87,6 +87,14 @@ class SlotSharingGroup:
 
     Attributes:
         name: The group's name.
+
+    Example:
+        >>> from millstream.datastream import MemorySize, SlotSharingGroup, StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> heavy = SlotSharingGroup.builder("heavy").set_cpu_cores(2.0).set_task_heap_memory_mb(512).build()
+        >>> stream = env.from_collection([1, 2]).map(str).slot_sharing_group(heavy)
+        >>> heavy.get_name(), heavy.get_cpu_cores()
+        ('heavy', 2.0)
     """
 
     name: str

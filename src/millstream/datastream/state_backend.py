@@ -28,7 +28,14 @@ LOCAL_DIRECTORY = "state.backend.rocksdb.localdir"
 
 
 class StateBackend(ABC):
-    """Where keyed state lives."""
+    """Where keyed state lives.
+
+    Example:
+        >>> from millstream.datastream import EmbeddedRocksDBStateBackend
+        >>> backend: StateBackend = EmbeddedRocksDBStateBackend()
+        >>> backend.configuration().get("state.backend.type")
+        'rocksdb'
+    """
 
     @abstractmethod
     def configuration(self) -> Configuration:
@@ -36,7 +43,16 @@ class StateBackend(ABC):
 
 
 class HashMapStateBackend(StateBackend):
-    """State as objects in the memory of its slot."""
+    """State as objects in the memory of its slot.
+
+    Example:
+        >>> from millstream.datastream import HashMapStateBackend, StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> backend = HashMapStateBackend()
+        >>> env.configure(backend.configuration())
+        >>> backend.configuration().to_dict()
+        {'state.backend.type': 'hashmap'}
+    """
 
     def __init__(self) -> None:
         pass
@@ -50,7 +66,15 @@ class HashMapStateBackend(StateBackend):
 
 
 class PredefinedOptions(Enum):
-    """Settings of RocksDB; kept only, the backend on disk has another engine."""
+    """Settings of RocksDB; kept only, the backend on disk has another engine.
+
+    Example:
+        >>> from millstream.datastream import EmbeddedRocksDBStateBackend, PredefinedOptions
+        >>> backend = EmbeddedRocksDBStateBackend()
+        >>> backend.set_predefined_options(PredefinedOptions.FLASH_SSD_OPTIMIZED)
+        >>> backend.get_predefined_options().name
+        'FLASH_SSD_OPTIMIZED'
+    """
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
@@ -66,6 +90,15 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
     Raises:
         TypeMismatchError: If that is neither None nor a bool.
+
+    Example:
+        >>> from millstream.datastream import EmbeddedRocksDBStateBackend, StreamExecutionEnvironment
+        >>> backend = EmbeddedRocksDBStateBackend(enable_incremental_checkpointing=True)
+        >>> backend.set_db_storage_paths("/fast-disk/state")
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> env.configure(backend.configuration())
+        >>> backend.get_db_storage_paths()
+        ['/fast-disk/state']
     """
 
     def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
@@ -147,6 +180,14 @@ class CustomStateBackend(StateBackend):
 
     Raises:
         NotSupportedError: Always.
+
+    Example:
+        >>> from millstream.datastream import CustomStateBackend
+        >>> CustomStateBackend("org.example.Backend")
+        Traceback (most recent call last):
+            ...
+        millstream.base.errors.NotSupportedError: [NOT_SUPPORTED] a state backend written in Java was given
+        Hint: Use HashMapStateBackend() or EmbeddedRocksDBStateBackend().
     """
 
     def __new__(cls, j_custom_state_backend: Any) -> NoReturn:

@@ -99,6 +99,18 @@ class StreamExecutionEnvironment(JobFiles, CheckpointSettings):
 
     Attributes:
         executed_jobs: How many jobs this process has submitted, over all environments.
+
+    Example:
+        >>> from millstream.common import Configuration
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> local = Configuration.from_dict({"execution.target": "local"})
+        >>> env = StreamExecutionEnvironment.get_execution_environment(local)
+        >>> sink = env.from_collection(["to be", "or not"]).flat_map(str.split).map(str.upper).print()
+        >>> result = env.execute("words")
+        TO
+        BE
+        OR
+        NOT
     """
 
     executed_jobs: ClassVar[int] = 0

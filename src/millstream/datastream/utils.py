@@ -29,7 +29,19 @@ class ResultTypeQueryable(ABC):
 
 
 class DataStreamUtils:
-    """Operations that are not methods of streams."""
+    """Operations that are not methods of streams.
+
+    Example:
+        >>> from millstream.datastream import DataStreamUtils
+        >>> from millstream.testing import MiniCluster
+        >>> with MiniCluster() as cluster:
+        ...     pairs = cluster.environment().from_collection([("a", 1), ("a", 2)])
+        ...     doubled = pairs.key_by(lambda pair: pair[0]).map(lambda pair: (pair[0], 2 * pair[1]))
+        ...     # Each pair still is where its key belongs.
+        ...     keyed = DataStreamUtils.reinterpret_as_keyed_stream(doubled, lambda pair: pair[0])
+        ...     cluster.collect(keyed.sum(1))
+        [('a', 2), ('a', 6)]
+    """
 
     @staticmethod
     def reinterpret_as_keyed_stream(

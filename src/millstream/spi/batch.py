@@ -372,7 +372,15 @@ Batch = Rows | Columns
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """Nothing with a timestamp at or before `timestamp_ms` is expected any more."""
+    """Nothing with a timestamp at or before `timestamp_ms` is expected any more.
+
+    Example:
+        >>> from millstream.testing import OperatorHarness, Watermark
+        >>> harness = OperatorHarness(lambda numbers: numbers.map(str))
+        >>> harness.push_watermark(1_000)
+        >>> harness.take_elements()
+        [Watermark(timestamp_ms=1000)]
+    """
 
     timestamp_ms: int
 
@@ -393,7 +401,15 @@ class LatencyMarker:
 
 
 class StreamStatus(Enum):
-    """Whether a channel counts when watermarks are combined."""
+    """Whether a channel counts when watermarks are combined.
+
+    Example:
+        >>> from millstream.testing import OperatorHarness, StreamStatus
+        >>> harness = OperatorHarness(lambda numbers: numbers.map(str))
+        >>> harness.push_idle()
+        >>> harness.take_elements()
+        [<StreamStatus.IDLE: 'idle'>]
+    """
 
     ACTIVE = "active"
     IDLE = "idle"

@@ -160,4 +160,11 @@ class StreamFileFormat(FileFormat):
 
 
 class BulkFormat(FileFormat):
-    """A format read in larger pieces, such as Parquet's row groups."""
+    """A format read in larger pieces, such as Parquet's row groups.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import BulkFormat
+        >>> from millstream.datastream.formats.parquet import ParquetColumnarRowInputFormat
+        >>> issubclass(ParquetColumnarRowInputFormat, BulkFormat)
+        True
+    """

@@ -44,7 +44,16 @@ def check_charset(name: str) -> str:
 
 
 class SerializationSchema(ABC):
-    """Turns a value into a message."""
+    """Turns a value into a message.
+
+    Example:
+        >>> from millstream.common import SerializationSchema
+        >>> class Semicolons(SerializationSchema):
+        ...     def serialize(self, value):
+        ...         return ";".join(map(str, value)).encode()
+        >>> Semicolons().serialize_all([("tea", 3), ("cake", 5)])
+        [b'tea;3', b'cake;5']
+    """
 
     @abstractmethod
     def serialize(self, value: Any) -> bytes:
@@ -67,6 +76,16 @@ class DeserializationSchema(ABC):
 
     Attributes:
         gives_many: Whether a message may have several records: then `deserialize_many` is called.
+
+    Example:
+        >>> from millstream.common import DeserializationSchema, Types
+        >>> class Numbers(DeserializationSchema):
+        ...     def deserialize(self, message):
+        ...         return int(message)
+        ...     def get_produced_type(self):
+        ...         return Types.LONG()
+        >>> Numbers().deserialize_all([b"12", b"7"])
+        [12, 7]
     """
 
     gives_many: bool = False
@@ -153,7 +172,13 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
 
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
-    """Bytes as they are."""
+    r"""Bytes as they are.
+
+    Example:
+        >>> from millstream.common import ByteArraySchema
+        >>> ByteArraySchema().deserialize(b"\x00\x01"), ByteArraySchema().serialize(b"\x02")
+        (b'\x00\x01', b'\x02')
+    """
 
     def serialize(self, value: Any) -> bytes:
         """Return the bytes."""
@@ -202,7 +227,18 @@ class RowFieldExtractorSchema(SerializationSchema):
 
 
 class Encoder:
-    """Writes records to a file one after the other; subclass it and override `encode`."""
+    r"""Writes records to a file one after the other; subclass it and override `encode`.
+
+    Example:
+        >>> from millstream.common import Encoder
+        >>> class Tabs(Encoder):
+        ...     def encode(self, element):
+        ...         return "\t".join(map(str, element)).encode() + b"\n"
+        >>> Tabs().encode_all([("tea", 3), ("cake", 5)])
+        b'tea\t3\ncake\t5\n'
+        >>> Encoder.simple_string_encoder().encode("tea")
+        b'tea\n'
+    """
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:

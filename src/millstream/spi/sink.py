@@ -45,6 +45,12 @@ class WriterContext:
         checkpoint_directory: Where the job's checkpoints are kept; None if no directory was named.
         generation: Tells drivers of the same job apart, larger for later ones, whatever their clocks say; 0 for the one
             that began it.
+
+    Example:
+        >>> from millstream.spi.sink import WriterContext
+        >>> context = WriterContext("job", "files", 1, parallelism=2, attempt=0, value_type=None)
+        >>> context.operator, context.subtask_index, context.new_name() != context.new_name()
+        ('files', 1, True)
     """
 
     job_id: str
@@ -101,6 +107,23 @@ class SinkWriter(ABC):
 
         [restore] ─► open ─► { write* prepare_commit [number_committables snapshot] [checkpoint_completed] }* ─► close
                                                                                               after a failure: abort
+
+    Example:
+        >>> from millstream.spi.batch import Rows
+        >>> from millstream.spi.sink import SinkWriter
+        >>> class InPairs(SinkWriter):
+        ...     def open(self):
+        ...         self.staged = []
+        ...     def write(self, batch, *, watermark_ms, now_ms):
+        ...         self.staged += batch.values
+        ...     def prepare_commit(self, *, now_ms, checkpoint, end_of_input):
+        ...         ready, self.staged = self.staged, []
+        ...         return [ready] if ready else []
+        >>> writer = InPairs()
+        >>> writer.open()
+        >>> writer.write(Rows(["tea", "cake"]), watermark_ms=0, now_ms=0)
+        >>> writer.prepare_commit(now_ms=0, checkpoint=True, end_of_input=False)
+        [['tea', 'cake']]
     """
 
     takes_columns: bool = False
@@ -186,7 +209,19 @@ class SinkWriter(ABC):
 
 
 class Committer(ABC):
-    """Publishes committables. Lives on the driver."""
+    """Publishes committables. Lives on the driver.
+
+    Example:
+        >>> from millstream.spi.sink import Committer
+        >>> class Rename(Committer):
+        ...     def commit(self, committables):
+        ...         for staged, final in committables:
+        ...             print(staged, "becomes", final)  # may be called again after a failure
+        ...     def abort(self, committables):
+        ...         pass
+        >>> Rename().commit([(".part-0.tmp", "part-0")])
+        .part-0.tmp becomes part-0
+    """
 
     @abstractmethod
     def commit(self, committables: Sequence[Any]) -> None:
@@ -219,6 +254,25 @@ class Sink(ABC):
     Attributes:
         snapshot_version: Of which form the writers' snapshots are; count it up when the form changes.
         committable_version: The same of committables.
+
+    Example:
+        >>> from millstream.spi.sink import Sink, SinkWriter
+        >>> from millstream.testing import MiniCluster
+        >>> class ShowWriter(SinkWriter):
+        ...     def write(self, batch, *, watermark_ms, now_ms):
+        ...         for value in batch.values:
+        ...             print("got", value)
+        ...     def prepare_commit(self, *, now_ms, checkpoint, end_of_input):
+        ...         return []  # nothing is staged
+        >>> class Show(Sink):
+        ...     def build_writer(self, context):
+        ...         return ShowWriter()
+        >>> with MiniCluster() as cluster:
+        ...     env = cluster.environment()
+        ...     end = env.from_collection(["tea", "cake"]).sink_to(Show())
+        ...     result = env.execute("shop")
+        got tea
+        got cake
     """
 
     snapshot_version: ClassVar[int] = FIRST_VERSION

@@ -44,7 +44,13 @@ a reader does well to end the range there and tell where. One that goes on loses
 
 
 class Boundedness(Enum):
-    """Whether a source ends."""
+    """Whether a source ends.
+
+    Example:
+        >>> from millstream.connectors.number_sequence import NumberSequenceSource
+        >>> NumberSequenceSource(1, 10).get_boundedness()
+        <Boundedness.BOUNDED: 'bounded'>
+    """
 
     BOUNDED = "bounded"
     CONTINUOUS_UNBOUNDED = "unbounded"
@@ -62,6 +68,12 @@ class SplitRange:
         max_records: Read at most about so many records.
         sequential: Whether it is begun only after the ranges before it are finished, as files are: it holds
             the watermark back only from then on. Others (partitions) do from the moment they are planned.
+
+    Example:
+        >>> from millstream.spi.source import SplitRange
+        >>> part = SplitRange("a.txt", "/data/a.txt", start=0, stop=4_096, max_records=1_000)
+        >>> part.split_id, part.start, part.stop
+        ('a.txt', 0, 4096)
     """
 
     split_id: str
@@ -81,6 +93,11 @@ class RangeEnd:
         position: Position behind the last record read.
         finished: Whether nothing will ever follow in this split.
         records: How many records were read.
+
+    Example:
+        >>> from millstream.spi.source import RangeEnd
+        >>> RangeEnd("orders-0", position=1_200, finished=False, records=200).position
+        1200
     """
 
     split_id: str
@@ -100,6 +117,14 @@ class PlanRequest:
         paused: Splits to plan no ranges of, because they are ahead of others (watermark alignment). What is
             planned of them all the same is not read, and has to be planned again; an enumerator that heeds them
             gives their share of the budget to others.
+
+    Example:
+        >>> from millstream.connectors.number_sequence import NumberSequenceSource
+        >>> from millstream.spi.source import PlanRequest
+        >>> enumerator = NumberSequenceSource(1, 10).build_enumerator(2, None)
+        >>> plan = enumerator.plan(PlanRequest(parallelism=2, max_records=3, now_ms=0))
+        >>> sorted(plan.ranges), plan.backlog
+        ([0, 1], True)
     """
 
     parallelism: int
@@ -117,6 +142,12 @@ class SourcePlan:
         finished: Subtasks that will get nothing after this epoch.
         backlog: Whether more could have been planned: the next epoch may start at once and be larger.
         next_ms: When it is worth asking again, epoch milliseconds; None if nothing is known.
+
+    Example:
+        >>> from millstream.spi.source import SourcePlan, SplitRange
+        >>> plan = SourcePlan(ranges={0: [SplitRange("lines", "/data/a.txt", start=0, max_records=100)]})
+        >>> [each.split for each in plan.ranges[0]], plan.backlog
+        (['/data/a.txt'], False)
     """
 
     ranges: Mapping[int, Sequence[SplitRange]] = field(default_factory=dict)
@@ -134,6 +165,12 @@ class Pending:
         bytes: How many bytes, by subtask; empty if that is not known.
         splits: How many splits that are assigned and not finished, by subtask; empty if that is not known.
         unassigned_splits: How many splits that no subtask has yet; None if that is not known.
+
+    Example:
+        >>> from millstream.spi.source import Pending
+        >>> waiting = Pending(records={0: 1_200, 1: 80}, unassigned_splits=3)
+        >>> sum(waiting.records.values()), waiting.bytes
+        (1280, {})
     """
 
     records: Mapping[int, int] = field(default_factory=dict)
@@ -143,7 +180,16 @@ class Pending:
 
 
 class SplitEnumerator(ABC):
-    """Plans what is read. Lives on the driver; one thread calls it."""
+    """Plans what is read. Lives on the driver; one thread calls it.
+
+    Example:
+        >>> from millstream.connectors.number_sequence import NumberSequenceSource
+        >>> from millstream.spi.source import PlanRequest, RangeEnd, SplitEnumerator
+        >>> enumerator: SplitEnumerator = NumberSequenceSource(1, 10).build_enumerator(1, None)
+        >>> first = enumerator.plan(PlanRequest(parallelism=1, max_records=4, now_ms=0)).ranges[0][0]
+        >>> first.start, first.stop
+        (0, 4)
+    """
 
     @abstractmethod
     def plan(self, request: PlanRequest) -> SourcePlan:
@@ -194,6 +240,14 @@ class SourceReaderContext:
             range, and as often as that does if the job fails: what belongs to records has to be emitted in the range
             that they are read in.
         side_outputs: Ids of the side outputs that somebody reads; None if that is not known.
+
+    Example:
+        >>> from millstream.spi.source import SourceReaderContext
+        >>> context = SourceReaderContext()
+        >>> skipped = context.metrics.counter("skippedLines")
+        >>> skipped.inc(2)
+        >>> skipped.get_count()
+        2
     """
 
     metrics: MetricGroup = field(default_factory=lambda: MetricGroup(lambda: 0))
@@ -210,6 +264,22 @@ class SourceReader(ABC):
             if not, they are looked at, and copied where they are not.
         wants_columns: Set before `open`: whether what follows does best with columns. A reader that decodes columns
             anyway emits them then; any reader may emit either form at any time.
+
+    Example:
+        >>> from millstream.spi.batch import Rows
+        >>> from millstream.spi.source import RangeEnd, SourceReader, SplitRange
+        >>> class Countdown(SourceReader):
+        ...     def read(self, split_range, emit):
+        ...         left = split_range.split if split_range.start is None else split_range.start
+        ...         numbers = list(range(left, max(0, left - split_range.max_records), -1))
+        ...         emit(Rows(numbers))
+        ...         left -= len(numbers)
+        ...         return RangeEnd(split_range.split_id, left, left == 0, len(numbers))
+        >>> seen = []
+        >>> Countdown().read(SplitRange("from 5", 5, max_records=3), seen.append)
+        RangeEnd(split_id='from 5', position=2, finished=False, records=3)
+        >>> seen[0].values
+        [5, 4, 3]
     """
 
     context: SourceReaderContext
@@ -246,6 +316,15 @@ class Source(ABC):
 
     Attributes:
         snapshot_version: Of which form the enumerator's snapshots are; count it up when the form changes.
+
+    Example:
+        >>> from millstream.connectors.number_sequence import NumberSequenceSource
+        >>> from millstream.testing import SourceRun
+        >>> source: Source = NumberSequenceSource(1, 6)
+        >>> source.get_boundedness().name
+        'BOUNDED'
+        >>> sorted(SourceRun(source, 2, 100).run())
+        [1, 2, 3, 4, 5, 6]
     """
 
     snapshot_version: ClassVar[int] = FIRST_VERSION

@@ -41,6 +41,23 @@ class TableEnvironment:
     Args:
         stream_environment: The `StreamExecutionEnvironment` that jobs run in.
         settings: Mode and names of the first catalog and database.
+
+    Example:
+        >>> from millstream.common import Configuration
+        >>> from millstream.table import TableEnvironment
+        >>> options = {"execution.target": "local", "execution.runtime-mode": "BATCH"}
+        >>> t_env = TableEnvironment.create(Configuration.from_dict(options))
+        >>> orders = t_env.from_elements([("ann", 10), ("bob", 25), ("ann", 5)], ["buyer", "amount"])
+        >>> t_env.create_temporary_view("orders", orders)
+        >>> totals = "SELECT buyer, SUM(amount) AS total FROM orders GROUP BY buyer ORDER BY buyer"
+        >>> t_env.execute_sql(totals).print()
+        +--------------------------------+----------------------+
+        |                          buyer |                total |
+        +--------------------------------+----------------------+
+        |                            ann |                   15 |
+        |                            bob |                   25 |
+        +--------------------------------+----------------------+
+        2 rows in set
     """
 
     def __init__(self, stream_environment: Any, settings: EnvironmentSettings | None = None) -> None:

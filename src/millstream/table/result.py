@@ -22,7 +22,16 @@ __all__ = ["CloseableIterator", "ResultKind", "TableResult"]
 
 
 class ResultKind(Enum):
-    """What a result holds: SUCCESS nothing but "OK", SUCCESS_WITH_CONTENT rows."""
+    """What a result holds: SUCCESS nothing but "OK", SUCCESS_WITH_CONTENT rows.
+
+    Example:
+        >>> from millstream.table import EnvironmentSettings, TableEnvironment
+        >>> t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+        >>> t_env.execute_sql("CREATE TABLE t (id INT) WITH ('connector' = 'datagen')").get_result_kind()
+        <ResultKind.SUCCESS: 0>
+        >>> t_env.execute_sql("SHOW TABLES").get_result_kind()
+        <ResultKind.SUCCESS_WITH_CONTENT: 1>
+    """
 
     SUCCESS = 0
     SUCCESS_WITH_CONTENT = 1
@@ -72,6 +81,18 @@ class TableResult:
         shows_kinds: Whether `print` shows the kind of each row.
         raw: The text that `print` shows instead of a table.
         fixed_widths: Whether columns are as wide as their types want, so that rows can be printed as they come.
+
+    Example:
+        >>> from millstream.common import Configuration
+        >>> from millstream.table import TableEnvironment
+        >>> options = {"execution.target": "local", "execution.runtime-mode": "BATCH"}
+        >>> t_env = TableEnvironment.create(Configuration.from_dict(options))
+        >>> result = t_env.execute_sql("SELECT id, id * 2 AS doubled FROM (VALUES (1), (2)) AS v (id)")
+        >>> result.get_resolved_schema().get_column_names()
+        ['id', 'doubled']
+        >>> with result.collect() as rows:
+        ...     [row["doubled"] for row in rows]
+        [2, 4]
     """
 
     def __init__(

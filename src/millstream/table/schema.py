@@ -20,6 +20,26 @@ class Schema:
         definitions: All columns, in order.
         watermark: The watermark; None without.
         key: Names of the primary key's columns.
+
+    Example:
+        >>> from millstream.table import DataTypes, Schema
+        >>> schema = (
+        ...     Schema.new_builder()
+        ...     .column("id", DataTypes.BIGINT().not_null())
+        ...     .column("at", DataTypes.TIMESTAMP(3))
+        ...     .column_by_expression("day", "CAST(`at` AS DATE)")
+        ...     .watermark("at", "`at` - INTERVAL '5' SECOND")
+        ...     .primary_key("id")
+        ...     .build()
+        ... )
+        >>> print(schema)
+        (
+          `id` BIGINT NOT NULL,
+          `at` TIMESTAMP(3),
+          `day` AS [CAST(`at` AS DATE)],
+          WATERMARK FOR `at` AS [`at` - INTERVAL '5' SECOND],
+          CONSTRAINT `PK_id` PRIMARY KEY (`id`) NOT ENFORCED
+        )
     """
 
     def __init__(

@@ -20,6 +20,20 @@ class StatementSet:
 
     Args:
         environment: The environment they run in.
+
+    Example:
+        >>> from millstream.common import Configuration
+        >>> from millstream.table import TableEnvironment
+        >>> options = {"execution.target": "local", "execution.runtime-mode": "BATCH"}
+        >>> t_env = TableEnvironment.create(Configuration.from_dict(options))
+        >>> for name in "cheap", "dear":
+        ...     made = t_env.execute_sql(f"CREATE TABLE {name} (price INT) WITH ('connector' = 'blackhole')")
+        >>> prices = t_env.from_elements([(3,), (50,)], ["price"])
+        >>> t_env.create_temporary_view("prices", prices)
+        >>> both = t_env.create_statement_set()
+        >>> for name, condition in ("cheap", "price < 10"), ("dear", "price >= 10"):
+        ...     both = both.add_insert_sql(f"INSERT INTO {name} SELECT price FROM prices WHERE {condition}")
+        >>> both.execute().wait()  # one job
     """
 
     def __init__(self, environment: TableEnvironment) -> None:

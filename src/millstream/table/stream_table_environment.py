@@ -15,7 +15,22 @@ __all__ = ["StreamTableEnvironment"]
 
 
 class StreamTableEnvironment(TableEnvironment):
-    """A table environment whose tables come from DataStreams and become DataStreams."""
+    """A table environment whose tables come from DataStreams and become DataStreams.
+
+    Example:
+        >>> from millstream.common import Row, Types
+        >>> from millstream.table import StreamTableEnvironment
+        >>> from millstream.testing import MiniCluster
+        >>> with MiniCluster() as cluster:
+        ...     env = cluster.environment()
+        ...     t_env = StreamTableEnvironment.create(env)
+        ...     row = Types.ROW_NAMED(["buyer", "amount"], [Types.STRING(), Types.INT()])
+        ...     sales = env.from_collection([Row("ann", 10), Row("bob", 25)], row)
+        ...     t_env.create_temporary_view("sales", sales)
+        ...     large = t_env.sql_query("SELECT UPPER(buyer) AS buyer FROM sales WHERE amount > 20")
+        ...     cluster.collect(t_env.to_data_stream(large))
+        [Row(buyer='BOB')]
+    """
 
     @staticmethod
     def create(  # type: ignore[override]

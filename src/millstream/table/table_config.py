@@ -37,6 +37,15 @@ class TableConfig:
 
     Args:
         configuration: Where they are kept.
+
+    Example:
+        >>> from millstream.table import EnvironmentSettings, TableEnvironment
+        >>> config = TableEnvironment.create(EnvironmentSettings.in_streaming_mode()).get_config()
+        >>> config.set_local_timezone("Europe/Berlin")
+        >>> config.set("table.exec.state.ttl", "1 h").get("table.exec.state.ttl", "0 ms")
+        '1 h'
+        >>> config.get_local_timezone()
+        'Europe/Berlin'
     """
 
     def __init__(self, configuration: Configuration | None = None) -> None:

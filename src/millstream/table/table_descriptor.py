@@ -35,6 +35,11 @@ class FormatDescriptor:
     Args:
         format_name: Its name.
         options: By key, without the format's name before it.
+
+    Example:
+        >>> from millstream.table import FormatDescriptor
+        >>> FormatDescriptor.for_format("json").option("ignore-parse-errors", "true").build().get_options()
+        {'ignore-parse-errors': 'true'}
     """
 
     def __init__(self, format_name: str, options: Mapping[str, str]) -> None:
@@ -92,6 +97,18 @@ class TableDescriptor:
         options: By key, without the connector.
         partition_keys: Names of columns.
         table_comment: What the table is for.
+
+    Example:
+        >>> from millstream.table import DataTypes, FormatDescriptor, Schema, TableDescriptor
+        >>> descriptor = (
+        ...     TableDescriptor.for_connector("filesystem")
+        ...     .schema(Schema.new_builder().column("id", DataTypes.BIGINT()).build())
+        ...     .option("path", "/data/orders")
+        ...     .format(FormatDescriptor.for_format("csv").option("field-delimiter", ";").build())
+        ...     .build()
+        ... )
+        >>> descriptor.get_options()
+        {'connector': 'filesystem', 'path': '/data/orders', 'format': 'csv', 'csv.field-delimiter': ';'}
     """
 
     def __init__(

@@ -16,7 +16,13 @@ _AT_A_TIME = 20
 
 
 class LookupRule(Rule):
-    """What `spi.lookup` asks of a look-up."""
+    """What `spi.lookup` asks of a look-up.
+
+    Example:
+        >>> from millstream.testing import LookupRule
+        >>> LookupRule.UNKNOWN.value
+        'a key that is not there is not in the result, and disturbs no other'
+    """
 
     TRAVELS = "a look-up can be pickled; copies are as good as the original"
     MAPPING = "a look-up gives a dict whose keys were asked for"

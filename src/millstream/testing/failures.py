@@ -14,7 +14,16 @@ __all__ = ["FailurePlan", "FailurePoint", "InjectedFailure", "Tap", "set_failure
 
 
 class InjectedFailure(Exception):
-    """What goes wrong because a test said so."""
+    """What goes wrong because a test said so.
+
+    Example:
+        >>> from millstream.testing import InjectedFailure, MiniCluster
+        >>> with MiniCluster() as cluster:
+        ...     numbers = cluster.environment().from_collection(range(10)).map(cluster.tap())
+        ...     cluster.fail_after(4)
+        ...     sorted(cluster.collect(numbers)) == list(range(10)), cluster.failures
+        (True, ['record 4'])
+    """
 
 
 class FailurePoint(Enum):
@@ -24,6 +33,14 @@ class FailurePoint(Enum):
             ─► AFTER_CHECKPOINT ─► BEFORE_COMMIT ─► sinks commit ─► AFTER_COMMIT
 
     Those in the middle are reached in epochs that end with a checkpoint.
+
+    Example:
+        >>> from millstream.testing import FailurePoint, MiniCluster
+        >>> with MiniCluster() as cluster:
+        ...     numbers = cluster.environment().from_collection([1, 2, 3])
+        ...     cluster.fail_at(FailurePoint.AFTER_CHECKPOINT)
+        ...     cluster.collect(numbers), cluster.failures
+        ([1, 2, 3], ['AFTER_CHECKPOINT 1'])
     """
 
     BEFORE_EPOCH = "plan"

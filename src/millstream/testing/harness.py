@@ -74,6 +74,17 @@ class OperatorSnapshot:
         checkpoint_id: Number of the checkpoint.
         files: Contents of the state files of each subtask: one with everything, then what changed since.
         max_parallelism: Number of key groups.
+
+    Example:
+        >>> from millstream.testing import OperatorHarness
+        >>> def totals(rows):
+        ...     return rows.key_by(lambda row: row[0]).sum(1)
+        >>> before = OperatorHarness(totals)
+        >>> before.push(("ann", 3))
+        >>> after = OperatorHarness(totals, restore=before.snapshot(), parallelism=2)
+        >>> after.push(("ann", 4))
+        >>> after.take()
+        [('ann', 7)]
     """
 
     checkpoint_id: int

@@ -17,6 +17,13 @@ class Record(NamedTuple):
     Attributes:
         value: The record.
         timestamp: Its event time, epoch milliseconds; None if it has none.
+
+    Example:
+        >>> from millstream.testing import OperatorHarness
+        >>> harness = OperatorHarness(lambda numbers: numbers.map(str))
+        >>> harness.push(7, timestamp=1_000)
+        >>> harness.take_records()
+        [Record(value='7', timestamp=1000)]
     """
 
     value: Any
@@ -30,6 +37,18 @@ class SideRecord(NamedTuple):
         tag_id: Id of the side output.
         value: The record.
         timestamp: Its event time, epoch milliseconds; None if it has none.
+
+    Example:
+        >>> from millstream.datastream import OutputTag
+        >>> from millstream.datastream.functions import ProcessFunction
+        >>> from millstream.testing import OperatorHarness
+        >>> class Aside(ProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         yield OutputTag("aside"), value
+        >>> harness = OperatorHarness(lambda numbers: numbers.process(Aside()))
+        >>> harness.push(7, timestamp=1_000)
+        >>> harness.take_elements()
+        [SideRecord(tag_id='aside', value=7, timestamp=1000)]
     """
 
     tag_id: str

@@ -30,6 +30,13 @@ class ContractViolation(AssertionError):
         rule: The rule.
         scenario: What was being done.
         seen: What was seen of it.
+
+    Example:
+        >>> from millstream.testing import ContractViolation, SourceRule
+        >>> print(ContractViolation(SourceRule.ORDER, "two subtasks", "record 7 before record 6"))
+        [ORDER] records of a split come in the same order, however its ranges are cut
+        Scenario: two subtasks
+        Seen: record 7 before record 6
     """
 
     def __init__(self, rule: Rule, scenario: str, seen: str) -> None:

@@ -19,7 +19,13 @@ _START_MS = 1_000_000
 
 
 class SinkRule(Rule):
-    """What `spi.sink` asks of a sink."""
+    """What `spi.sink` asks of a sink.
+
+    Example:
+        >>> from millstream.testing import SinkRule
+        >>> SinkRule.HIDDEN.value
+        'readers see nothing before it is committed'
+    """
 
     TRAVELS = "a sink, its committables and its writers' snapshots can be pickled; copies are as good as the original"
     WORKS = "a sink takes what it is given, and goes on from what it has staged, without an error"
@@ -46,6 +52,20 @@ class SinkTarget:
         sink: The sink.
         read: Gives the records that readers see at present, in any order.
         staged: Gives what is staged and not published at present; None if that cannot be seen.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from millstream.common import Encoder
+        >>> from millstream.datastream.connectors.file_system import FileSink
+        >>> from millstream.testing import SinkTarget
+        >>> def lines_below(path):
+        ...     parts = pathlib.Path(path).rglob("part-*")
+        ...     return [line for part in parts for line in part.read_text().splitlines()]
+        >>> with tempfile.TemporaryDirectory() as path:
+        ...     sink = FileSink.for_row_format(path, Encoder.simple_string_encoder()).build()
+        ...     target = SinkTarget(sink, read=lambda: lines_below(path))
+        ...     list(target.read())
+        []
     """
 
     sink: Sink

@@ -33,7 +33,13 @@ HAS_ARROW = find_spec("pyarrow") is not None
 
 
 class SourceRule(Rule):
-    """What `spi.source` asks of a source."""
+    """What `spi.source` asks of a source.
+
+    Example:
+        >>> from millstream.testing import SourceRule
+        >>> SourceRule.RESTORED.value
+        'from the snapshot of any epoch, the records behind it follow, no more and no less'
+    """
 
     TRAVELS = "a source, its splits and its positions can be pickled; copies are as good as the original"
     SUBTASKS = "ranges are planned for subtasks that are there"

@@ -35,6 +35,12 @@ class TypeInformation(ABC):
 
     Attributes:
         takes_none: Whether None fits wherever the type is used.
+
+    Example:
+        >>> from millstream.common import TypeInformation, Types
+        >>> person: TypeInformation = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+        >>> person.describe()
+        'ROW<name STRING, age INT>'
     """
 
     takes_none: bool = False

@@ -36,7 +36,15 @@ _MOST_ATTRIBUTES = 10_000
 
 
 class RowKind(Enum):
-    """What a row does to a changelog."""
+    """What a row does to a changelog.
+
+    Example:
+        >>> from millstream.common import Row, RowKind
+        >>> row = Row("ann", 15)
+        >>> row.set_row_kind(RowKind.UPDATE_AFTER)
+        >>> row.get_row_kind(), str(RowKind.UPDATE_AFTER)
+        (<RowKind.UPDATE_AFTER: 2>, '+U')
+    """
 
     INSERT = 0
     UPDATE_BEFORE = 1

@@ -12,7 +12,20 @@ T = TypeVar("T")
 
 
 class TypeSerializer(ABC, Generic[T]):
-    """Turns values of one type into bytes and back; two serializers of a class with equal fields are equal."""
+    """Turns values of one type into bytes and back; two serializers of a class with equal fields are equal.
+
+    Example:
+        >>> import io
+        >>> class TextSerializer(TypeSerializer):
+        ...     def serialize(self, element, stream):
+        ...         stream.write(element.encode())
+        ...     def deserialize(self, stream):
+        ...         return stream.read().decode()
+        >>> stream = io.BytesIO()
+        >>> TextSerializer().serialize("tea", stream)
+        >>> TextSerializer().deserialize(io.BytesIO(stream.getvalue()))
+        'tea'
+    """
 
     @abstractmethod
     def serialize(self, element: Any, stream: BinaryIO) -> None:

@@ -30,7 +30,14 @@ _MOST_KNOWN = 10_000
 
 
 class BucketAssignerContext:
-    """What an assigner may know besides the record."""
+    """What an assigner may know besides the record.
+
+    Example:
+        >>> context = BucketAssignerContext(now_ms=5_000, watermark_ms=3_000)
+        >>> context.set_timestamp(3_600_000)
+        >>> BucketAssigner.event_time_bucket_assigner("HH", "UTC").get_bucket_id("tea", context)
+        '01'
+    """
 
     __slots__ = ("_now_ms", "_timestamp", "_watermark_ms")
 
@@ -57,7 +64,18 @@ class BucketAssignerContext:
 
 
 class BucketAssigner(ABC):
-    """Names each record's bucket, a relative path; subclass it for buckets of your own."""
+    """Names each record's bucket, a relative path; subclass it for buckets of your own.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import BucketAssigner
+        >>> class ByCountry(BucketAssigner):
+        ...     def get_bucket_id(self, element, context):
+        ...         return f"country={element['country']}"
+        >>> ByCountry().get_bucket_id({"country": "FR"}, None)
+        'country=FR'
+        >>> BucketAssigner.field_bucket_assigner("country").get_bucket_id({"country": "FR"}, None)
+        'country=FR'
+    """
 
     @abstractmethod
     def get_bucket_id(self, element: Any, context: BucketAssignerContext) -> str:

@@ -94,6 +94,12 @@ class FileCompactStrategy:
         checkpoints: After so many checkpoints; None for not by checkpoints.
         size_threshold: When a bucket's waiting files have so many bytes together; None for any number.
         threads: Accepted for PyFlink's sake: each subtask merges its own files.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import FileCompactStrategy
+        >>> strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(5).build()
+        >>> strategy.checkpoints
+        5
     """
 
     checkpoints: int | None = None
@@ -108,7 +114,17 @@ class FileCompactStrategy:
 
 
 class FileCompactor(ABC):
-    """How small files are merged; subclass it for a way of your own. Small and picklable."""
+    r"""How small files are merged; subclass it for a way of your own. Small and picklable.
+
+    Example:
+        >>> import io
+        >>> from millstream.datastream.connectors.file_system import FileCompactor
+        >>> output = io.BytesIO()
+        >>> parts = io.BytesIO(b"tea"), io.BytesIO(b"cake")
+        >>> FileCompactor.concat_file_compactor(b"\n").compact(parts, output)
+        >>> output.getvalue()
+        b'tea\ncake'
+    """
 
     @abstractmethod
     def compact(self, inputs: Sequence[BinaryIO], output: BinaryIO) -> None:

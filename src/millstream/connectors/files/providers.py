@@ -12,7 +12,15 @@ __all__ = ["FileEnumeratorProvider", "FileSplitAssignerProvider", "check_provide
 
 
 class FileEnumeratorProvider:
-    """How files are found and cut."""
+    """How files are found and cut.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import FileEnumeratorProvider
+        >>> from millstream.datastream.connectors.file_system import FileSource, StreamFormat
+        >>> builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), "/data/lines")
+        >>> whole = FileEnumeratorProvider.default_non_splittable_file_enumerator()
+        >>> source = builder.set_file_enumerator(whole).build()  # each file is read by one subtask
+    """
 
     @staticmethod
     def default_splittable_file_enumerator() -> FileEnumeratorProvider:
@@ -26,7 +34,14 @@ class FileEnumeratorProvider:
 
 
 class FileSplitAssignerProvider:
-    """Which subtask reads which file."""
+    """Which subtask reads which file.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import FileSource, FileSplitAssignerProvider
+        >>> from millstream.datastream.connectors.file_system import StreamFormat
+        >>> builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), "/data/lines")
+        >>> builder = builder.set_split_assigner(FileSplitAssignerProvider.locality_aware_split_assigner())
+    """
 
     @staticmethod
     def locality_aware_split_assigner() -> FileSplitAssignerProvider:

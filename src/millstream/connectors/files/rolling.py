@@ -19,6 +19,14 @@ class RollingPolicy:
 
     Files of bulk formats, and those on file systems where a file is durable only as a whole (object stores), are
     finished at every checkpoint, whatever the policy says.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import RollingPolicy
+        >>> class EveryMegabyte(RollingPolicy):
+        ...     def is_full(self, size_bytes):
+        ...         return size_bytes >= 1_000_000
+        >>> EveryMegabyte().is_full(1_000_000), EveryMegabyte().rolls_at_checkpoint(1_000_000)
+        (True, False)
     """
 
     @staticmethod
@@ -62,7 +70,14 @@ class RollingPolicy:
 
 @dataclass(frozen=True)
 class DefaultRollingPolicy(RollingPolicy):
-    """By size or age; made by `RollingPolicy.default_rolling_policy`."""
+    """By size or age; made by `RollingPolicy.default_rolling_policy`.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import RollingPolicy
+        >>> policy = RollingPolicy.default_rolling_policy(part_size=1_000_000, rollover_interval=60_000)
+        >>> policy.is_full(999_999), policy.is_full(1_000_000), policy.is_old(age_ms=60_000, idle_ms=0)
+        (False, True, True)
+    """
 
     part_size_bytes: int
     rollover_interval_ms: int
@@ -79,7 +94,14 @@ class DefaultRollingPolicy(RollingPolicy):
 
 @dataclass(frozen=True)
 class OnCheckpointRollingPolicy(RollingPolicy):
-    """At checkpoints only; made by `RollingPolicy.on_checkpoint_rolling_policy`."""
+    """At checkpoints only; made by `RollingPolicy.on_checkpoint_rolling_policy`.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import RollingPolicy
+        >>> policy = RollingPolicy.on_checkpoint_rolling_policy()
+        >>> policy.rolls_at_checkpoint(size_bytes=10), policy.is_full(10**9)
+        (True, False)
+    """
 
     def rolls_at_checkpoint(self, size_bytes: int) -> bool:
         """Return True."""
@@ -93,6 +115,12 @@ class OutputFileConfig:
     Attributes:
         part_prefix: What names begin with; readers leave out names that begin with `.` or `_`.
         part_suffix: What they end with, such as `.csv`.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import OutputFileConfig
+        >>> config = OutputFileConfig.builder().with_part_prefix("orders").with_part_suffix(".csv").build()
+        >>> config.get_part_prefix(), config.get_part_suffix()
+        ('orders', '.csv')
     """
 
     part_prefix: str = "part"

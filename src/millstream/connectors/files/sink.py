@@ -204,9 +204,22 @@ class BulkSinkBuilder(SinkBuilder):
 
 
 class FileSink(Sink):
-    """Writes records to files below a directory; a file is seen when it is finished and its epoch is safe.
+    r"""Writes records to files below a directory; a file is seen when it is finished and its epoch is safe.
 
     The base path is a local path that every host sees, or a URI of a file system that pyarrow knows.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from millstream.common import Encoder
+        >>> from millstream.datastream.connectors.file_system import FileSink
+        >>> from millstream.testing import MiniCluster
+        >>> with tempfile.TemporaryDirectory() as path, MiniCluster() as cluster:
+        ...     sink = FileSink.for_row_format(path, Encoder.simple_string_encoder()).build()
+        ...     env = cluster.environment()
+        ...     end = env.from_collection(["tea", "cake"]).sink_to(sink)
+        ...     result = env.execute("shop")
+        ...     [part.read_text() for part in pathlib.Path(path).rglob("part-*")]
+        ['tea\ncake\n']
     """
 
     BaseBuilder = SinkBuilder

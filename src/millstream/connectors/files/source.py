@@ -35,12 +35,24 @@ __all__ = ["FileSource", "FileSourceBuilder"]
 
 
 class FileSource(Source):
-    """Records in files; a path may be a file or a directory, which is searched with all below it.
+    r"""Records in files; a path may be a file or a directory, which is searched with all below it.
 
     Names that begin with `.` or `_` are left out. A static set of files is read by path, and the source ends.
     A followed directory (`monitor_continuously`) is read by time of change, and names that end in `.tmp` or
     `.inprogress` are left out too. A file is read once, as it is: move finished files into a followed
     directory; what is added to a file later is not read. The names of files read are kept for the job's life.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from millstream.common import WatermarkStrategy
+        >>> from millstream.datastream.connectors.file_system import FileSource, StreamFormat
+        >>> from millstream.testing import MiniCluster
+        >>> with tempfile.TemporaryDirectory() as path, MiniCluster() as cluster:
+        ...     written = pathlib.Path(path, "lines.txt").write_text("to be\nor not\n")
+        ...     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), path).build()
+        ...     env = cluster.environment()
+        ...     cluster.collect(env.from_source(source, WatermarkStrategy.no_watermarks(), "lines"))
+        ['to be', 'or not']
     """
 
     def __init__(
@@ -107,7 +119,16 @@ class FileSource(Source):
 
 
 class FileSourceBuilder:
-    """Builds a `FileSource`; each method returns the builder."""
+    """Builds a `FileSource`; each method returns the builder.
+
+    Example:
+        >>> from millstream.common import Duration
+        >>> from millstream.datastream.connectors.file_system import FileSource, StreamFormat
+        >>> builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), "/data/lines")
+        >>> source = builder.monitor_continuously(Duration.of_seconds(5)).build()
+        >>> source.get_boundedness()
+        <Boundedness.CONTINUOUS_UNBOUNDED: 'unbounded'>
+    """
 
     def __init__(self, file_format: FileFormat, paths: tuple[str, ...]) -> None:
         if not paths:

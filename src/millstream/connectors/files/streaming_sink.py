@@ -56,6 +56,13 @@ class StreamingFileSink(FileSink):
     """A FileSink under its older name; either goes on with what the other one left in a savepoint.
 
     Unlike Flink's it publishes all files when its input ends, as FileSink does.
+
+    Example:
+        >>> from millstream.common import Encoder
+        >>> from millstream.datastream.connectors.file_system import StreamingFileSink
+        >>> sink = StreamingFileSink.for_row_format("/data/out", Encoder.simple_string_encoder()).build()
+        >>> sink.base_path
+        '/data/out'
     """
 
     former_name: ClassVar[str] = "FileSink"

@@ -20,7 +20,17 @@ __all__ = ["FlinkKafkaConsumer", "FlinkKafkaConsumerBase"]
 
 
 class FlinkKafkaConsumerBase(KafkaSource, ABC):
-    """What the older source can be told; each method changes the source and returns it."""
+    """What the older source can be told; each method changes the source and returns it.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kafka import FlinkKafkaConsumer
+        >>> properties = {"bootstrap.servers": "localhost:9092"}
+        >>> consumer = FlinkKafkaConsumer("orders", SimpleStringSchema(), properties)
+        >>> consumer = consumer.set_start_from_timestamp(1_700_000_000_000)
+        >>> isinstance(consumer, FlinkKafkaConsumerBase)
+        True
+    """
 
     def set_commit_offsets_on_checkpoints(self, commit_on_checkpoints: bool) -> Self:
         """Say whether offsets are committed to the consumer group when a checkpoint is complete, as by default."""
@@ -57,6 +67,15 @@ class FlinkKafkaConsumer(FlinkKafkaConsumerBase):
 
     Give it to `add_source`, or to `from_source` with a watermark strategy: each partition has a watermark of its own.
     New code takes `KafkaSource`.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kafka import FlinkKafkaConsumer
+        >>> properties = {"bootstrap.servers": "localhost:9092", "group.id": "shop"}
+        >>> consumer = FlinkKafkaConsumer("orders", SimpleStringSchema(), properties)
+        >>> consumer = consumer.set_start_from_earliest()
+        >>> consumer.get_boundedness().name
+        'CONTINUOUS_UNBOUNDED'
     """
 
     def __init__(

@@ -20,7 +20,13 @@ __all__ = ["FlinkKafkaProducer", "FlinkKafkaProducerBase", "Semantic"]
 
 
 class Semantic(Enum):
-    """What the older sink guarantees."""
+    """What the older sink guarantees.
+
+    Example:
+        >>> from millstream.datastream.connectors.kafka import Semantic
+        >>> [semantic.name for semantic in Semantic]
+        ['EXACTLY_ONCE', 'AT_LEAST_ONCE', 'NONE']
+    """
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
@@ -28,7 +34,15 @@ class Semantic(Enum):
 
 
 class FlinkKafkaProducerBase(SinkFunction, Sink):
-    """What both forms of the older sink share; given to `add_sink`."""
+    """What both forms of the older sink share; given to `add_sink`.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kafka import FlinkKafkaProducer
+        >>> servers = {"bootstrap.servers": "localhost:9092"}
+        >>> isinstance(FlinkKafkaProducer("sold", SimpleStringSchema(), servers), FlinkKafkaProducerBase)
+        True
+    """
 
     def __init__(
         self,
@@ -106,6 +120,14 @@ class FlinkKafkaProducer(FlinkKafkaProducerBase):
         producer_config: Kafka's properties, with `bootstrap.servers`.
         kafka_producer_pool_size: Taken for the sake of programs: there is no pool.
         semantic: What is guaranteed.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kafka import FlinkKafkaProducer, Semantic
+        >>> servers = {"bootstrap.servers": "localhost:9092"}
+        >>> guarantee = Semantic.AT_LEAST_ONCE
+        >>> producer = FlinkKafkaProducer("sold", SimpleStringSchema(), servers, semantic=guarantee)
+        >>> producer.set_write_timestamp_to_kafka(True)
     """
 
     def __init__(

@@ -43,7 +43,15 @@ def names_of(partitions: Iterable[KafkaTopicPartition]) -> str:
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """Where to begin if there is no offset to begin from."""
+    """Where to begin if there is no offset to begin from.
+
+    Example:
+        >>> from millstream.datastream.connectors import kafka
+        >>> earliest = kafka.KafkaOffsetResetStrategy.EARLIEST
+        >>> start = kafka.KafkaOffsetsInitializer.committed_offsets(earliest)
+        >>> [strategy.name for strategy in KafkaOffsetResetStrategy]
+        ['LATEST', 'EARLIEST', 'NONE']
+    """
 
     LATEST = 0
     EARLIEST = 1
@@ -176,7 +184,23 @@ def _specs() -> Any:
 
 
 class KafkaOffsetsInitializer(ABC):
-    """Says where reading starts, or stops; made by its static methods."""
+    """Says where reading starts, or stops; made by its static methods.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+        >>> source = (
+        ...     KafkaSource.builder()
+        ...     .set_bootstrap_servers("localhost:9092")
+        ...     .set_topics("orders")
+        ...     .set_starting_offsets(KafkaOffsetsInitializer.earliest())
+        ...     .set_bounded(KafkaOffsetsInitializer.latest())
+        ...     .set_value_only_deserializer(SimpleStringSchema())
+        ...     .build()
+        ... )
+        >>> source.get_boundedness().name
+        'BOUNDED'
+    """
 
     @abstractmethod
     def offsets_of(self, partitions: Iterable[KafkaTopicPartition], lookup: OffsetLookup) -> Offsets:

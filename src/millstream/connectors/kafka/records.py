@@ -38,6 +38,12 @@ class ConsumerRecord:
         key: The key's bytes; None if it has none.
         value: The value's bytes; None for a tombstone, which says that the key is deleted.
         headers: Names and values; a name may come more than once.
+
+    Example:
+        >>> from millstream.datastream.connectors.kafka import ConsumerRecord
+        >>> record = ConsumerRecord("orders", 0, 17, 1_000, key=b"ann", value=b"tea")
+        >>> record.key, record.offset
+        (b'ann', 17)
     """
 
     topic: str
@@ -59,7 +65,18 @@ def column(messages: Sequence[Message], name: str) -> list[Any]:
 
 
 class ConsumerRecords(Sequence[ConsumerRecord]):
-    """Records of one partition, in order of their offsets: as records, or column by column, which costs less."""
+    """Records of one partition, in order of their offsets: as records, or column by column, which costs less.
+
+    Example:
+        >>> from millstream.datastream.connectors import kafka
+        >>> class KeysAndValues(kafka.KafkaRecordDeserializationSchema):
+        ...     def deserialize(self, record):
+        ...         return record.key, record.value
+        ...     def deserialize_all(self, records: ConsumerRecords):
+        ...         return list(zip(records.keys, records.values, strict=True))  # faster: whole columns
+        >>> builder = kafka.KafkaSource.builder().set_bootstrap_servers("localhost:9092").set_topics("orders")
+        >>> source = builder.set_deserializer(KeysAndValues()).build()
+    """
 
     def __init__(self, partition: KafkaTopicPartition, messages: Sequence[Message]) -> None:
         self._partition = partition
@@ -135,6 +152,14 @@ class KafkaRecordDeserializationSchema(ABC):
     """Makes a value of a record with its key, headers, topic, partition and offset (`set_deserializer`).
 
     Override `deserialize`; for speed `deserialize_all`, which is given whole batches, and `columns_of`.
+
+    Example:
+        >>> from millstream.datastream.connectors import kafka
+        >>> class WithKey(kafka.KafkaRecordDeserializationSchema):
+        ...     def deserialize(self, record):
+        ...         return record.key.decode(), record.value.decode()
+        >>> WithKey().deserialize(kafka.ConsumerRecord("orders", 0, 17, 1_000, key=b"ann", value=b"tea"))
+        ('ann', 'tea')
     """
 
     @abstractmethod

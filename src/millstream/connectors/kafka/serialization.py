@@ -77,7 +77,16 @@ class Messages:
 
 
 class KafkaTopicSelector(ABC):
-    """Chooses the topic of a record."""
+    """Chooses the topic of a record.
+
+    Example:
+        >>> from millstream.datastream.connectors.kafka import KafkaTopicSelector
+        >>> class ByCountry(KafkaTopicSelector):
+        ...     def apply(self, data):
+        ...         return f"orders-{data['country']}"
+        >>> ByCountry().apply({"country": "fr"})
+        'orders-fr'
+    """
 
     @abstractmethod
     def apply(self, data: Any) -> str:
@@ -94,6 +103,19 @@ class KafkaRecordSerializationSchema(SerializationSchema):
             .set_key_serialization_schema(KeyOf())
             .set_value_serialization_schema(SimpleStringSchema())
             .build()
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kafka import KafkaRecordSerializationSchema
+        >>> schema = (
+        ...     KafkaRecordSerializationSchema.builder()
+        ...     .set_topic("sold")
+        ...     .set_key_serialization_schema(SimpleStringSchema())
+        ...     .set_value_serialization_schema(SimpleStringSchema())
+        ...     .build()
+        ... )
+        >>> schema.serialize("tea")
+        b'tea'
     """
 
     def __init__(
@@ -202,7 +224,15 @@ class KafkaRecordSerializationSchema(SerializationSchema):
 
 
 class KafkaRecordSerializationSchemaBuilder:
-    """Builds a `KafkaRecordSerializationSchema`: a topic and a schema for values are needed."""
+    """Builds a `KafkaRecordSerializationSchema`: a topic and a schema for values are needed.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kafka import KafkaRecordSerializationSchema
+        >>> builder = KafkaRecordSerializationSchema.builder().set_topic_selector(lambda row: row.split()[0])
+        >>> builder.set_value_serialization_schema(SimpleStringSchema()).build().serialize("sold tea")
+        b'sold tea'
+    """
 
     def __init__(self) -> None:
         self._topic: str | KafkaTopicSelector | Callable[[Any], str] | None = None

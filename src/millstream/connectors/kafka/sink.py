@@ -42,6 +42,20 @@ class KafkaSink(Sink):
     `NONE` writes records as they come; `AT_LEAST_ONCE` waits at each checkpoint until all before it are
     acknowledged. With `EXACTLY_ONCE` records wait in files of the slots until their checkpoint is complete, and come
     into the topics by transactions: readers have to read `read_committed`.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kafka import DeliveryGuarantee, KafkaSink
+        >>> from millstream.datastream.connectors.kafka import KafkaRecordSerializationSchema
+        >>> schema = KafkaRecordSerializationSchema.builder().set_topic("sold")
+        >>> sink = (
+        ...     KafkaSink.builder()
+        ...     .set_bootstrap_servers("localhost:9092")
+        ...     .set_record_serializer(schema.set_value_serialization_schema(SimpleStringSchema()).build())
+        ...     .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+        ...     .set_transactional_id_prefix("shop-to-sold")
+        ...     .build()
+        ... )  # stream.sink_to(sink)
     """
 
     def __init__(
@@ -153,7 +167,16 @@ def _most_allowed(cluster: Cluster) -> int | None:
 
 
 class KafkaSinkBuilder:
-    """Builds a `KafkaSink`: bootstrap servers and a record serializer are needed."""
+    """Builds a `KafkaSink`: bootstrap servers and a record serializer are needed.
+
+    Example:
+        >>> from millstream.datastream.connectors.kafka import KafkaSink
+        >>> KafkaSink.builder().set_bootstrap_servers("localhost:9092").build()
+        Traceback (most recent call last):
+            ...
+        millstream.base.errors.ConfigurationError: [CONFIGURATION] no record serializer is set
+        Hint: Use set_record_serializer.
+    """
 
     def __init__(self) -> None:
         self._properties: dict[str, Any] = {}

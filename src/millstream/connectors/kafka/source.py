@@ -34,6 +34,21 @@ class KafkaSource(Source):
 
     Records have Kafka's timestamps. After a failure they are read again from the checkpoint's offsets: exactly once.
     Offsets committed to the consumer group only tell others how far the source has read.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+        >>> source = (
+        ...     KafkaSource.builder()
+        ...     .set_bootstrap_servers("localhost:9092")
+        ...     .set_topics("orders", "returns")
+        ...     .set_group_id("shop")
+        ...     .set_starting_offsets(KafkaOffsetsInitializer.earliest())
+        ...     .set_value_only_deserializer(SimpleStringSchema())
+        ...     .build()
+        ... )  # env.from_source(source, WatermarkStrategy.no_watermarks(), "orders")
+        >>> source.get_boundedness().name
+        'CONTINUOUS_UNBOUNDED'
     """
 
     def __init__(
@@ -78,6 +93,18 @@ class KafkaSourceBuilder:
     """Describes a `KafkaSource`; each method returns the builder.
 
     Brokers, topics (or a pattern, or partitions) and a deserializer have to be set.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kafka import KafkaSource
+        >>> builder = KafkaSource.builder().set_bootstrap_servers("localhost:9092")
+        >>> builder = builder.set_topic_pattern("orders-.*").set_property("fetch.min.bytes", "100000")
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
+        >>> KafkaSource.builder().build()
+        Traceback (most recent call last):
+            ...
+        millstream.base.errors.ConfigurationError: [CONFIGURATION] a Kafka source has no topics
+        Hint: Call set_topics(...), set_topic_pattern(...) or set_partitions(...).
     """
 
     def __init__(self) -> None:

@@ -37,6 +37,18 @@ class AllWindowedStream(BaseWindowedStream[T, int], Generic[T]):
 
     Raises:
         TypeMismatchError: If it is not a WindowAssigner.
+
+    Example:
+        >>> from millstream.datastream.window import TumblingEventTimeWindows
+        >>> from millstream.common import Time
+        >>> from millstream.testing import OperatorHarness
+        >>> windows = TumblingEventTimeWindows.of(Time.seconds(10))
+        >>> harness = OperatorHarness(lambda numbers: numbers.window_all(windows).reduce(max))
+        >>> for number, time in (3, 1_000), (8, 2_000), (5, 12_000):
+        ...     harness.push(number, timestamp=time)
+        >>> harness.push_watermark(10_000)
+        >>> harness.take()
+        [8]
     """
 
     _kind = "AllWindow"

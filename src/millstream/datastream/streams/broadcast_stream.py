@@ -30,6 +30,14 @@ class BroadcastStream(Generic[T]):
     Raises:
         TypeMismatchError: If a descriptor is not a MapStateDescriptor.
         ConfigurationError: If two descriptors have the same name.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> from millstream.datastream.state import MapStateDescriptor
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> rules = env.from_collection([("limit", 100)]).broadcast(MapStateDescriptor("rules"))
+        >>> [descriptor.get_name() for descriptor in rules.broadcast_state_descriptors]
+        ['rules']
     """
 
     def __init__(
@@ -66,6 +74,27 @@ class BroadcastConnectedStream(Generic[T1, T2]):
 
     Raises:
         JobDefinitionError: If both belong to different environments.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream.functions import BroadcastProcessFunction
+        >>> from millstream.datastream.state import MapStateDescriptor
+        >>> from millstream.testing import OperatorHarness
+        >>> limits = MapStateDescriptor("limits", Types.STRING(), Types.INT())
+        >>> class AboveLimit(BroadcastProcessFunction):
+        ...     def process_broadcast_element(self, value, ctx):
+        ...         ctx.get_broadcast_state(limits).put("all", value)
+        ...     def process_element(self, value, ctx):
+        ...         if value > (ctx.get_broadcast_state(limits).get("all") or 0):
+        ...             yield value
+        >>> harness = OperatorHarness(
+        ...     lambda amounts, changes: amounts.connect(changes.broadcast(limits)).process(AboveLimit()),
+        ...     inputs=2,
+        ... )
+        >>> harness.push(100, input=1)
+        >>> harness.push(70); harness.push(130)
+        >>> harness.take()
+        [130]
     """
 
     def __repr__(self) -> str:

@@ -37,6 +37,25 @@ class ConnectedStreams(Generic[T1, T2]):
     Raises:
         TypeMismatchError: If an argument is no stream, or both have keys of different declared types.
         JobDefinitionError: If they belong to different environments.
+
+    Example:
+        >>> from millstream.datastream.functions import KeyedCoProcessFunction
+        >>> from millstream.datastream.state import ValueStateDescriptor
+        >>> from millstream.testing import OperatorHarness
+        >>> class Matched(KeyedCoProcessFunction):
+        ...     def open(self, runtime_context):
+        ...         self.order = runtime_context.get_state(ValueStateDescriptor("order"))
+        ...     def process_element1(self, value, ctx):
+        ...         self.order.update(value)
+        ...     def process_element2(self, value, ctx):
+        ...         yield self.order.value(), value
+        >>> def matched(orders, paid):
+        ...     both = orders.connect(paid).key_by(lambda order: order["id"], lambda payment: payment["id"])
+        ...     return both.process(Matched())
+        >>> harness = OperatorHarness(matched, inputs=2)
+        >>> harness.push({"id": 7, "of": "tea"}); harness.push({"id": 7, "paid": 3}, input=1)
+        >>> harness.take()
+        [({'id': 7, 'of': 'tea'}, {'id': 7, 'paid': 3})]
     """
 
     def __repr__(self) -> str:

@@ -88,6 +88,14 @@ class DataStream(StreamEnds[T], Generic[T]):
         environment: The environment it belongs to.
         ports: What it reads.
         type_info: Type of its records; None if it was not declared.
+
+    Example:
+        >>> from millstream.testing import MiniCluster
+        >>> with MiniCluster() as cluster:
+        ...     lines = cluster.environment().from_collection(["to be", "or not to be"])
+        ...     words = lines.flat_map(str.split).filter(lambda word: word != "or")
+        ...     cluster.collect(words.map(str.upper))
+        ['TO', 'BE', 'NOT', 'TO', 'BE']
     """
 
     def __init__(

@@ -36,7 +36,17 @@ __all__ = ["KeyedStream"]
 
 
 class KeyedStream(DataStream[T], Generic[T, KEY]):
-    """A stream dealt by key; its operators have state for each key."""
+    """A stream dealt by key; its operators have state for each key.
+
+    Example:
+        >>> from millstream.testing import OperatorHarness
+        >>> def add(one, other):
+        ...     return one[0], one[1] + other[1]
+        >>> harness = OperatorHarness(lambda sales: sales.key_by(lambda sale: sale[0]).reduce(add))
+        >>> harness.push(("tea", 3)); harness.push(("cake", 5)); harness.push(("tea", 3))
+        >>> harness.take()
+        [('tea', 3), ('cake', 5), ('tea', 6)]
+    """
 
     class AccumulateType(Enum):
         """Kinds of rolling aggregates."""

@@ -210,7 +210,15 @@ class StreamEnds(OperatorSettings, ABC, Generic[T]):
 
 
 class DataStreamSink(OperatorSettings):
-    """The end of a stream."""
+    """The end of a stream.
+
+    Example:
+        >>> from millstream.testing import MiniCluster
+        >>> with MiniCluster() as cluster:
+        ...     env = cluster.environment()
+        ...     sink = env.from_collection(["tea", "cake"]).print().name("to the terminal").uid("print")
+        ...     result = env.execute("shop")
+    """
 
     def __init__(self, stream: StreamEnds[Any]) -> None:
         self._ports = stream._ports
@@ -228,6 +236,14 @@ class CloseableIterator(Generic[T]):
     """Records of a running job, as they come; closing it before its end cancels the job.
 
     Iterating raises what made the job fail.
+
+    Example:
+        >>> from millstream.testing import MiniCluster
+        >>> with MiniCluster() as cluster:
+        ...     numbers = cluster.environment().from_collection([1, 2, 3])
+        ...     with numbers.execute_and_collect() as results:
+        ...         results.next(), sum(results)
+        (1, 5)
     """
 
     def __init__(self, job: RunningJob, records: Iterator[T]) -> None:

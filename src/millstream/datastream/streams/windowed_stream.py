@@ -243,7 +243,22 @@ class BaseWindowedStream(Generic[T, KEY]):
 
 
 class WindowedStream(BaseWindowedStream[T, KEY], Generic[T, KEY]):
-    """Records of a keyed stream in windows; `KeyedStream.window` makes it."""
+    """Records of a keyed stream in windows; `KeyedStream.window` makes it.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream.window import TumblingEventTimeWindows
+        >>> from millstream.testing import OperatorHarness
+        >>> def most_per_minute(readings):
+        ...     minutes = readings.key_by(lambda r: r[0]).window(TumblingEventTimeWindows.of(Time.minutes(1)))
+        ...     return minutes.allowed_lateness(30_000).reduce(lambda one, other: max(one, other))
+        >>> harness = OperatorHarness(most_per_minute)
+        >>> harness.push(("door", 20), timestamp=1_000); harness.push(("door", 22), timestamp=50_000)
+        >>> harness.push_watermark(60_000)
+        >>> harness.push(("door", 25), timestamp=55_000)  # late, but allowed
+        >>> harness.take()
+        [('door', 22), ('door', 25)]
+    """
 
     _window_function_kinds = (WindowFunction, ProcessWindowFunction)
 

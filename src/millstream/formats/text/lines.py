@@ -19,7 +19,15 @@ __all__ = ["StreamFormat", "TextLineFormat"]
 
 
 class StreamFormat(StreamFileFormat):
-    """A format that is read record by record; also makes the simplest of them."""
+    """A format that is read record by record; also makes the simplest of them.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import FileSource, StreamFormat
+        >>> lines = StreamFormat.text_line_format("ISO-8859-1")
+        >>> source = FileSource.for_record_stream_format(lines, "/data/lines").build()
+        >>> source.get_boundedness().name
+        'BOUNDED'
+    """
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:

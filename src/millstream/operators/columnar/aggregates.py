@@ -36,6 +36,18 @@ class Aggregate:
     Raises:
         TypeMismatchError: If the field is not a name.
         ConfigurationError: If a number is out of its range.
+
+    Example:
+        >>> from millstream.common import Row
+        >>> from millstream.datastream.expressions import count, mean
+        >>> from millstream.testing import MiniCluster
+        >>> mean("delay").field
+        'delay'
+        >>> with MiniCluster() as cluster:
+        ...     delays = [Row(carrier="UA", delay=2), Row(carrier="UA", delay=40)]
+        ...     flights = cluster.environment().from_collection(delays).key_by("carrier")
+        ...     cluster.collect(flights.aggregate(flights=count(), average=mean("delay")))[-1]
+        Row(carrier='UA', flights=2, average=21.0)
     """
 
     kind: AggregateKind

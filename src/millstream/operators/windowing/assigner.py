@@ -21,6 +21,30 @@ class WindowAssigner(ABC):
 
     The windows may be of a class of one's own, derived from `Window`: they have to be equal and hash alike if
     they are the same window, and to pickle.
+
+    Example:
+        >>> from millstream.datastream.window import EventTimeTrigger, TimeWindow, TimeWindowSerializer
+        >>> from millstream.datastream.window import WindowAssigner
+        >>> from millstream.testing import OperatorHarness
+        >>> class Shifts(WindowAssigner):
+        ...     def assign_windows(self, element, timestamp, context):
+        ...         start = timestamp - timestamp % 86_400_000  # midnight
+        ...         noon = start + 43_200_000
+        ...         if timestamp < noon:
+        ...             return [TimeWindow(start, noon)]
+        ...         return [TimeWindow(noon, noon + 43_200_000)]
+        ...     def get_default_trigger(self, env):
+        ...         return EventTimeTrigger.create()
+        ...     def get_window_serializer(self):
+        ...         return TimeWindowSerializer()
+        ...     def is_event_time(self):
+        ...         return True
+        >>> harness = OperatorHarness(lambda work: work.key_by(lambda row: row[0]).window(Shifts()).sum(1))
+        >>> harness.push(("ann", 3), timestamp=30_000_000)
+        >>> harness.push(("ann", 4), timestamp=50_000_000)
+        >>> harness.push_watermark(86_400_000)
+        >>> harness.take()
+        [('ann', 3), ('ann', 4)]
     """
 
     __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
@@ -62,7 +86,19 @@ class WindowAssigner(ABC):
 
 
 class MergingWindowAssigner(WindowAssigner):
-    """An assigner whose windows merge, as sessions do."""
+    """An assigner whose windows merge, as sessions do.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream.window import EventTimeSessionWindows, MergingWindowAssigner
+        >>> class Show(MergingWindowAssigner.MergeCallback):
+        ...     def merge(self, to_be_merged, merge_result):
+        ...         print(len(to_be_merged), "windows become", merge_result)
+        >>> sessions = EventTimeSessionWindows.with_gap(Time.seconds(2))
+        >>> windows = [window for time in (500, 2_000) for window in sessions.assign_windows(None, time)]
+        >>> sessions.merge_windows(windows, Show())
+        2 windows become TimeWindow(start=500, end=4000)
+    """
 
     class MergeCallback(ABC):
         """Takes what is to be merged."""

@@ -49,7 +49,15 @@ TumblingT = TypeVar("TumblingT", bound="_Tumbling")
 
 
 class WindowStagger(Enum):
-    """Whether tumbling windows of all subtasks end at the same time (Java Flink's)."""
+    """Whether tumbling windows of all subtasks end at the same time (Java Flink's).
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream.window import TumblingProcessingTimeWindows, WindowStagger
+        >>> windows = TumblingProcessingTimeWindows.of(Time.minutes(1), window_stagger=WindowStagger.RANDOM)
+        >>> WindowStagger.ALIGNED.get_stagger_offset(current_processing_time=1_234, size=60_000)
+        0
+    """
 
     ALIGNED = "aligned"
     """They do."""
@@ -66,7 +74,17 @@ class WindowStagger(Enum):
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Gives the gap of a record's session."""
+    """Gives the gap of a record's session.
+
+    Example:
+        >>> from millstream.datastream.window import EventTimeSessionWindows, SessionWindowTimeGapExtractor
+        >>> class Patience(SessionWindowTimeGapExtractor):
+        ...     def extract(self, element):
+        ...         return 60_000 if element["device"] == "phone" else 10_000
+        >>> sessions = EventTimeSessionWindows.with_dynamic_gap(Patience())
+        >>> sessions.assign_windows({"device": "phone"}, 0)
+        [TimeWindow(start=0, end=60000)]
+    """
 
     @abstractmethod
     def extract(self, element: Any) -> int:
@@ -229,7 +247,19 @@ class SlidingEventTimeWindows(_Sliding, _EventTime):
 
 
 class TumblingProcessingTimeWindows(_Tumbling, _ProcessingTime):
-    """Windows of one size, side by side, by the clock."""
+    """Windows of one size, side by side, by the clock.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream.window import TumblingProcessingTimeWindows
+        >>> from millstream.testing import OperatorHarness
+        >>> windows = TumblingProcessingTimeWindows.of(Time.seconds(1))
+        >>> harness = OperatorHarness(lambda rows: rows.key_by(lambda row: row[0]).window(windows).sum(1))
+        >>> harness.push(("a", 1)); harness.push(("a", 5))
+        >>> harness.set_processing_time(1_000)
+        >>> harness.take()
+        [('a', 6)]
+    """
 
     @staticmethod
     def of(
@@ -242,7 +272,19 @@ class TumblingProcessingTimeWindows(_Tumbling, _ProcessingTime):
 
 
 class SlidingProcessingTimeWindows(_Sliding, _ProcessingTime):
-    """Windows of one size that start every `slide`, by the clock."""
+    """Windows of one size that start every `slide`, by the clock.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream.window import SlidingProcessingTimeWindows
+        >>> from millstream.testing import OperatorHarness
+        >>> windows = SlidingProcessingTimeWindows.of(Time.seconds(2), Time.seconds(1))
+        >>> harness = OperatorHarness(lambda rows: rows.key_by(lambda row: row[0]).window(windows).sum(1))
+        >>> harness.push(("a", 1)); harness.set_processing_time(1_000)
+        >>> harness.push(("a", 5)); harness.set_processing_time(2_000)
+        >>> harness.take()
+        [('a', 1), ('a', 6)]
+    """
 
     @staticmethod
     def of(size: Length, slide: Length, offset: Length | None = None) -> SlidingProcessingTimeWindows:
@@ -333,7 +375,19 @@ class EventTimeSessionWindows(_FixedGap, _EventTime):
 
 
 class ProcessingTimeSessionWindows(_FixedGap, _ProcessingTime):
-    """Windows that last until a key has been silent for a gap, by the clock."""
+    """Windows that last until a key has been silent for a gap, by the clock.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream.window import ProcessingTimeSessionWindows
+        >>> from millstream.testing import OperatorHarness
+        >>> sessions = ProcessingTimeSessionWindows.with_gap(Time.seconds(2))
+        >>> harness = OperatorHarness(lambda rows: rows.key_by(lambda row: row[0]).window(sessions).sum(1))
+        >>> harness.push(("ann", 1)); harness.set_processing_time(1_500)
+        >>> harness.push(("ann", 1)); harness.set_processing_time(3_500)  # silent for two seconds
+        >>> harness.take()
+        [('ann', 2)]
+    """
 
     @staticmethod
     def with_gap(size: Length) -> ProcessingTimeSessionWindows:
@@ -349,7 +403,14 @@ class ProcessingTimeSessionWindows(_FixedGap, _ProcessingTime):
 
 
 class DynamicEventTimeSessionWindows(_DynamicGap, _EventTime):
-    """Sessions whose gap depends on the record, by event time."""
+    """Sessions whose gap depends on the record, by event time.
+
+    Example:
+        >>> from millstream.datastream.window import DynamicEventTimeSessionWindows
+        >>> sessions = DynamicEventTimeSessionWindows.with_dynamic_gap(lambda click: click["patience_ms"])
+        >>> sessions.assign_windows({"patience_ms": 2_000}, 500)
+        [TimeWindow(start=500, end=2500)]
+    """
 
     @staticmethod
     def with_dynamic_gap(
@@ -360,7 +421,18 @@ class DynamicEventTimeSessionWindows(_DynamicGap, _EventTime):
 
 
 class DynamicProcessingTimeSessionWindows(_DynamicGap, _ProcessingTime):
-    """Sessions whose gap depends on the record, by the clock."""
+    """Sessions whose gap depends on the record, by the clock.
+
+    Example:
+        >>> from millstream.datastream.window import DynamicProcessingTimeSessionWindows
+        >>> from millstream.testing import OperatorHarness
+        >>> sessions = DynamicProcessingTimeSessionWindows.with_dynamic_gap(lambda row: row[1])
+        >>> harness = OperatorHarness(lambda rows: rows.key_by(lambda row: row[0]).window(sessions).sum(1))
+        >>> harness.push(("ann", 2_000)); harness.set_processing_time(1_000)
+        >>> harness.push(("ann", 5_000)); harness.set_processing_time(6_000)
+        >>> harness.take()
+        [('ann', 7000)]
+    """
 
     @staticmethod
     def with_dynamic_gap(

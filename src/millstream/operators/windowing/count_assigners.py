@@ -35,6 +35,18 @@ class GlobalWindows(WindowAssigner):
 
     Attributes:
         fires_at_end: Whether the default trigger fires at the end of a bounded input.
+
+    Example:
+        >>> from millstream.datastream.window import CountTrigger, GlobalWindows
+        >>> from millstream.testing import OperatorHarness
+        >>> def every_third(rows):
+        ...     windows = rows.key_by(lambda row: row[0]).window(GlobalWindows.create())
+        ...     return windows.trigger(CountTrigger.of(3)).sum(1)
+        >>> harness = OperatorHarness(every_third)
+        >>> for number in 1, 2, 3:
+        ...     harness.push(("a", number))
+        >>> harness.take()
+        [('a', 6)]
     """
 
     fires_at_end: bool = False
@@ -83,7 +95,18 @@ def _next_count(descriptor: ValueStateDescriptor, context: Any) -> int:
 
 @dataclass(frozen=True)
 class CountTumblingWindowAssigner(WindowAssigner):
-    """Windows of a number of records of a key, side by side."""
+    """Windows of a number of records of a key, side by side.
+
+    Example:
+        >>> from millstream.datastream.window import CountTumblingWindowAssigner
+        >>> from millstream.testing import OperatorHarness
+        >>> windows = CountTumblingWindowAssigner.of(2)
+        >>> harness = OperatorHarness(lambda rows: rows.key_by(lambda row: row[0]).window(windows).sum(1))
+        >>> for row in ("a", 1), ("b", 5), ("a", 2), ("a", 3):
+        ...     harness.push(row)
+        >>> harness.take()
+        [('a', 3)]
+    """
 
     window_size: int
 
@@ -118,7 +141,18 @@ class CountTumblingWindowAssigner(WindowAssigner):
 
 @dataclass(frozen=True)
 class CountSlidingWindowAssigner(WindowAssigner):
-    """Windows of a number of records of a key that start every `window_slide` records."""
+    """Windows of a number of records of a key that start every `window_slide` records.
+
+    Example:
+        >>> from millstream.datastream.window import CountSlidingWindowAssigner
+        >>> from millstream.testing import OperatorHarness
+        >>> windows = CountSlidingWindowAssigner.of(3, 2)
+        >>> harness = OperatorHarness(lambda rows: rows.key_by(lambda row: row[0]).window(windows).sum(1))
+        >>> for number in range(1, 6):
+        ...     harness.push(("a", number))
+        >>> harness.take()
+        [('a', 6), ('a', 12)]
+    """
 
     window_size: int
     window_slide: int

@@ -25,6 +25,12 @@ class TimestampedValue:
     Attributes:
         value: The record.
         timestamp: Its event time in epoch milliseconds; None if it has none.
+
+    Example:
+        >>> from millstream.datastream.window import TimestampedValue
+        >>> element = TimestampedValue("tea", 1_000)
+        >>> element.get_value(), element.get_timestamp(), TimestampedValue("cake").has_timestamp()
+        ('tea', 1000, False)
     """
 
     __slots__ = ("timestamp", "value")
@@ -57,7 +63,25 @@ class TimestampedValue:
 
 
 class Evictor(ABC):
-    """Takes records out of a window that fires."""
+    """Takes records out of a window that fires.
+
+    Example:
+        >>> from millstream.datastream.window import CountTumblingWindowAssigner, Evictor
+        >>> from millstream.testing import OperatorHarness
+        >>> class WithoutHighest(Evictor):
+        ...     def evict_before(self, elements, size, window, evictor_context):
+        ...         elements.remove(max(elements, key=lambda element: element.value[1]))
+        ...     def evict_after(self, elements, size, window, evictor_context):
+        ...         pass
+        >>> def sums(rows):
+        ...     windows = rows.key_by(lambda row: row[0]).window(CountTumblingWindowAssigner.of(3))
+        ...     return windows.evictor(WithoutHighest()).sum(1)
+        >>> harness = OperatorHarness(sums)
+        >>> for number in 1, 100, 2:
+        ...     harness.push(("a", number))
+        >>> harness.take()
+        [('a', 3)]
+    """
 
     class EvictorContext(ABC):
         """What an evictor may ask."""

@@ -43,7 +43,16 @@ class TimeWindowSerializer(TypeSerializer[TimeWindow]):
 
 
 class CountWindowSerializer(TypeSerializer[CountWindow]):
-    """The id as 8 bytes, big-endian."""
+    r"""The id as 8 bytes, big-endian.
+
+    Example:
+        >>> import io
+        >>> from millstream.datastream.window import CountWindow, CountWindowSerializer
+        >>> stream = io.BytesIO()
+        >>> CountWindowSerializer().serialize(CountWindow(3), stream)
+        >>> stream.getvalue(), CountWindowSerializer().deserialize(io.BytesIO(stream.getvalue()))
+        (b'\x00\x00\x00\x00\x00\x00\x00\x03', CountWindow(id=3))
+    """
 
     def serialize(self, element: CountWindow, stream: BinaryIO) -> None:
         """Write a window."""
@@ -55,7 +64,16 @@ class CountWindowSerializer(TypeSerializer[CountWindow]):
 
 
 class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
-    """One byte of zero."""
+    r"""One byte of zero.
+
+    Example:
+        >>> import io
+        >>> from millstream.datastream.window import GlobalWindow, GlobalWindowSerializer
+        >>> stream = io.BytesIO()
+        >>> GlobalWindowSerializer().serialize(GlobalWindow.get(), stream)
+        >>> stream.getvalue()
+        b'\x00'
+    """
 
     def serialize(self, element: GlobalWindow, stream: BinaryIO) -> None:
         """Write the window."""

@@ -14,7 +14,15 @@ __all__ = ["QuietTrigger", "Trigger", "TriggerResult", "check_trigger"]
 
 
 class TriggerResult(Enum):
-    """What to do with a window: the value is (fire, purge)."""
+    """What to do with a window: the value is (fire, purge).
+
+    Example:
+        >>> from millstream.datastream.window import TriggerResult
+        >>> [result.name for result in TriggerResult if result.is_fire()]
+        ['FIRE_AND_PURGE', 'FIRE']
+        >>> [result.name for result in TriggerResult if result.is_purge()]
+        ['FIRE_AND_PURGE', 'PURGE']
+    """
 
     CONTINUE = (False, False)
     FIRE_AND_PURGE = (True, True)
@@ -31,7 +39,31 @@ class TriggerResult(Enum):
 
 
 class Trigger(ABC):
-    """Decides when a window fires."""
+    """Decides when a window fires.
+
+    Example:
+        >>> from millstream.datastream.window import GlobalWindows, Trigger, TriggerResult
+        >>> from millstream.testing import OperatorHarness
+        >>> class AtTheEndOfAnOrder(Trigger):
+        ...     def on_element(self, element, timestamp, window, ctx):
+        ...         return TriggerResult.FIRE_AND_PURGE if element == "pay" else TriggerResult.CONTINUE
+        ...     def on_processing_time(self, time, window, ctx):
+        ...         return TriggerResult.CONTINUE
+        ...     def on_event_time(self, time, window, ctx):
+        ...         return TriggerResult.CONTINUE
+        ...     def on_merge(self, window, ctx):
+        ...         pass
+        ...     def clear(self, window, ctx):
+        ...         pass
+        >>> def orders(things):
+        ...     windows = things.key_by(lambda thing: "all").window(GlobalWindows.create())
+        ...     return windows.trigger(AtTheEndOfAnOrder()).reduce(lambda one, other: f"{one}, {other}")
+        >>> harness = OperatorHarness(orders)
+        >>> for thing in ("tea", "cake", "pay", "tea"):
+        ...     harness.push(thing)
+        >>> harness.take()
+        ['tea, cake, pay']
+    """
 
     __class_getitem__: ClassVar[Any] = classmethod(GenericAlias)
 

@@ -46,7 +46,21 @@ _TIMEOUT = ValueStateDescriptor("trigger-timeout")
 
 @dataclass(frozen=True)
 class EventTimeTrigger(Trigger):
-    """Fires once the watermark reaches the end of the window, then again for each late record."""
+    """Fires once the watermark reaches the end of the window, then again for each late record.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream.window import EventTimeTrigger, TumblingEventTimeWindows
+        >>> from millstream.testing import OperatorHarness
+        >>> def sums(rows):
+        ...     seconds = rows.key_by(lambda row: row[0]).window(TumblingEventTimeWindows.of(Time.seconds(1)))
+        ...     return seconds.trigger(EventTimeTrigger.create()).sum(1)  # the default of such windows
+        >>> harness = OperatorHarness(sums)
+        >>> harness.push(("tea", 3), timestamp=100); harness.push(("tea", 4), timestamp=1_100)
+        >>> harness.push_watermark(1_500)
+        >>> harness.take()
+        [('tea', 3)]
+    """
 
     @staticmethod
     def create() -> EventTimeTrigger:
@@ -86,7 +100,22 @@ class EventTimeTrigger(Trigger):
 
 @dataclass(frozen=True)
 class ProcessingTimeTrigger(QuietTrigger):
-    """Fires once the clock has passed the end of the window."""
+    """Fires once the clock has passed the end of the window.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream.window import ProcessingTimeTrigger, TumblingProcessingTimeWindows
+        >>> from millstream.testing import OperatorHarness
+        >>> def sums(rows):
+        ...     windows = TumblingProcessingTimeWindows.of(Time.seconds(1))
+        ...     seconds = rows.key_by(lambda row: row[0]).window(windows)
+        ...     return seconds.trigger(ProcessingTimeTrigger.create()).sum(1)  # the default of such windows
+        >>> harness = OperatorHarness(sums)
+        >>> harness.push(("tea", 3)); harness.push(("tea", 4))
+        >>> harness.set_processing_time(1_000)
+        >>> harness.take()
+        [('tea', 7)]
+    """
 
     @staticmethod
     def create() -> ProcessingTimeTrigger:
@@ -120,7 +149,24 @@ class ProcessingTimeTrigger(QuietTrigger):
 
 @dataclass(frozen=True)
 class ContinuousEventTimeTrigger(QuietTrigger):
-    """Fires at every full interval of event time, and at the end of the window."""
+    """Fires at every full interval of event time, and at the end of the window.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream.window import ContinuousEventTimeTrigger, TumblingEventTimeWindows
+        >>> from millstream.testing import OperatorHarness
+        >>> def sums(rows):
+        ...     assigner = TumblingEventTimeWindows.of(Time.minutes(20))
+        ...     windows = rows.key_by(lambda row: row[0]).window(assigner)
+        ...     return windows.trigger(ContinuousEventTimeTrigger.of(Time.minutes(10))).sum(1)
+        >>> harness = OperatorHarness(sums)
+        >>> harness.push(("tea", 3), timestamp=60_000)
+        >>> harness.push_watermark(600_000)  # ten minutes: what there is so far
+        >>> harness.push(("tea", 4), timestamp=660_000)
+        >>> harness.push_watermark(1_200_000)
+        >>> harness.take()
+        [('tea', 3), ('tea', 7)]
+    """
 
     interval: int
 
@@ -193,7 +239,23 @@ class ContinuousEventTimeTrigger(QuietTrigger):
 
 @dataclass(frozen=True)
 class ContinuousProcessingTimeTrigger(QuietTrigger):
-    """Fires at every full interval of the clock; the last time as the window ends."""
+    """Fires at every full interval of the clock; the last time as the window ends.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream.window import ContinuousProcessingTimeTrigger
+        >>> from millstream.datastream.window import TumblingProcessingTimeWindows
+        >>> from millstream.testing import OperatorHarness
+        >>> def sums(rows):
+        ...     hours = TumblingProcessingTimeWindows.of(Time.hours(1))
+        ...     windows = rows.key_by(lambda row: row[0]).window(hours)
+        ...     return windows.trigger(ContinuousProcessingTimeTrigger.of(Time.minutes(1))).sum(1)
+        >>> harness = OperatorHarness(sums)
+        >>> harness.push(("tea", 3)); harness.set_processing_time(60_001)
+        >>> harness.push(("tea", 4)); harness.set_processing_time(120_001)
+        >>> harness.take()
+        [('tea', 3), ('tea', 7)]
+    """
 
     interval: int
 
@@ -266,6 +328,18 @@ class PurgingTrigger(Trigger):
 
     Raises:
         TypeMismatchError: If `nested_trigger` is not a Trigger.
+
+    Example:
+        >>> from millstream.datastream.window import CountTrigger, GlobalWindows, PurgingTrigger
+        >>> from millstream.testing import OperatorHarness
+        >>> def sums(rows):
+        ...     trigger = PurgingTrigger.of(CountTrigger.of(2))
+        ...     return rows.key_by(lambda row: row[0]).window(GlobalWindows.create()).trigger(trigger).sum(1)
+        >>> harness = OperatorHarness(sums)
+        >>> for number in 1, 2, 3, 4:
+        ...     harness.push(("a", number))
+        >>> harness.take()
+        [('a', 3), ('a', 7)]
     """
 
     nested_trigger: Trigger
@@ -311,7 +385,20 @@ def _purging(result: TriggerResult) -> TriggerResult:
 
 @dataclass(frozen=True)
 class CountTrigger(QuietTrigger):
-    """Fires each time that a window has got a number of records."""
+    """Fires each time that a window has got a number of records.
+
+    Example:
+        >>> from millstream.datastream.window import CountTrigger, GlobalWindows
+        >>> from millstream.testing import OperatorHarness
+        >>> def sums(rows):
+        ...     windows = rows.key_by(lambda row: row[0]).window(GlobalWindows.create())
+        ...     return windows.trigger(CountTrigger.of(2)).sum(1)
+        >>> harness = OperatorHarness(sums)
+        >>> for number in 1, 2, 3, 4:
+        ...     harness.push(("a", number))
+        >>> harness.take()  # the window keeps what it has: see PurgingTrigger
+        [('a', 3), ('a', 10)]
+    """
 
     window_size: int
 
@@ -356,7 +443,13 @@ class CountTrigger(QuietTrigger):
 
 @dataclass(frozen=True)
 class NeverTrigger(QuietTrigger):
-    """Never fires."""
+    """Never fires.
+
+    Example:
+        >>> from millstream.datastream.window import GlobalWindows, NeverTrigger
+        >>> GlobalWindows.create().get_default_trigger()
+        NeverTrigger()
+    """
 
     def on_element(
         self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
@@ -366,7 +459,16 @@ class NeverTrigger(QuietTrigger):
 
 
 class DeltaFunction(ABC):
-    """Measures how far a record is from another (Java Flink's; a callable does as well)."""
+    """Measures how far a record is from another (Java Flink's; a callable does as well).
+
+    Example:
+        >>> from millstream.datastream.window import DeltaFunction
+        >>> class Degrees(DeltaFunction):
+        ...     def get_delta(self, old_data_point, new_data_point):
+        ...         return abs(new_data_point["degrees"] - old_data_point["degrees"])
+        >>> Degrees().get_delta({"degrees": 20}, {"degrees": 17})
+        3
+    """
 
     @abstractmethod
     def get_delta(self, old_data_point: Any, new_data_point: Any) -> float:
@@ -395,6 +497,19 @@ class DeltaTrigger(QuietTrigger):
     Attributes:
         threshold: Fires above it.
         delta_function: Measures from the record that fired last, or came first, to the new one.
+
+    Example:
+        >>> from millstream.datastream.window import DeltaTrigger, GlobalWindows
+        >>> from millstream.testing import OperatorHarness
+        >>> def moved(rows):
+        ...     trigger = DeltaTrigger.of(5, lambda old, new: abs(new[1] - old[1]))
+        ...     windows = rows.key_by(lambda row: row[0]).window(GlobalWindows.create()).trigger(trigger)
+        ...     return windows.reduce(lambda one, other: other)
+        >>> harness = OperatorHarness(moved)
+        >>> for degrees in 20, 22, 27, 26, 33:
+        ...     harness.push(("door", degrees))
+        >>> harness.take()
+        [('door', 27), ('door', 33)]
     """
 
     threshold: float
@@ -448,6 +563,19 @@ class ProcessingTimeoutTrigger(Trigger):
     Raises:
         TypeMismatchError: If `nested_trigger` is not a Trigger.
         ConfigurationError: If the timeout is not positive.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream.window import CountTrigger, GlobalWindows, ProcessingTimeoutTrigger
+        >>> from millstream.testing import OperatorHarness
+        >>> def sums(rows):
+        ...     trigger = ProcessingTimeoutTrigger.of(CountTrigger.of(100), Time.seconds(5))
+        ...     return rows.key_by(lambda row: row[0]).window(GlobalWindows.create()).trigger(trigger).sum(1)
+        >>> harness = OperatorHarness(sums)
+        >>> harness.push(("a", 1)); harness.push(("a", 2))
+        >>> harness.set_processing_time(5_001)  # no hundred records have come within five seconds
+        >>> harness.take()
+        [('a', 3)]
     """
 
     nested_trigger: Trigger
