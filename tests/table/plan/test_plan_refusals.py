@@ -21,9 +21,9 @@ REFUSED = [
     ("SELECT bidder FROM bid a JOIN bid b ON a.price = b.price", (1, 8), "ambiguous"),
     ("SELECT * FROM bid ORDER BY price", None, "without LIMIT"),
     (
-        "SELECT SUM(price) OVER (PARTITION BY bidder ORDER BY price) FROM bid",
+        "SELECT SUM(price) OVER (PARTITION BY bidder ORDER BY ts DESC) FROM bid",
         None,
-        "ordered by a time attribute",
+        "descending",
     ),
     ("SELECT SUM(price) OVER (PARTITION BY bidder) FROM bid", None, "OVER without ORDER BY"),
     ("SELECT ROW_NUMBER() FROM bid", None, "without OVER"),

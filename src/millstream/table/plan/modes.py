@@ -31,10 +31,12 @@ def kinds_of(node: p.PhysicalNode) -> ChangelogMode:
         ValidationError: If an operator that takes inserts only has an input with updates or deletes.
     """
     below = [kinds_of(each) for each in node.inputs]
-    if isinstance(node, _INSERT_ONLY) and not isinstance(node, p.SinkNode):
+    if isinstance(node, _INSERT_ONLY) and not _by_values(node):
         for child, kinds in zip(node.inputs, below, strict=True):
             if not kinds.insert_only:
                 raise _refused(node, child, kinds)
+    if node.final and isinstance(node, _ONCE):
+        return INSERT_ONLY
     made = _MADE.get(type(node))
     return _united(below) if made is None else made(node, below)
 
@@ -46,6 +48,7 @@ _MADE: dict[type, Callable[[Any, list[ChangelogMode]], ChangelogMode]] = {
     p.GroupAggregate: lambda node, below: ChangelogMode(updates=True, deletes=not below[0].insert_only),
     p.GroupTableAggregate: lambda node, below: ALL,
     p.LookupJoin: lambda node, below: below[0],
+    p.OverAggregate: lambda node, below: ALL if node.by_values else INSERT_ONLY,
     p.Rank: lambda node, below: ALL,
     p.RegularJoin: lambda node, below: (
         _united(below) if node.kind in (JoinKind.INNER, JoinKind.SEMI) else ALL
@@ -72,6 +75,25 @@ _INSERT_ONLY = (
     p.WindowTable,
 )
 """Operators whose inputs may have inserts only."""
+
+
+_ONCE = (
+    p.ChangelogNormalize,
+    p.Deduplicate,
+    p.GroupAggregate,
+    p.GroupTableAggregate,
+    p.Limit,
+    p.OverAggregate,
+    p.Rank,
+    p.RegularJoin,
+    p.SortLimit,
+    p.SortNode,
+)
+"""Operators that give their result once in batch mode, whatever changes their inputs have."""
+
+
+def _by_values(node: p.PhysicalNode) -> bool:
+    return isinstance(node, p.OverAggregate) and node.by_values
 
 
 def _united(modes: Sequence[ChangelogMode]) -> ChangelogMode:
@@ -222,6 +244,13 @@ def _rank(node: p.Rank, before: bool | None) -> Inputs:
     return by_key if by_key is not None else _full(node, before)
 
 
+def _over(node: p.OverAggregate, before: bool | None) -> Inputs:
+    """By values, rows are found by all their columns, so updates need the row before; updates by key need a key."""
+    if not node.by_values:
+        return _forward(node, before)
+    return None if before is False and not upsert_keys(node) else _full(node, before)
+
+
 def _only_rises(node: p.Rank) -> bool:
     if len(node.order) != 1:
         return False
@@ -258,6 +287,7 @@ _METHODS: dict[type, Callable[[Any, bool | None], Inputs]] = {
     p.GroupTableAggregate: _table_aggregate,
     p.Limit: _full,
     p.LookupJoin: _lookup,
+    p.OverAggregate: _over,
     p.Rank: _rank,
     p.RegularJoin: _join,
     p.SortLimit: _full,

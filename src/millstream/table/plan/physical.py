@@ -57,10 +57,12 @@ class PhysicalNode:
     Attributes:
         schema: Of its rows; only columns that still follow watermarks are time attributes.
         mode: Which kinds of change its rows are; None until `modes.assign_modes` has told.
+        final: Whether it is of a batch plan: its operator has all rows of its inputs when it works.
     """
 
     schema: RowSchema
     mode: ChangelogMode | None = field(default=None, kw_only=True)
+    final: bool = field(default=False, kw_only=True)
 
     @property
     def inputs(self) -> tuple[PhysicalNode, ...]:
@@ -78,6 +80,12 @@ class PhysicalNode:
         ]
         changes: dict[str, Any] = dict(zip(names, inputs, strict=True))
         return replace(self, **changes)
+
+    def finalized(self) -> Self:
+        """Return the node, and all below it, as of a batch plan."""
+        if self.final:
+            return self
+        return replace(self.with_inputs(tuple(each.finalized() for each in self.inputs)), final=True)
 
     def with_mode(self, mode: ChangelogMode) -> Self:
         """Return the node with a changelog mode."""
@@ -247,7 +255,11 @@ class WindowAggregate(PhysicalNode):
 
 @dataclass(frozen=True)
 class OverAggregate(PhysicalNode):
-    """Adds aggregates over the rows before each row."""
+    """Adds aggregates over the rows before each row.
+
+    Attributes:
+        by_values: Whether a stream is ordered by something else than time: results change as rows come.
+    """
 
     input: PhysicalNode
     partition: tuple[int, ...]
@@ -255,6 +267,7 @@ class OverAggregate(PhysicalNode):
     frame: OverFrame
     calls: tuple[AggregateCall, ...]
     rowtime: bool = True
+    by_values: bool = False
 
 
 @dataclass(frozen=True)

@@ -247,6 +247,10 @@ class Translator:
             OverFrame(node.frame.rows, node.frame.preceding, node.frame.following),
             node.calls,
             None if node.rowtime else self._settings.ttl_ms,
+            node.order[1:],
+            node.by_values,
+            not node.input.given_mode.insert_only,
+            node.given_mode.before,
         )
         return self._one(node, spec, node.partition)
 

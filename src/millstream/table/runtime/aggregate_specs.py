@@ -11,6 +11,7 @@ from millstream.table.plan.logical import OverFrame, WindowKind
 from millstream.table.runtime.combine import GroupCombiner, WindowCombiner, can_combine
 from millstream.table.runtime.group_aggregate import GroupAggregateOperator
 from millstream.table.runtime.over import OverOperator
+from millstream.table.runtime.over_values import OverValuesOperator
 from millstream.table.runtime.session_aggregate import SessionAggregateOperator
 from millstream.table.runtime.slices import Slices
 from millstream.table.runtime.table_aggregate import TableAggregateOperator
@@ -191,17 +192,22 @@ class WindowAggregateSpec(OperatorSpec):
 class OverSpec(OperatorSpec):
     """Declares aggregates OVER a frame; the output has the input's columns, then the results.
 
-    The input is append-only. By event time rows come out when the watermark passes them, late ones are dropped and
-    counted. Several OVERs are several operators.
+    By event time rows come out when the watermark passes them, late ones are dropped and counted. By values all rows
+    are kept, and results change as rows come and go; by time, and in batch mode, the input is append-only. Several
+    OVERs are several operators.
 
     Attributes:
         input: Columns of the input.
         partition: Places of the PARTITION BY columns.
-        order: The ORDER BY column: the time attribute, ascending; in batch mode any.
+        order: The first ORDER BY column: the time attribute, ascending; in batch mode, and by values, any.
         rowtime: Whether the order is event time; else it is processing time, the order of arrival.
         frame: Which rows count; bounds of RANGE in milliseconds.
         calls: The aggregates and window functions.
-        ttl_ms: Of processing time: how long a key is kept after its last row; None for ever.
+        ttl_ms: Not of event time: how long a key is kept after its last row; None for ever.
+        further: Further ORDER BY columns, in batch mode and by values.
+        by_values: Whether a stream is ordered by something else than time.
+        retracts: Whether the input has -U or -D rows; by values only.
+        before: Whether -U rows are wanted; by values only.
     """
 
     input: RowSchema
@@ -211,15 +217,26 @@ class OverSpec(OperatorSpec):
     frame: OverFrame
     calls: tuple[AggregateCall, ...]
     ttl_ms: int | None = None
+    further: tuple[SortKey, ...] = ()
+    by_values: bool = False
+    retracts: bool = False
+    before: bool = True
     is_keyed = True
     takes_columns = True
 
     @property
+    def keys(self) -> tuple[SortKey, ...]:
+        """All ORDER BY columns."""
+        return () if self.order is None else (self.order, *self.further)
+
+    @property
     def state_form(self) -> str:
         """What is kept."""
+        if self.by_values:
+            return f"rows by {self.keys}"
         time = "event time" if self.rowtime else "processing time"
         return f"{time}, {self.frame}, {describe_calls(self.calls)}"
 
     def build(self) -> Operator:
         """Make the running half."""
-        return OverOperator(self)
+        return OverValuesOperator(self) if self.by_values else OverOperator(self)

@@ -9,11 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from millstream.base.errors import NotSupportedError
 from millstream.table.expressions.rex import SortKey
 from millstream.table.runtime.arrays import fixed_dtype, validity_of, values_of_fixed
 from millstream.table.runtime.sorting import stable_argsort
+from millstream.table.runtime.times import millis_of
 
-__all__ = ["leading_numbers", "sort_numbers", "sorted_places", "stable_order"]
+__all__ = ["leading_numbers", "range_numbers", "sort_numbers", "sorted_places", "stable_order"]
 
 _MOST = 1 << 62
 
@@ -55,6 +57,36 @@ def leading_numbers(column: pa.Array, key: SortKey) -> tuple[Any, Any] | None:
     numbers = _numbers(column, descending=key.descending).astype(np.int64)
     valid = validity_of(column)
     return numbers, np.ones(len(numbers), bool) if valid is None else valid
+
+
+def range_numbers(column: pa.Array, key: SortKey) -> Any:
+    """Return the values of a column as numbers whose distances count: moments and days in milliseconds.
+
+    Descending they are negated. NULLs are as far away as can be, and peers of each other.
+
+    Raises:
+        NotSupportedError: If the type has no distances.
+    """
+    kind = column.type
+    valid = validity_of(column)
+    if pa.types.is_timestamp(kind):
+        numbers = millis_of(column)
+    elif pa.types.is_date32(kind):
+        numbers = values_of_fixed(column).astype(np.int64) * 86_400_000
+    elif pa.types.is_integer(kind):
+        numbers = values_of_fixed(column).astype(np.int64)
+    elif pa.types.is_floating(kind):
+        numbers = values_of_fixed(column).astype(np.float64)
+    else:
+        raise NotSupportedError(
+            f"RANGE with a bound over a column of type {kind} is not in millstream yet",
+            hint="Order by an integer, a DOUBLE or a time, or use ROWS.",
+        )
+    if key.descending:
+        numbers = -numbers
+    if valid is None:
+        return numbers
+    return np.where(valid, numbers, numbers.dtype.type(-_MOST if key.nulls_first else _MOST))
 
 
 def sorted_places(groups: Any | None, columns: Any, keys: Sequence[SortKey], ties: Any) -> Any:

@@ -24,7 +24,7 @@ from millstream.table.runtime.epoch_operator import LATE_ROWS_DROPPED, EpochOper
 from millstream.table.runtime.expiry import Expiry
 from millstream.table.runtime.growing import Lane
 from millstream.table.runtime.key_slots import KeySlots
-from millstream.table.runtime.ordering import sort_numbers, stable_order
+from millstream.table.runtime.ordering import range_numbers, sort_numbers, stable_order
 from millstream.table.runtime.over_frames import aggregate_ranges
 from millstream.table.runtime.over_ranks import POSITIONAL, Ordered, positional
 from millstream.table.runtime.time_buffer import TimeBuffer
@@ -48,7 +48,7 @@ class OverOperator(EpochOperator):
 
     def __init__(self, spec: OverSpec) -> None:
         kinds = arrow_types(spec.input)
-        super().__init__([kinds], [False])
+        super().__init__([kinds], [spec.by_values and spec.retracts])
         self._spec = spec
         self._width = len(kinds)
         self._keys = KeySlots([kinds[place] for place in spec.partition])
@@ -61,6 +61,11 @@ class OverOperator(EpochOperator):
         self._touched = Touched()
         self._expiry = Expiry(spec.ttl_ms)
         self._passed_ms = MIN_TIMESTAMP
+
+    @property
+    def _whole(self) -> bool:
+        """Whether all rows of a partition are there when one is worked on."""
+        return self.context.batch
 
     def open(self) -> None:
         """Open users' functions."""
@@ -101,21 +106,27 @@ class OverOperator(EpochOperator):
         expired = self._expiry.touch(np.unique(slots), self.context.time.now_ms)
         if expired is not None and len(expired):
             self._forget(expired)
-        numbers = self._batch_order(rows) if self.context.batch else times
+        numbers = self.order_numbers(rows.columns, rows.count) if self.context.batch else times
         self._evaluate(rows.columns, slots, times, numbers)
 
-    def _batch_order(self, rows: Input) -> Any:
-        """Return numbers that say in which order rows are; equal ones are peers."""
-        order = self._spec.order
-        if order is None:
-            return np.zeros(rows.count, np.int64)
-        arrays = sort_numbers(rows.columns[order.index], order)
-        places = np.lexsort(arrays[::-1])
-        fresh = np.zeros(rows.count, bool)
+    def order_numbers(self, columns: list[pa.Array], count: int) -> Any:
+        """Return numbers that say in which order rows are; equal ones are peers.
+
+        With bounds by value they are the values themselves: distances between them count.
+        """
+        keys = self._spec.keys
+        frame = self._spec.frame
+        if not frame.rows and (frame.preceding or frame.following):
+            return range_numbers(columns[keys[0].index], keys[0])
+        arrays = [each for key in keys for each in sort_numbers(columns[key.index], key)]
+        if not arrays or not count:
+            return np.zeros(count, np.int64)
+        places = stable_order(arrays)
+        fresh = np.zeros(count, bool)
         for each in arrays:
             ordered = each[places]
             fresh[1:] |= ordered[1:] != ordered[:-1]
-        numbers = np.empty(rows.count, np.int64)
+        numbers = np.empty(count, np.int64)
         numbers[places] = np.cumsum(fresh)
         return numbers
 
@@ -180,12 +191,12 @@ class OverOperator(EpochOperator):
         for call in self._spec.calls:
             if call.function in POSITIONAL:
                 self._looks_back = max(self._looks_back, rows.offset_of(call))
-                whole = self.context.batch
+                whole = self._whole
                 results.append(positional(call, rows, state_rows, self._dense.array, whole=whole))
             else:
                 results.append(next(aggregates))
         new = np.flatnonzero(rows.is_new)
-        if self._unbounded and not self.context.batch:
+        if self._unbounded and not self._whole:
             self._state.add(rows.slots[new], None, [column.take(pa.array(new)) for column in rows.columns])
             rows.count_peers(self._dense.array)
         return results
@@ -199,7 +210,7 @@ class OverOperator(EpochOperator):
         partials = leaves.partials(np.arange(count))
         table = aggregate_ranges(self._state.another, partials, count, starts, stops)
         every = np.arange(len(starts))
-        if not self._unbounded or self.context.batch:
+        if not self._unbounded or self._whole:
             return table.results(every)
         whole = self._state.another()
         whole.reach(max(1, len(starts)))
@@ -218,12 +229,12 @@ class OverOperator(EpochOperator):
         if by_row:
             starts = first if frame.preceding is None else np.maximum(first, places - frame.preceding)
             stops = last if frame.following is None else np.minimum(last, places + 1 + frame.following)
-            if self._unbounded and not self.context.batch:
+            if self._unbounded and not self._whole:
                 starts = rows.first_new[places]
             return starts, np.maximum(stops, starts)
         peers_first, peers_last = rows.peer_bounds
         if frame.preceding is None:
-            starts = first if self.context.batch else rows.first_new[places]
+            starts = first if self._whole else rows.first_new[places]
         elif frame.preceding == 0:
             starts = peers_first[places]
         else:

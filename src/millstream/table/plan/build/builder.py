@@ -56,7 +56,8 @@ class PhysicalBuilder:
         method = self._METHODS.get(type(node))
         if method is None:
             raise ValidationError(f"{type(node).__name__} has no operator")
-        return method(self, node, frozenset(range(len(node.schema))) if needed is None else needed)
+        made = method(self, node, frozenset(range(len(node.schema))) if needed is None else needed)
+        return made.finalized() if self.context.batch else made
 
     # --- leaves
 
@@ -195,8 +196,10 @@ class PhysicalBuilder:
     def _over_group(
         self, node: logical.Over, group: logical.OverGroup, source: p.PhysicalNode, start: int
     ) -> p.PhysicalNode:
-        if not self.context.batch:
-            self._check_over(group, source)
+        if self.context.batch:
+            by_values = not kinds_of(source).insert_only
+        else:
+            by_values = self._is_by_values(group, source)
         stop = start + len(group.calls)
         schema = replace(
             source.schema,
@@ -204,11 +207,14 @@ class PhysicalBuilder:
             types=(*source.schema.types, *node.schema.types[start:stop]),
         )
         rowtime = bool(group.order) and group.order[0].index in source.schema.rowtime
+        if by_values:
+            schema = replace(schema, rowtime=frozenset(), proctime=frozenset())
         return p.OverAggregate(
-            schema, source, group.partition, group.order, group.frame, group.calls, rowtime
+            schema, source, group.partition, group.order, group.frame, group.calls, rowtime, by_values
         )
 
-    def _check_over(self, group: logical.OverGroup, source: p.PhysicalNode) -> None:
+    def _is_by_values(self, group: logical.OverGroup, source: p.PhysicalNode) -> bool:
+        """Return whether a stream is ordered by something else than time, where it may be."""
         names = ", ".join(call.function for call in group.calls)
         if not group.order:
             raise ValidationError(
@@ -216,19 +222,21 @@ class PhysicalBuilder:
                 detail="In a stream, OVER is by a time attribute.",
                 hint="Order by the time attribute, or use GROUP BY and a join.",
             )
-        key = group.order[0]
         if not self._by_time(group, source):
-            raise ValidationError(
-                f'{names} has OVER ordered by "{source.schema.names[key.index]}"'
-                f"{', descending' if key.descending else ''}",
-                detail="In a stream, OVER is ordered by a time attribute, ascending.",
-                hint="Order by the column with the WATERMARK, or run it in batch mode.",
-            )
+            key = group.order[0]
+            if key.index in source.schema.rowtime | source.schema.proctime:
+                raise ValidationError(
+                    f'{names} has OVER ordered by "{source.schema.names[key.index]}", descending',
+                    detail="In a stream, OVER by a time attribute is ascending.",
+                    hint="Leave out DESC, or run it in batch mode.",
+                )
+            return True
         if group.frame.following != 0:
             raise ValidationError(
                 f"{names} has OVER that looks at following rows",
-                detail="In a stream, OVER ends with the current row.",
+                detail="In a stream, OVER by a time attribute ends with the current row.",
             )
+        return False
 
     # --- patterns
 
