@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import json
+import os
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,6 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from millstream.base.errors import ConfigurationError, MalformedRecordError, NotSupportedError, SourceError
+from millstream.config.configuration import Configuration
+from millstream.table.environment import TableEnvironment
+from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.errors import ValidationError
 
 VALUES = """
@@ -176,3 +180,95 @@ def test_malformed_row_names_file_and_line(tables, rows, tmp_path):
     while found.__cause__ is not None and not isinstance(found, MalformedRecordError):
         found = found.__cause__
     assert "a.csv" in str(found) and "line 2" in str(found)
+
+
+def test_file_of_a_row_is_metadata(tables, rows, tmp_path):
+    (tmp_path / "in").mkdir()
+    for name, text in [("a.csv", "1\n2\n"), ("b.csv", "30\n")]:
+        (tmp_path / "in" / name).write_text(text)
+        os.utime(tmp_path / "in" / name, (1_700_000_000, 1_700_000_000.25))
+    columns = (
+        "id INT, n STRING NOT NULL METADATA FROM 'file.name', `file.size` BIGINT METADATA, "
+        "at_ts TIMESTAMP_LTZ(3) METADATA FROM 'file.modification-time'"
+    )
+    table(tables, "t", tmp_path / "in", "csv", columns)
+    at = "2023-11-14 22:13:20.250"
+    found = sorted(rows("SELECT n, `file.size`, id, CAST(at_ts AS STRING) FROM t"))
+    assert [row[:3] for row in found] == [("a.csv", 4, 1), ("a.csv", 4, 2), ("b.csv", 3, 30)]
+    assert {row[3] for row in found} == {at}
+
+
+def test_only_files_whose_path_fits_are_read(tables, rows, tmp_path):
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    for name, text in [("a.csv", "1\n"), ("b.txt", "2\n"), ("deep/c.csv", "3\n")]:
+        (tmp_path / "in" / name).write_text(text)
+    table(
+        tables,
+        "t",
+        tmp_path / "in",
+        "csv",
+        "id INT",
+        f", 'source.path.regex-pattern' = '{tmp_path}/.*[.]csv'",
+    )
+    assert sorted(rows("SELECT * FROM t")) == [(1,), (3,)]
+    table(tables, "u", tmp_path / "in", "csv", "id INT", ", 'source.path.regex-pattern' = '(('")
+    with pytest.raises(ConfigurationError, match="regular expression"):
+        rows("SELECT * FROM u")
+
+
+@pytest.mark.parametrize("size", ["1 kb", "1 mb"])
+def test_files_are_finished_as_the_rolling_policy_says(tmp_path, size):
+    options = {
+        "execution.target": "local",
+        "parallelism.default": "1",
+        "millstream.epoch.max-records": "10",
+        "execution.checkpointing.interval": "1 ms",
+    }
+    settings = EnvironmentSettings.new_instance().with_configuration(Configuration.from_dict(options)).build()
+    tables = TableEnvironment.create(settings)
+    columns, extra = "id BIGINT, text STRING", f", 'sink.rolling-policy.file-size' = '{size}'"
+    table(tables, "t", tmp_path / "out", "csv", columns, extra)
+    tables.execute_sql(
+        "CREATE TABLE numbers (id BIGINT, text STRING) WITH ('connector' = 'datagen', 'number-of-rows' = '100', "
+        "'rows-per-second' = '1000000', 'fields.id.kind' = 'sequence', 'fields.id.start' = '0', "
+        "'fields.id.end' = '99', 'fields.text.length' = '95')"
+    )
+    tables.execute_sql("INSERT INTO t SELECT id, text FROM numbers").wait()
+    found = files(tmp_path / "out")
+    lines = [line for file in found for line in file.read_text().splitlines()]
+    assert sorted(int(line.split(",")[0]) for line in lines) == list(range(100))
+    sizes = sorted(file.stat().st_size for file in found)  # 9,790 bytes, about 980 an epoch
+    assert len(sizes) == 1 if size == "1 mb" else len(sizes) > 1 and sizes[1] >= 1024, sizes
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_partitions_that_got_rows_are_marked(tables, rows, tmp_path, format):
+    table(
+        tables,
+        "t",
+        tmp_path / "out",
+        format,
+        "id INT, dt STRING",
+        ", 'sink.partition-commit.policy.kind' = 'success-file', 'sink.rolling-policy.rollover-interval' = '1 h'",
+        "PARTITIONED BY (dt)",
+    )
+    tables.execute_sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'a')").wait()
+    marks = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("_SUCCESS"))
+    assert marks == ["out/dt=a/_SUCCESS", "out/dt=b/_SUCCESS"]
+    assert sorted(rows("SELECT * FROM t")) == [(1, "a"), (2, "b"), (3, "a")]
+
+
+@pytest.mark.parametrize(
+    ("format", "extra", "words"),
+    [
+        ("parquet", "'sink.rolling-policy.file-size' = '1 mb'", "parquet.*not in millstream"),
+        ("csv", "'sink.rolling-policy.file-size' = 'big'", "file-size"),
+        ("csv", "'sink.partition-commit.policy.kind' = 'success-file'", "PARTITIONED BY"),
+        ("csv", "'sink.partition-commit.policy.kind' = 'custom'", "custom"),
+        ("csv", "'sink.partition-commit.success-file.name' = 'x'", "policy.kind"),
+    ],
+)
+def test_policy_that_is_not_there_is_refused(tables, tmp_path, format, extra, words):
+    table(tables, "t", tmp_path / "out", format, "id INT", f", {extra}")
+    with pytest.raises((ConfigurationError, NotSupportedError), match=words):
+        tables.execute_sql("INSERT INTO t VALUES (1)")

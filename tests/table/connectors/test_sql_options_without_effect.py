@@ -6,7 +6,7 @@ from millstream.base.errors import NotSupportedError
 from millstream.table import EnvironmentSettings, TableEnvironment
 
 OPTIONS = {
-    "sink.partition-commit.trigger": "process-time",
+    "sink.partition-commit.trigger": "partition-time",
     "partition.time-extractor.kind": "default",
     "json.timestamp-format.standard": "ISO-8601",
     "json.encode.ignore-null-fields": "true",

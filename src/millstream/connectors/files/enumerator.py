@@ -6,6 +6,7 @@ bytes. Splits wait in an order that depends on the files only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -18,6 +19,7 @@ from millstream.spi.source import Pending, PlanRequest, RangeEnd, SourcePlan, Sp
 
 __all__ = ["FileEnumerator", "FileEnumeratorSnapshot", "FilePart", "FileSplit"]
 
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*://[^/]*/?")
 _UNFINISHED_SUFFIXES = (".tmp", ".inprogress")
 
 
@@ -90,6 +92,7 @@ class FileEnumerator(SplitEnumerator):
         restored: FileEnumeratorSnapshot | None,
         split_bytes: Callable[[FoundFile], int | None] | None = None,
         byte_positions: bool = False,
+        pattern: str | None = None,
     ) -> None:
         """List the files, or go on from a snapshot.
 
@@ -100,6 +103,7 @@ class FileEnumerator(SplitEnumerator):
             restored: A snapshot, also of another parallelism.
             split_bytes: How large the parts of a file are; None, or of it, if the file is not cut.
             byte_positions: As of `FileFormat`.
+            pattern: What the whole path of a file has to fit; None for any.
 
         Raises:
             SourceError: If there is nothing at a path.
@@ -109,6 +113,7 @@ class FileEnumerator(SplitEnumerator):
         snapshot = restored or FileEnumeratorSnapshot()
         self._split_bytes = split_bytes
         self._byte_positions = byte_positions
+        self._pattern = None if pattern is None else re.compile(pattern)
         self._queue: SplitQueue[FilePart] = SplitQueue(
             parallelism,
             QueueSnapshot(snapshot.waiting, snapshot.positions, snapshot.owners, snapshot.parallelism),
@@ -168,7 +173,7 @@ class FileEnumerator(SplitEnumerator):
 
     def _discover(self) -> None:
         found = {file.path: file for path in self._paths for file in list_files(path)}
-        new = [file for file in found.values() if file.path not in self._seen]
+        new = [file for file in found.values() if file.path not in self._seen and self._fits(file.path)]
         if self._interval_ms is None:
             new.sort(key=lambda file: file.path)
         else:
@@ -177,6 +182,12 @@ class FileEnumerator(SplitEnumerator):
         for file in new:
             self._seen.add(file.path)
             self._queue.add(self._parts(file))
+
+    def _fits(self, path: str) -> bool:
+        """Return whether a path fits the pattern; that of a URI is what stands behind scheme and host."""
+        if self._pattern is None:
+            return True
+        return self._pattern.fullmatch(_SCHEME.sub("/", path)) is not None
 
     def _parts(self, file: FoundFile) -> list[FilePart]:
         """Cut a file into parts of nearly equal size."""

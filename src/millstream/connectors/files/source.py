@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -61,11 +62,13 @@ class FileSource(Source):
         paths: tuple[str, ...],
         discovery_interval_ms: int | None = None,
         split_bytes: int | None = None,
+        pattern: str | None = None,
     ) -> None:
         self._format = file_format
         self._paths = paths
         self._interval_ms = discovery_interval_ms
         self._split_bytes = split_bytes
+        self._pattern = pattern
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFileFormat, *paths: str) -> FileSourceBuilder:
@@ -106,6 +109,7 @@ class FileSource(Source):
             restored=restored,
             split_bytes=self._bytes_of_parts,
             byte_positions=self._format.byte_positions,
+            pattern=self._pattern,
         )
 
     def _bytes_of_parts(self, file: FoundFile) -> int | None:
@@ -138,6 +142,20 @@ class FileSourceBuilder:
         self._interval_ms: int | None = None
         self._split_bytes: int | None = None
         self._metadata: MetadataFields | None = None
+        self._pattern: str | None = None
+
+    def set_path_pattern(self, pattern: str) -> FileSourceBuilder:
+        """Read only files whose whole path, without the scheme of a URI, fits a regular expression (millstream's own).
+
+        Raises:
+            ConfigurationError: If it is no regular expression.
+        """
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ConfigurationError(f"{pattern!r} is no regular expression: {error}") from error
+        self._pattern = pattern
+        return self
 
     def set_split_size(self, size_bytes: int) -> FileSourceBuilder:
         """Have files that are larger read in parts of at most so many bytes, by several subtasks (millstream's own).
@@ -213,14 +231,15 @@ class FileSourceBuilder:
             ConfigurationError: If files are to be cut, and records numbered.
         """
         if self._metadata is None:
-            return FileSource(self._format, self._paths, self._interval_ms, self._split_bytes)
+            return FileSource(self._format, self._paths, self._interval_ms, self._split_bytes, self._pattern)
         if self._split_bytes is not None:
             raise ConfigurationError(
                 "a file source has a split size and metadata",
                 detail="Which number a record has is not known where a file is begun in the middle.",
                 hint="Leave out set_split_size(...) or add_metadata(...).",
             )
-        return FileSource(FormatWithMetadata(self._format, self._metadata), self._paths, self._interval_ms)
+        numbered = FormatWithMetadata(self._format, self._metadata)
+        return FileSource(numbered, self._paths, self._interval_ms, None, self._pattern)
 
 
 class _FileReader(TurnReader):

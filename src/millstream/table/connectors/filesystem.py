@@ -6,12 +6,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from millstream.base.errors import ConfigurationError, NotSupportedError
+from millstream.base.errors import NotSupportedError
 from millstream.base.time import Duration
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.connectors.files.rolling import OutputFileConfig
-from millstream.connectors.files.sink import FileSink
 from millstream.connectors.files.source import FileSource
 from millstream.files.paths import local_path
 from millstream.operators.sink import SinkSpec
@@ -19,13 +18,18 @@ from millstream.table.connectors.base import SinkRequest, TableConnector
 from millstream.table.connectors.conversion import FromSqlSpec, ToSqlSpec
 from millstream.table.connectors.file_formats import file_reader, file_writer
 from millstream.table.connectors.message_formats import wire_type
-from millstream.table.connectors.partitions import PartitionBuckets, PartitionedToSqlSpec
+from millstream.table.connectors.partitions import METADATA_TYPES, PartitionBuckets, PartitionedToSqlSpec
 from millstream.table.connectors.print_sinks import with_parallelism
-from millstream.types.datatypes import DataType, RowField, RowType, VarCharType
+from millstream.table.connectors.table_files import (
+    CommittingFileSink,
+    file_sink_builder,
+    path_pattern,
+    read_partition_commit,
+    read_rolling,
+)
+from millstream.types.datatypes import DataType, RowField, RowType
 
 __all__ = ["FilesystemConnector"]
-
-_METADATA = {"file.path": "file_path"}
 
 
 class FilesystemConnector(TableConnector):
@@ -37,12 +41,15 @@ class FilesystemConnector(TableConnector):
     ``path``                                a file or directory, local or a URI
     ``format``                              csv, json, parquet, avro, orc, raw (of lines of text, read only)
     ``source.monitor-interval``             follows the directory: how often it looks for new files
+    ``source.path.regex-pattern``           only files whose whole path fits
     ``source.split-size``                   reads larger files in parts (millstream's own)
     ``sink.parallelism``                    of the sink
     ``scan.parallelism``                    of the source
+    ``sink.rolling-policy.*``               csv and json: when a file is finished (`table_files.py`)
+    ``sink.partition-commit.*``             what marks a partition that got rows (`table_files.py`)
     ======================================  ==============================================================
 
-    Columns of PARTITIONED BY are directories, `key=value`. Metadata: `file.path`.
+    Columns of PARTITIONED BY are directories, `key=value`. Metadata: `METADATA_TYPES`.
     """
 
     name = "filesystem"
@@ -57,13 +64,11 @@ class FilesystemConnector(TableConnector):
         for key in ("sink.parallelism", "scan.parallelism"):
             options.integer(key, smallest=1)
         options.text("partition.default-name")
-        for key in ("sink.rolling-policy.rollover-interval", "sink.rolling-policy.check-interval"):
-            options.duration(key)
-        for key in ("sink.rolling-policy.file-size", "sink.rolling-policy.inactivity-interval"):
-            options.text(key)
+        read_rolling(options, options.required("format"))
+        read_partition_commit(options, partitioned=bool(self.table.partition_keys))
+        path_pattern(options)
         if options.flag("auto-compaction", False):
             raise NotSupportedError("'auto-compaction' = 'true' of tables is not in millstream yet")
-        options.none_with_prefix("sink.partition-commit.")
         options.none_with_prefix("partition.time-extractor.")
         self._row_type(tuple(range(len(self.table.schema))))
         file_reader(options.required("format"), self._row_type(None), options)
@@ -76,8 +81,8 @@ class FilesystemConnector(TableConnector):
         return self.options.duration("source.monitor-interval") is None
 
     def readable_metadata(self) -> Mapping[str, Any]:
-        """Return the file's path."""
-        return {"file.path": VarCharType(nullable=False)}
+        """Return what is known of a row's file."""
+        return METADATA_TYPES
 
     def scan(self, environment: Any, columns: Sequence[int]) -> Any:
         """Return the rows of the files."""
@@ -100,6 +105,9 @@ class FilesystemConnector(TableConnector):
         if interval_ms is not None:
             builder.monitor_continuously(Duration.of_millis(interval_ms))
         split_bytes = options.memory("source.split-size")
+        pattern = path_pattern(options)
+        if pattern is not None:
+            builder.set_path_pattern(pattern)
         needs_path = bool(outside & set(names))
         if needs_path:
             builder.add_metadata("file_path", "record_number")
@@ -113,22 +121,18 @@ class FilesystemConnector(TableConnector):
         if not needs_path:
             return stream._transform(f"{table.name}[columns]", ToSqlSpec(names, types, where))
         default = options.text("partition.default-name", "__DEFAULT_PARTITION__") or ""
-        spec = PartitionedToSqlSpec(names, types, where, table.partition_keys, metadata, default)
+        facts = tuple(metadata.items())
+        spec = PartitionedToSqlSpec(names, types, where, table.partition_keys, facts, default, path)
         return stream._transform(f"{table.name}[columns]", spec)
 
-    def _metadata(self, names: Sequence[str]) -> tuple[str, ...]:
-        found = []
-        for column in self.table.columns:
-            if column.kind == "metadata":
-                key = column.metadata_key or column.name
-                if key not in _METADATA:
-                    raise ConfigurationError(
-                        f'table "{self.table.full_name}" has the metadata column "{column.name}"',
-                        detail=f"The connector filesystem knows: {', '.join(_METADATA)}.",
-                    )
-                if column.name in names:
-                    found.append(column.name)
-        return tuple(found)
+    def _metadata(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the metadata columns that are wanted: name to key."""
+        self.check_metadata()
+        return {
+            column.name: column.metadata_key or column.name
+            for column in self.table.columns
+            if column.kind == "metadata" and column.name in names
+        }
 
     def _row_type(self, wanted: set[str] | tuple[int, ...] | None) -> RowType:
         """Return names and types of the columns in the files."""
@@ -156,23 +160,20 @@ class FilesystemConnector(TableConnector):
         }
         row_type = RowType([RowField(name, wire[name]) for name in inside])
         writer = file_writer(format_name, row_type, options)
-        builder = FileSink.for_bulk_format(options.required("path"), writer)
-        builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
-        suffix = {"csv": ".csv", "json": ".json", "parquet": ".parquet", "orc": ".orc", "avro": ".avro"}[
-            format_name
-        ]
-        builder.with_output_file_config(OutputFileConfig.builder().with_part_suffix(suffix).build())
+        assigner = BucketAssigner.base_path_bucket_assigner()
         if table.partition_keys:
             default = options.text("partition.default-name", "__DEFAULT_PARTITION__") or ""
             assigner = PartitionBuckets(table.partition_keys, default)
-            builder.with_bucket_assigner(assigner)
             writer = assigner.without_keys(writer, tuple(inside))
-            builder = FileSink.for_bulk_format(options.required("path"), writer)
-            builder.with_bucket_assigner(assigner)
-            builder.with_output_file_config(OutputFileConfig.builder().with_part_suffix(suffix).build())
+        suffix = f".{format_name}"
+        builder = file_sink_builder(options, format_name, writer)
+        builder.with_bucket_assigner(assigner)
+        builder.with_output_file_config(OutputFileConfig.builder().with_part_suffix(suffix).build())
+        marks = read_partition_commit(options, partitioned=bool(table.partition_keys))
+        target = builder.build() if marks is None else CommittingFileSink(builder.settings(), marks)
         spec = FromSqlSpec(schema.names, tuple(wire[name] for name in schema.names), given=schema.types)
         named = stream._transform(f"{table.name}[rows]", spec)
-        ended = named._transform(f"Sink: {table.full_name}", SinkSpec(builder.build(), None))
+        ended = named._transform(f"Sink: {table.full_name}", SinkSpec(target, None))
         return with_parallelism(ended, options.integer("sink.parallelism", smallest=1))
 
     def begin_overwrite(self) -> Callable[[], None]:

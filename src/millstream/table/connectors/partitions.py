@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import urllib.parse
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +12,24 @@ import pyarrow as pa
 
 from millstream.base.errors import SourceError
 from millstream.connectors.files.buckets import BucketAssignerContext, KeyedBucketAssigner, partition_text
+from millstream.files.paths import FoundFile, list_files
+from millstream.files.remote import with_parameters
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.spi.batch import Batch, Columns
 from millstream.spi.serialization import BulkWriter, BulkWriterFactory
 from millstream.table.connectors.conversion import cast_column
 from millstream.table.functions.types import arrow_type
-from millstream.types.datatypes import DataType
+from millstream.types.datatypes import BigIntType, DataType, LocalZonedTimestampType, VarCharType
 
-__all__ = ["PartitionBuckets", "PartitionedToSqlSpec"]
+__all__ = ["METADATA_TYPES", "PartitionBuckets", "PartitionedToSqlSpec"]
+
+METADATA_TYPES: dict[str, DataType] = {
+    "file.path": VarCharType(nullable=False),
+    "file.name": VarCharType(nullable=False),
+    "file.size": BigIntType(nullable=False),
+    "file.modification-time": LocalZonedTimestampType(3, nullable=False),
+}
+"""What is known of the file of a row: key of METADATA FROM to type."""
 
 
 class PartitionBuckets(KeyedBucketAssigner):
@@ -94,16 +105,18 @@ class PartitionedToSqlSpec(OperatorSpec):
         types: Of the columns.
         where: The table, for messages.
         keys: Names of columns whose values are in the path.
-        paths: Names of columns that are the path.
+        facts: Columns that tell something of the file, with the keys of metadata.
         default: What stands for NULL in paths.
+        root: The path that files are found below; a URI may have parameters.
     """
 
     names: tuple[str, ...]
     types: tuple[DataType, ...]
     where: str
     keys: tuple[str, ...]
-    paths: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
     default: str
+    root: str
     takes_columns = True
 
     def build(self) -> Operator:
@@ -116,6 +129,8 @@ class _PartitionedToSql(Operator):
         self._spec = spec
         self._kinds = [arrow_type(kind) for kind in spec.types]
         self._schema = pa.schema([(f"f{place}", kind) for place, kind in enumerate(self._kinds)])
+        self._facts = dict(spec.facts)
+        self._found: dict[str, FoundFile] = {}
 
     def process(self, batch: Batch) -> None:
         """Convert a batch."""
@@ -127,8 +142,11 @@ class _PartitionedToSql(Operator):
         paths = data.column(data.schema.get_field_index("file_path")).dictionary_encode()
         arrays = []
         for name, kind in zip(spec.names, self._kinds, strict=True):
-            if name in spec.paths:
-                arrays.append(paths.dictionary_decode())
+            if name in self._facts:
+                key = self._facts[name]
+                told = [self._fact(path, key) for path in paths.dictionary.to_pylist()]
+                made = pa.array(told, pa.timestamp("ms", "UTC") if key == "file.modification-time" else None)
+                arrays.append(made.cast(kind).take(paths.indices))
             elif name in spec.keys:
                 arrays.append(self._values(paths, name, kind))
             else:
@@ -144,6 +162,17 @@ class _PartitionedToSql(Operator):
                 f'partition column "{name}" of {self._spec.where} has a directory that is no {kind}: {error}'
             ) from error
         return values.take(paths.indices)
+
+    def _fact(self, path: str, key: str) -> Any:
+        if key == "file.path":
+            return path
+        if key == "file.name":
+            return posixpath.basename(path)
+        found = self._found.get(path)
+        if found is None:
+            self._found.clear()  # files are read one after the other
+            found = self._found[path] = list_files(with_parameters(path, (self._spec.root,)))[0]
+        return found.size_bytes if key == "file.size" else found.modified_ns // 1_000_000
 
     def _value(self, path: str, name: str) -> str | None:
         for part in path.split("/"):

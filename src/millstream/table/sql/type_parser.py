@@ -73,7 +73,7 @@ def parse_type(cursor: Cursor) -> sql.DataType:
 def _nullability(cursor: Cursor, found: sql.DataType) -> sql.DataType:
     if cursor.take("NOT", "NULL"):
         found.nullable = False
-    elif cursor.take("NULL"):
+    elif not cursor.ahead_is(1, "ON") and cursor.take("NULL"):  # RETURNING INT NULL ON EMPTY is no type
         found.nullable = True
     return found
 
