@@ -100,7 +100,11 @@ class ArrowStore(FileStore):
         from pyarrow import fs
 
         file_system, target = self._place(directory)
-        found = file_system.get_file_info(fs.FileSelector(target, allow_not_found=True))
+        wanted = fs.FileSelector(target, allow_not_found=True)
+        try:
+            found = file_system.get_file_info(wanted)
+        except FileNotFoundError:  # somebody made it between pyarrow's failing to list it and its asking whether it is
+            found = file_system.get_file_info(wanted)
         return sorted(info.base_name for info in found)
 
     def _remove(self, path: str) -> None:

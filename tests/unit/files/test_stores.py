@@ -8,6 +8,7 @@ import os
 import pickle
 
 import pytest
+from pyarrow import fs
 
 from millstream.base.errors import CheckpointDamagedError, CheckpointStorageError, ConfigurationError
 from millstream.config.configuration import Configuration
@@ -150,3 +151,26 @@ def test_a_copy_is_checked_and_read_in_parts(store, tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(bytes(120))
     with pytest.raises(CheckpointDamagedError, match="ends before"):
         LocalCopy(store, ref)
+
+
+def test_a_directory_that_is_made_while_it_is_listed_has_its_names(tmp_path, monkeypatch):
+    """pyarrow cannot list what is not there, asks whether it is there, and fails if it is by then."""
+    store = ArrowStore(f"file://{tmp_path / 'checkpoints'}")
+    real, asked = fs.LocalFileSystem(), []
+
+    class Racing:
+        type_name = real.type_name
+
+        def get_file_info(self, wanted):
+            asked.append(wanted)
+            if len(asked) == 1:
+                store.write("job/a", b"1")
+                raise FileNotFoundError(2, "Cannot list directory")
+            return real.get_file_info(wanted)
+
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+    place = store._place
+    monkeypatch.setattr(store, "_place", lambda path: (Racing(), place(path)[1]))
+    assert store.names("job") == ["a"]

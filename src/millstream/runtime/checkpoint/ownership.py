@@ -126,7 +126,7 @@ class Ownership:
             if created:  # from a list that had grown old meanwhile
                 store.delete(f"{claims}/{term}")
             if known[:1] > [newest]:
-                raise own._superseded(known)
+                raise own._superseded(known, newest + 1)
             # Several tried at the same time and none succeeded, or one was killed as it tried.
             clock.wait(random.uniform(0, _LONGEST_PAUSE_S))
         raise CheckpointStorageError(
@@ -142,7 +142,7 @@ class Ownership:
         """
         known = _terms(self._store, self._directory)
         if known[:1] != [self.term]:
-            raise self._superseded(known)
+            raise self._superseded(known, self.term)
 
     def forget_former(self) -> None:
         """Remove the files of the terms before this one, which are over; what cannot be removed does no harm."""
@@ -154,8 +154,9 @@ class Ownership:
         else:
             self.former = []
 
-    def _superseded(self, known: Sequence[int]) -> DriverSupersededError:
-        newest = next((term for term in known if term >= self.term), None)
+    def _superseded(self, known: Sequence[int], since: int) -> DriverSupersededError:
+        """Return the error that tells of the newest term that is known, if it is not before `since`."""
+        newest = next((term for term in known if term >= since), None)
         where = self._store.describe(f"{self._directory}/{newest or self.term}")
         if newest is None:
             detail = f'Its file "{where}" was removed.'

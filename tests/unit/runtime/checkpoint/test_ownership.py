@@ -116,6 +116,24 @@ def test_who_made_its_choice_from_an_old_list_comes_too_late(place, monkeypatch)
     assert owned_terms(place, "job") == [3]
 
 
+def test_who_made_way_for_another_is_told_by_whom_though_that_one_has_a_lower_term(place, monkeypatch):
+    create, refused = FileStore.create, []
+
+    def bid_in_vain(self, path, data):
+        refused.append(path)
+        if len(refused) == 2:  # the other one was faster at the term that this one has left
+            monkeypatch.setattr(FileStore, "create", create)
+            take(place)
+        return False
+
+    monkeypatch.setattr(FileStore, "create", bid_in_vain)
+    with pytest.raises(DriverSupersededError) as error:
+        take(place)
+    assert refused == ["job.owners/1", "job.owners/2"]
+    assert f"taken over by process {os.getpid()} on " in error.value.detail
+    assert error.value.detail.endswith('job.owners/1".')
+
+
 def test_a_file_that_cannot_be_understood_takes_the_term_all_the_same(place, tmp_path):
     owner = take(place)
     (tmp_path / "ha" / "job.owners" / "2").write_text("{")
