@@ -6,9 +6,17 @@ here. Phases without and with requests alternate, so that both see the same mach
     job      ────────────────────────────────────────────────────────────►
     requests ........ ████████ ........ ████████ ........       quiet, asked, quiet, asked, quiet
 
-Each asked phase is compared with the quiet ones before and behind it. Prints one JSON document::
+Each asked phase is compared with the quiet ones before and behind it. What asks is part of the measuring and not of
+the product: one thread that waits for many sockets, with requests made before; its share of the processor is printed,
+as is that of the job and of the server. Requests are those of the dashboard's pages and of what watches jobs by Flink's
+API; every answer must be 200 and JSON of the length that it says. Prints one JSON document::
 
-    {"requests_per_second", "seconds", "failed", "p50_ms", "p99_ms", "quiet", "asked", "slowdown"}
+    {"requests_per_second", "seconds", "failed", "p50_ms", "p99_ms",
+     "quiet", "asked",      records a second of each phase
+     "slowdown",            of each asked phase: 1 - asked / quiet
+     "own_slowdown",        the same by records for each second of processor time of the job: what the job itself has
+                            to do for the answers, whoever else takes the processors
+     "cores": {"quiet": {"job", "server"}, "asked": {"job", "server", "client"}}}
 
 `python benchmarks/rest_load.py [--seconds 60] [--per-second 1000] [--rounds 1] [--embedded]`; `--embedded` has the
 job's own process serve.
@@ -17,19 +25,23 @@ job's own process serve.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import re
+import select
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
+import psutil
 
 from millstream.runtime.control.channel import RemoteJob, find_jobs
 from millstream.runtime.control.views import JobView
@@ -54,6 +66,29 @@ env.execute("rest load")
 """
 WARM_UP_S = 5.0
 CONNECTIONS = 32
+LONGEST_WAIT_S = 10.0
+
+
+@dataclass
+class Phase:
+    """What was seen in a phase.
+
+    Attributes:
+        throughput: Records a second, by the job's clock.
+        cores: Processor seconds a second by process.
+        times: How long after it was due each request was answered, seconds.
+        failed: Answers that are not 200, or not whole.
+    """
+
+    throughput: float
+    cores: dict[str, float]
+    times: list[float] = field(default_factory=list)
+    failed: int = 0
+
+    @property
+    def own(self) -> float:
+        """Records for each second of processor time of the job."""
+        return self.throughput / self.cores["job"]
 
 
 def main() -> None:
@@ -77,8 +112,11 @@ def main() -> None:
                 command = [sys.executable, "-m", "millstream.cli", "dashboard", "--port", "0"]
                 processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
                 address = processes[1].stdout.readline().split()[-1]  # type: ignore[union-attr]
+            watched = dict(
+                zip(("job", "server"), (psutil.Process(each.pid) for each in processes), strict=False)
+            )
             time.sleep(WARM_UP_S)
-            print(json.dumps(asyncio.run(measure(job, address, given)), indent=1))
+            print(json.dumps(measure(job, address, watched, given), indent=1))
         finally:
             for process in reversed(processes):
                 process.terminate()
@@ -96,8 +134,6 @@ def wait_for_job(process: subprocess.Popen[bytes]) -> RemoteJob:
 
 def address_of(job: RemoteJob) -> str:
     """Return where the job's process listens: the only TCP socket on which it does, and answers as we do."""
-    import psutil
-
     for connection in psutil.Process(job.pid).net_connections("tcp"):
         if connection.status == psutil.CONN_LISTEN:
             address = f"http://127.0.0.1:{connection.laddr.port}"
@@ -109,76 +145,182 @@ def address_of(job: RemoteJob) -> str:
     raise SystemExit("the job's process serves nothing")
 
 
-async def measure(job: RemoteJob, address: str, given: argparse.Namespace) -> dict[str, object]:
-    quiet, asked, slowdowns, times, failed = [], [], [], [], 0
-    quiet.append(await throughput(job, given.seconds))
+def measure(
+    job: RemoteJob, address: str, watched: dict[str, psutil.Process], given: argparse.Namespace
+) -> dict[str, object]:
+    paths = paths_of(job)
+    with httpx.Client(base_url=address) as client:
+        for path in paths:
+            client.get(path).raise_for_status().json()
+    quiet, asked = [watch(job, watched, given, [])], []
     for _ in range(given.rounds):
-        load = asyncio.create_task(ask(job, address, given.per_second, given.seconds))
-        asked.append(await throughput(job, given.seconds))
-        taken, errors = await load
-        times += taken
-        failed += errors
-        quiet.append(await throughput(job, given.seconds))
-        slowdowns.append(1 - asked[-1] / statistics.mean(quiet[-2:]))
-    times.sort()
+        asked.append(watch(job, watched, given, prepare(address, paths)))
+        quiet.append(watch(job, watched, given, []))
+    beside = [quiet[index : index + 2] for index in range(given.rounds)]
+    times = sorted(each for phase in asked for each in phase.times)
     return {
         "requests_per_second": round(len(times) / given.seconds / given.rounds, 1),
         "seconds": given.seconds,
-        "failed": failed,
+        "failed": sum(phase.failed for phase in asked),
         "p50_ms": round(times[len(times) // 2] * 1000, 2),
         "p99_ms": round(times[int(len(times) * 0.99)] * 1000, 2),
-        "quiet": [round(each) for each in quiet],
-        "asked": [round(each) for each in asked],
-        "slowdown": [round(each, 4) for each in slowdowns],
+        "quiet": [round(each.throughput) for each in quiet],
+        "asked": [round(each.throughput) for each in asked],
+        "slowdown": [
+            round(1 - each.throughput / statistics.mean(other.throughput for other in around), 4)
+            for each, around in zip(asked, beside, strict=True)
+        ],
+        "own_slowdown": [
+            round(1 - each.own / statistics.mean(other.own for other in around), 4)
+            for each, around in zip(asked, beside, strict=True)
+        ],
+        "cores": {"quiet": mean_cores(quiet), "asked": mean_cores(asked)},
     }
 
 
-async def throughput(job: RemoteJob, seconds: float) -> float:
-    """Return how many records the job reads in a second, by its own clock."""
-    first = await asyncio.to_thread(job.view, JobView)
-    await asyncio.sleep(seconds)
-    last = await asyncio.to_thread(job.view, JobView)
-    return (last.records_read - first.records_read) * 1000 / (last.seen_ms - first.seen_ms)
+def mean_cores(phases: Sequence[Phase]) -> dict[str, float]:
+    return {name: round(statistics.mean(each.cores[name] for each in phases), 3) for name in phases[0].cores}
 
 
-async def ask(job: RemoteJob, address: str, per_second: int, seconds: float) -> tuple[list[float], int]:
-    """Send requests at a steady rate over a few connections; return how long after it was due each was answered."""
-    seen = await asyncio.to_thread(job.view, JobView)
+def watch(
+    job: RemoteJob, watched: dict[str, psutil.Process], given: argparse.Namespace, requests: Sequence[Request]
+) -> Phase:
+    """Ask, or wait, for the time of a phase; return what the job has done meanwhile, and who took the processors."""
+    first, before, own = job.view(JobView), spent(watched), time.process_time()
+    began = time.perf_counter()
+    client = Client(requests, given.per_second) if requests else None
+    if client is None:
+        time.sleep(given.seconds)
+    else:
+        client.run(given.seconds)
+    last, behind, took = job.view(JobView), spent(watched), time.perf_counter() - began
+    cores = {name: (behind[name] - before[name]) / took for name in watched}
+    if client is not None:
+        cores["client"] = (time.process_time() - own) / took
+    throughput = (last.records_read - first.records_read) * 1000 / (last.seen_ms - first.seen_ms)
+    return Phase(throughput, cores, client.times if client else [], client.failed if client else 0)
+
+
+def spent(watched: dict[str, psutil.Process]) -> dict[str, float]:
+    found = {}
+    for name, process in watched.items():
+        times = process.cpu_times()
+        found[name] = times.user + times.system
+    return found
+
+
+def paths_of(job: RemoteJob) -> list[str]:
+    """Return what the dashboard's pages ask for every two seconds, and what watches jobs by Flink's API."""
+    seen = job.view(JobView)
     vertex = seen.vertices[0].vertex_id
     at = f"/jobs/{seen.job_id}"
-    paths = [
+    return [
         "/overview",
         "/jobs/overview",
         at,
         f"{at}/checkpoints",
-        f"{at}/exceptions",
-        f"{at}/metrics?get=uptime",
+        f"{at}/exceptions?maxExceptions=20",
+        f"{at}/metrics?get=uptime,numRestarts,lastCheckpointDuration",
+        f"{at}/vertices/{vertex}",
+        f"{at}/vertices/{vertex}/backpressure",
+        f"{at}/vertices/{vertex}/watermarks",
+        f"{at}/vertices/{vertex}/subtasks/metrics?get=numRecordsOut",
+        f"/millstream{at}/epochs",
+        f"/millstream{at}/watermarks",
     ]
-    paths += [f"{at}/vertices/{vertex}", f"{at}/vertices/{vertex}/backpressure"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that is sent over and over.
+
+    Attributes:
+        address: Host and port.
+        content: Its bytes.
+    """
+
+    address: tuple[str, int]
+    content: bytes
+
+
+def prepare(address: str, paths: Sequence[str]) -> list[Request]:
     host = urlsplit(address)
-    requests = [f"GET {path} HTTP/1.1\r\nHost: {host.netloc}\r\n\r\n".encode() for path in paths]
-    began = time.perf_counter()
+    assert host.hostname is not None and host.port is not None
+    head = f"Host: {host.netloc}\r\nUser-Agent: rest_load\r\nAccept: application/json\r\n\r\n"
+    return [Request((host.hostname, host.port), f"GET {path} HTTP/1.1\r\n{head}".encode()) for path in paths]
 
-    async def one_connection(first: int) -> tuple[list[float], int]:
-        times, failed = [], 0
-        reader, writer = await asyncio.open_connection(host.hostname, host.port)
-        for number in range(first, int(per_second * seconds), CONNECTIONS):
-            due = began + number / per_second
-            if due + 1 < time.perf_counter() and time.perf_counter() - began > seconds:
-                break  # the server does not keep up
-            await asyncio.sleep(max(due - time.perf_counter(), 0))
-            writer.write(requests[number % len(requests)])
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
-            assert length is not None, head
-            await reader.readexactly(int(length[1]))
-            failed += not head.startswith(b"HTTP/1.1 200")
-            times.append(time.perf_counter() - due)
-        writer.close()
-        return times, failed
 
-    found = await asyncio.gather(*map(one_connection, range(CONNECTIONS)))
-    return [each for times, _ in found for each in times], sum(failed for _, failed in found)
+class Client:
+    """Sends requests at a steady rate over connections that stay open, one at a time on each; one thread.
+
+    Args:
+        requests: Sent in turns.
+        per_second: How many of them.
+    """
+
+    def __init__(self, requests: Sequence[Request], per_second: int) -> None:
+        self._requests = requests
+        self._per_second = per_second
+        self._free: list[socket.socket] = []
+        self._waiting: dict[int, tuple[socket.socket, float, bytearray]] = {}
+        self._epoll = select.epoll()
+        self.times: list[float] = []
+        self.failed = 0
+
+    def run(self, seconds: float) -> None:
+        """Ask for so long, then wait for the last answers."""
+        self._connect()
+        began = time.perf_counter()
+        total = int(self._per_second * seconds)
+        sent = 0
+        while sent < total or self._waiting:
+            now = time.perf_counter() - began
+            while sent < total and self._free and sent / self._per_second <= now < seconds:
+                self._send(self._requests[sent % len(self._requests)], began + sent / self._per_second)
+                sent += 1
+            if now >= seconds:  # what the server has not kept up with is not asked for any more
+                total = sent
+            if now > seconds + LONGEST_WAIT_S:
+                self.failed += len(self._waiting)
+                break
+            next_s = sent / self._per_second - now if sent < total and self._free else 0.1
+            for number, _ in self._epoll.poll(max(next_s, 0)):
+                self._receive(number)
+        for stream in [*self._free, *(each[0] for each in self._waiting.values())]:
+            stream.close()
+        self._epoll.close()
+
+    def _connect(self) -> None:
+        for _ in range(CONNECTIONS):
+            stream = socket.create_connection(self._requests[0].address)
+            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._epoll.register(stream, select.EPOLLIN)
+            self._free.append(stream)
+
+    def _send(self, request: Request, due: float) -> None:
+        stream = self._free.pop()
+        stream.sendall(request.content)
+        self._waiting[stream.fileno()] = (stream, due, bytearray())
+
+    def _receive(self, number: int) -> None:
+        stream, due, received = self._waiting[number]
+        part = stream.recv(1 << 18)
+        assert part, f"the server has closed a connection behind {bytes(received[:200])!r}"
+        received += part
+        head, separator, body = received.partition(b"\r\n\r\n")
+        if not separator:
+            return
+        length = int(LENGTH.search(head)[1])  # type: ignore[index]
+        if len(body) < length:
+            return
+        is_right = head.startswith(b"HTTP/1.1 200 ") and len(body) == length and body[:1] in b"{["
+        self.failed += not is_right
+        self.times.append(time.perf_counter() - due)
+        del self._waiting[number]
+        self._free.append(stream)
+
+
+LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 
 if __name__ == "__main__":

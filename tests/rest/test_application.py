@@ -233,10 +233,12 @@ def test_a_job_that_ends_during_a_request_is_answered_from_what_is_kept_of_it():
 
 def test_a_job_that_hangs_is_asked_once_and_hides_no_other(monkeypatch):
     monkeypatch.setattr("millstream.rest.directory._PATIENCE_S", 0.1)
-    monkeypatch.setattr("millstream.rest.directory._SILENT_S", 0.0)
+    monkeypatch.setattr("millstream.rest.directory._SILENT_TICKS", 0)
     answers = threading.Event()
 
     class Hanging(FakeJob):
+        answers_here = False  # as those of other processes
+
         def view(self, kind):
             self.asked += 1
             answers.wait(20)

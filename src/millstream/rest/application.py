@@ -1,7 +1,8 @@
 """The ASGI application: reads a request, finds its route, has it answered on a thread, writes JSON.
 
 The event loop never waits for a job: handlers run on a few threads of the server's own. What a handler takes longer
-than ten seconds for is answered with 503.
+than ten seconds for is answered with 503. What was made of views is given again while they hold (`answers.py`); who
+asks for what is being made waits for that.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from email.utils import formatdate
 from typing import Any
 
 import msgspec
 
 from millstream.base.errors import MillstreamError
+from millstream.rest.answers import RAW_REQUEST, AnswerCache
 from millstream.rest.context import RestContext
 from millstream.rest.errors import Errors, RestError, describe_error
 from millstream.rest.pages import Page
@@ -55,6 +58,9 @@ class RestApplication:
         guard: Who may ask.
         context: What handlers ask.
         pages: Files of the dashboard by path; answered without a token.
+
+    Attributes:
+        quick: Whole answers, by the bytes of their requests.
     """
 
     def __init__(
@@ -66,6 +72,9 @@ class RestApplication:
         self._context = context
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="rest")
         self._encoder = msgspec.json.Encoder()
+        self.quick: AnswerCache[bytes] = AnswerCache(context.jobs.version)
+        self._made: AnswerCache[tuple[bytes, bytes]] = AnswerCache(context.jobs.version)
+        self._making: dict[Any, asyncio.Task[bytes]] = {}
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -79,7 +88,9 @@ class RestApplication:
                 await _send_page(send, page, head=scope["method"] == "HEAD")
                 return
             status, document = await self._answer(scope, receive)
-            if isinstance(document, PlainText):
+            if isinstance(document, bytes):
+                body = document
+            elif isinstance(document, PlainText):
                 headers, body = (_TEXT,), document.text.encode(errors="replace")
             else:
                 body = self._encode(document)
@@ -137,9 +148,35 @@ class RestApplication:
             (body, headers.get("content-type", "")) if route.upload else route.read_body(body),
             self._context,
         )
+        if route.of_views:
+            return route.status, await self._view_answer(route, call, scope)
+        return route.status, await self._run(route, call)
+
+    async def _view_answer(self, route: Route, call: Call, scope: Message) -> bytes:
+        """Return the JSON of an answer that is made of views, as it was made or is being made for the same path."""
+        key = (scope["raw_path"], scope["query_string"])
+        version = self._context.jobs.version()
+        body = self._made.find(key)
+        if body is None:
+            making = self._making.get((version, key))
+            if making is None:
+                making = asyncio.get_running_loop().create_task(self._make(route, call, version, key))
+                self._making[version, key] = making
+                making.add_done_callback(lambda _: self._making.pop((version, key), None))
+            body = await asyncio.shield(making)
+        if RAW_REQUEST in scope and scope["method"] == "GET":
+            self.quick.keep(version, scope[RAW_REQUEST], _write_out(body))
+        return body
+
+    async def _make(self, route: Route, call: Call, version: Any, key: tuple[bytes, bytes]) -> bytes:
+        body = self._encode(await self._run(route, call))
+        self._made.keep(version, key, body)
+        return body
+
+    async def _run(self, route: Route, call: Call) -> Any:
         running = asyncio.get_running_loop().run_in_executor(self._threads, route.handler, call)
         try:
-            return route.status, await asyncio.wait_for(running, _PATIENCE_S)
+            return await asyncio.wait_for(running, _PATIENCE_S)
         except TimeoutError:
             raise RestError(
                 503,
@@ -208,3 +245,11 @@ async def _send(
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [*_HEADERS, length, *more]})
     await send({"type": "http.response.body", "body": b"" if head else body})
+
+
+def _write_out(body: bytes) -> bytes:
+    """Return a whole answer as it goes over the wire, for a request that is not a HEAD."""
+    lines = [b"HTTP/1.1 200 OK", b"date: " + formatdate(usegmt=True).encode()]
+    lines += [name + b": " + value for name, value in _HEADERS]
+    lines += [b"content-length: " + str(len(body)).encode(), b"content-type: " + _JSON[1].encode()]
+    return b"\r\n".join([*lines, b"", body])

@@ -1,7 +1,10 @@
 """The jobs that a server shows: those that run, and those that have ended and are kept.
 
-Views are snapshots. One that was made within the last 200 ms is given again: however many clients ask, a job is asked
-five times a second for each view at most.
+Views are snapshots. Each holds until the clock's next half second begins: however many clients ask, a job is asked
+twice a second for each view at most, and what is made of several views holds as long as they do::
+
+    time  ──┬────────────┬────────────┬──►
+            │  v   v v   │    v       │         v: asked for the first time; all of them end together
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from millstream.base.clock import Clock
 from millstream.base.errors import JobRequestError
 from millstream.rest.errors import RestError
 from millstream.runtime.control.archive import JobArchive
-from millstream.runtime.control.commands import Command
+from millstream.runtime.control.commands import Command, ListKeys, ListStates, QueryState
 from millstream.runtime.control.gateway import JobGateway
 from millstream.runtime.control.views import JobView
 
@@ -28,13 +31,15 @@ V = TypeVar("V")
 
 log = logging.getLogger(__name__)
 
-_FRESH_S = 0.2
-_SILENT_S = 2.0
+_TICK_S = 0.5
+_SILENT_TICKS = 4
 """One that did not answer is not asked again for so long: each asking may take seconds, and a thread."""
 _PATIENCE_S = 3.0
 _ENDING_S = 0.5
 _LOOK_S = 0.05
 _MOST = 10_000
+_QUESTIONS = (QueryState, ListStates, ListKeys)
+"""Commands that change nothing."""
 
 
 @dataclass(slots=True)
@@ -42,7 +47,7 @@ class _Entry:
     lock: threading.Lock = field(default_factory=threading.Lock)
     value: Any = None
     error: RestError | None = None
-    until_s: float = 0.0
+    until_tick: int = -1
 
 
 def _silent(job_id: str, why: str) -> RestError:
@@ -92,6 +97,11 @@ class JobDirectory:
         self._lock = threading.Lock()
         self._entries: dict[Any, _Entry] = {}
         self._hanging: dict[str, Future[Any]] = {}
+        self._commands = 0
+
+    def version(self) -> tuple[int, int]:
+        """Return what changes whenever views are made anew."""
+        return self._tick(), self._commands
 
     def view(self, job_id: str, kind: type[V]) -> V:
         """Return a view of a job.
@@ -141,8 +151,11 @@ class JobDirectory:
         if running is None:
             job = self.view(job_id, JobView)
             raise RestError(409, f'job {job_id} "{job.name}" has ended: {job.status}')
-        self._forget(job_id)
-        return running.perform(command)
+        try:
+            return running.perform(command)
+        finally:
+            if not isinstance(command, _QUESTIONS):
+                self._forget(job_id)
 
     def _read(self, job_id: str, kind: type[V]) -> V:
         running = next((job for job in self._running() if job.job_id == job_id), None)
@@ -165,12 +178,14 @@ class JobDirectory:
             self._clock.wait(_LOOK_S)
 
     def _ask(self, job: JobGateway, kind: type[V]) -> V:
-        """Ask a job, on a thread that may be left behind; while it is, the job is asked for nothing else.
+        """Ask a job, on a thread that may be left behind if it is another process'; meanwhile nothing else is asked.
 
         Raises:
             JobRequestError: If the job refuses, or has gone.
             RestError: 503 if it does not answer in time.
         """
+        if job.answers_here:
+            return job.view(kind)
         with self._lock:
             hanging = self._hanging.get(job.job_id)
             if hanging is not None and not hanging.done():
@@ -219,19 +234,23 @@ class JobDirectory:
                 self._entries.clear()
             entry = self._entries.setdefault(key, _Entry())
         with entry.lock:
-            if self._clock.monotonic() >= entry.until_s:
-                entry.value, entry.error, fresh_s = None, None, _FRESH_S
+            if self._tick() >= entry.until_tick:
+                entry.value, entry.error, ticks = None, None, 1
                 try:
                     entry.value = make()
                 except RestError as error:
                     entry.error = error
-                    fresh_s = _SILENT_S if error.status == 503 else _FRESH_S
-                entry.until_s = self._clock.monotonic() + fresh_s
+                    ticks = _SILENT_TICKS if error.status == 503 else 1
+                entry.until_tick = self._tick() + ticks
             if entry.error is not None:
                 raise entry.error
             return entry.value
 
+    def _tick(self) -> int:
+        return int(self._clock.monotonic() / _TICK_S)
+
     def _forget(self, job_id: str) -> None:
         with self._lock:
+            self._commands += 1
             for key in [key for key in self._entries if isinstance(key, tuple) and key[0] == job_id]:
                 del self._entries[key]

@@ -66,6 +66,7 @@ class Route:
         tag: Group in the OpenAPI document.
         open: Whether it is answered without a token.
         upload: Whether the body is a form with a file: the handler gets its bytes and type.
+        of_views: Whether the answer is made of views and of what never changes, so that it holds as long as they do.
     """
 
     method: str
@@ -80,6 +81,7 @@ class Route:
     tag: str = ""
     open: bool = False
     upload: bool = False
+    of_views: bool = False
 
     def read_path(self, values: Mapping[str, str]) -> dict[str, Any]:
         """Return the values of the path's parameters.

@@ -14,6 +14,7 @@ import uvicorn
 
 from millstream.base.clock import Clock
 from millstream.base.errors import ConfigurationError
+from millstream.rest.answers import protocol_with
 from millstream.rest.application import RestApplication
 from millstream.rest.context import RestContext
 from millstream.rest.directory import JobDirectory
@@ -139,6 +140,7 @@ def _uvicorn_config(application: RestApplication, settings: RestSettings) -> uvi
     config = uvicorn.Config(
         application,
         loop="asyncio",
+        http=protocol_with(application.quick),
         lifespan="off",
         ws="none",
         interface="asgi3",

@@ -102,23 +102,28 @@ def _get(path: str, handler: Callable[[Call], Any], summary: str, answer: Any, *
     return _route("GET", path, handler, summary, answer, query=query)
 
 
+def _show(path: str, handler: Callable[[Call], Any], summary: str, answer: Any, *query: Parameter) -> Route:
+    """Return a GET whose answer is made of views."""
+    return replace(_get(path, handler, summary, answer, *query), of_views=True)
+
+
 ROUTES = (
-    _get("/openapi.json", on_cluster.openapi, "This document.", dict[str, Any]),
-    _get("/overview", on_cluster.overview, "How many jobs and slots there are.", cluster.Overview),
-    _get("/config", on_cluster.dashboard_config, "What a web interface needs.", cluster.DashboardConfig),
-    _get(
+    _show("/openapi.json", on_cluster.openapi, "This document.", dict[str, Any]),
+    _show("/overview", on_cluster.overview, "How many jobs and slots there are.", cluster.Overview),
+    _show("/config", on_cluster.dashboard_config, "What a web interface needs.", cluster.DashboardConfig),
+    _show(
         "/jobmanager/config",
         on_cluster.process_config,
         "Options of the process that serves.",
         list[cluster.ConfigEntry],
     ),
-    _get(
+    _show(
         "/jobmanager/environment",
         on_cluster.process_environment,
         "What the process that serves runs in.",
         cluster.Environment,
     ),
-    _get(
+    _show(
         "/jobmanager/metrics",
         on_cluster.process_metrics,
         "Metrics of all jobs and slots together.",
@@ -165,13 +170,13 @@ ROUTES = (
         programs.JobStarted,
         body=programs.ProgramRun,
     ),
-    _get(
+    _show(
         "/taskmanagers",
         on_cluster.managers,
         "Spark's executors, or drivers, with the slots beside them.",
         taskmanagers.TaskManagers,
     ),
-    _get(
+    _show(
         "/taskmanagers/metrics",
         on_cluster.managers_metrics,
         "Metrics over task managers: there are none.",
@@ -179,22 +184,22 @@ ROUTES = (
         _GET,
         _AGG,
     ),
-    _get(
+    _show(
         "/taskmanagers/:taskmanagerid",
         on_cluster.manager,
         "One task manager with its slots.",
         taskmanagers.TaskManagerDetails,
     ),
-    _get(
+    _show(
         "/taskmanagers/:taskmanagerid/metrics",
         on_cluster.manager_metrics,
         "Metrics of a task manager: there are none.",
         list[metrics.Metric],
         _GET,
     ),
-    _get("/jobs", on_jobs.job_ids, "Ids and statuses of all jobs.", jobs.JobIds),
-    _get("/jobs/overview", on_jobs.jobs_overview, "A line for each job.", jobs.JobsOverview),
-    _get(
+    _show("/jobs", on_jobs.job_ids, "Ids and statuses of all jobs.", jobs.JobIds),
+    _show("/jobs/overview", on_jobs.jobs_overview, "A line for each job.", jobs.JobsOverview),
+    _show(
         "/jobs/metrics",
         on_metrics.jobs,
         "Metrics over all jobs.",
@@ -203,7 +208,7 @@ ROUTES = (
         _AGG,
         names("jobs", "Ids of the jobs that count; without it all of them."),
     ),
-    _get("/jobs/:jobid", on_jobs.details, "A job with its vertices and its graph.", job.JobDetails),
+    _show("/jobs/:jobid", on_jobs.details, "A job with its vertices and its graph.", job.JobDetails),
     _route(
         "PATCH",
         "/jobs/:jobid",
@@ -213,43 +218,43 @@ ROUTES = (
         query=(choice("mode", "What to do.", ("cancel",), default="cancel"),),
         status=202,
     ),
-    _get("/jobs/:jobid/status", on_jobs.status, "A job's status.", job.JobStatus),
-    _get("/jobs/:jobid/plan", on_jobs.job_plan, "A job's graph.", plan.PlanDocument),
-    _get("/jobs/:jobid/config", on_jobs.config, "What a job was told.", job.JobConfig),
-    _get(
+    _show("/jobs/:jobid/status", on_jobs.status, "A job's status.", job.JobStatus),
+    _show("/jobs/:jobid/plan", on_jobs.job_plan, "A job's graph.", plan.PlanDocument),
+    _show("/jobs/:jobid/config", on_jobs.config, "What a job was told.", job.JobConfig),
+    _show(
         "/jobs/:jobid/exceptions",
         on_jobs.exceptions,
         "A job's last failures, the latest first.",
         job.Exceptions,
         integer("maxExceptions", "How many at most.", minimum=1, maximum=10_000, default=20),
     ),
-    _get(
+    _show(
         "/jobs/:jobid/accumulators",
         on_jobs.accumulators,
         "What a job's functions have accumulated.",
         job.Accumulators,
     ),
-    _get(
+    _show(
         "/jobs/:jobid/execution-result",
         on_jobs.execution_result,
         "How a job has ended, if it has.",
         job.ExecutionResult,
     ),
-    _get("/jobs/:jobid/metrics", on_metrics.job, "A job's metrics.", list[metrics.Metric], _GET),
-    _get(
+    _show("/jobs/:jobid/metrics", on_metrics.job, "A job's metrics.", list[metrics.Metric], _GET),
+    _show(
         "/jobs/:jobid/checkpoints",
         on_jobs.checkpoint_statistics,
         "A job's checkpoints: counts, figures, the last ones.",
         checkpoints.CheckpointStatistics,
     ),
-    _get(
+    _show(
         "/jobs/:jobid/checkpoints/config",
         on_jobs.checkpoint_config,
         "What a job's options say of checkpoints.",
         checkpoints.CheckpointConfig,
     ),
-    _get(_CHECKPOINT, on_jobs.checkpoint_details, "One checkpoint.", checkpoints.CheckpointDetails),
-    _get(
+    _show(_CHECKPOINT, on_jobs.checkpoint_details, "One checkpoint.", checkpoints.CheckpointDetails),
+    _show(
         f"{_CHECKPOINT}/subtasks/:vertexid",
         on_jobs.checkpoint_subtasks,
         "A vertex' part of a checkpoint.",
@@ -308,7 +313,7 @@ ROUTES = (
         "What has come of that.",
         rescaling.RescalingOperation,
     ),
-    _get(
+    _show(
         "/jobs/:jobid/resource-requirements",
         on_rescaling.requirements,
         "How parallel each vertex is.",
@@ -322,40 +327,40 @@ ROUTES = (
         operations.Empty,
         body=dict[str, rescaling.VertexResources],
     ),
-    _get(
+    _show(
         f"{_VERTEX}/accumulators",
         on_vertices.vertex_accumulators,
         "What the functions of a vertex have accumulated.",
         accumulators.VertexAccumulators,
     ),
-    _get(
+    _show(
         f"{_VERTEX}/subtasks/accumulators",
         on_vertices.subtasks_accumulators,
         "The same by subtask.",
         accumulators.SubtasksAccumulators,
     ),
-    _get(
+    _show(
         f"{_SUBTASK}/attempts/:attempt/accumulators",
         on_vertices.attempt_accumulators,
         "The same of one subtask.",
         accumulators.SubtaskAccumulators,
     ),
-    _get(_VERTEX, on_vertices.details, "A vertex with its subtasks.", vertices.VertexDetails),
-    _get(
+    _show(_VERTEX, on_vertices.details, "A vertex with its subtasks.", vertices.VertexDetails),
+    _show(
         f"{_VERTEX}/backpressure",
         on_vertices.back_pressure,
         "How much a vertex waits for others.",
         vertices.BackPressure,
     ),
-    _get(f"{_VERTEX}/metrics", on_metrics.vertex, "Metrics of a vertex.", list[metrics.Metric], _GET),
-    _get(
+    _show(f"{_VERTEX}/metrics", on_metrics.vertex, "Metrics of a vertex.", list[metrics.Metric], _GET),
+    _show(
         f"{_VERTEX}/jm-operator-metrics",
         on_metrics.coordinator,
         "What the driver tells of a vertex' operators.",
         list[metrics.Metric],
         _GET,
     ),
-    _get(
+    _show(
         f"{_VERTEX}/subtasks/metrics",
         on_metrics.subtasks,
         "Metrics over a vertex' subtasks.",
@@ -364,27 +369,27 @@ ROUTES = (
         _AGG,
         subtask_ranges("subtasks", "Indexes of those that count, such as 0,2-5; without it all of them."),
     ),
-    _get(_SUBTASK, on_vertices.subtask, "A subtask.", vertices.Subtask),
-    _get(
+    _show(_SUBTASK, on_vertices.subtask, "A subtask.", vertices.Subtask),
+    _show(
         f"{_SUBTASK}/attempts/:attempt",
         on_vertices.subtask,
         "A subtask, if that is its last attempt.",
         vertices.Subtask,
     ),
-    _get(f"{_SUBTASK}/metrics", on_metrics.subtask, "Metrics of a subtask.", list[metrics.Metric], _GET),
-    _get(
+    _show(f"{_SUBTASK}/metrics", on_metrics.subtask, "Metrics of a subtask.", list[metrics.Metric], _GET),
+    _show(
         f"{_VERTEX}/subtasktimes",
         on_vertices.times,
         "When a vertex' subtasks began and ended.",
         vertices.SubtaskTimes,
     ),
-    _get(
+    _show(
         f"{_VERTEX}/taskmanagers",
         on_vertices.managers,
         "A vertex' subtasks by task manager.",
         vertices.VertexManagers,
     ),
-    _get(
+    _show(
         f"{_VERTEX}/watermarks",
         on_metrics.watermarks,
         "Watermarks of a vertex' subtasks.",
@@ -406,29 +411,29 @@ ROUTES = (
         Health,
         is_open=True,
     ),
-    _get(
+    _show(
         "/millstream/starting",
         on_own.starting,
         "A cluster's programs that have no job: not yet, or not any more.",
         list[StartingProgram],
     ),
-    _get(_OWN, on_own.job, "All that is seen of a job, its vertices and slots.", JobView),
-    _get(
+    _show(_OWN, on_own.job, "All that is seen of a job, its vertices and slots.", JobView),
+    _show(
         f"{_OWN}/epochs",
         on_own.epochs,
         "A job's last epochs: how long each level took, and what bounded them.",
         EpochsView,
         integer("last", "How many at most.", minimum=1, maximum=100_000, default=300),
     ),
-    _get(
+    _show(
         f"{_OWN}/watermarks",
         on_own.watermarks,
         "Event time of each split, and why it stands still.",
         WatermarksView,
     ),
-    _get(f"{_OWN}/config", on_own.config, "A job's options, and where each comes from.", ConfigView),
-    _get(f"{_OWN}/metrics", on_own.metrics, "All metrics of a job with their scopes.", MetricsView),
-    _get(
+    _show(f"{_OWN}/config", on_own.config, "A job's options, and where each comes from.", ConfigView),
+    _show(f"{_OWN}/metrics", on_own.metrics, "All metrics of a job with their scopes.", MetricsView),
+    _show(
         f"{_OWN}/checkpoints/:checkpointid",
         on_own.checkpoint,
         "A checkpoint with what each slot wrote.",

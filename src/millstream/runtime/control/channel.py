@@ -95,6 +95,7 @@ class RemoteJob(JobGateway):
     """
 
     announced: Announced
+    answers_here = False
 
     @property
     def job_id(self) -> str:  # type: ignore[override]

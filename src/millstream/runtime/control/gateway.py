@@ -30,11 +30,13 @@ class JobGateway(ABC):
         job_id: 32 hexadecimal digits.
         name: Of the job.
         started_ms: When it was submitted, epoch milliseconds.
+        answers_here: Whether views are made in this process, so that nobody else can keep an asker waiting.
     """
 
     job_id: str
     name: str
     started_ms: int
+    answers_here: bool = True
 
     @abstractmethod
     def view(self, kind: type[V]) -> V:
