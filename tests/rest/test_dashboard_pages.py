@@ -134,6 +134,54 @@ def test_a_page_that_waits_says_what_starts(browser: Browser, server: str) -> No
     view.close()
 
 
+def test_a_server_that_takes_longer_than_the_page_waits_is_waited_for(browser: Browser, server: str) -> None:
+    """Time runs twenty times as fast in the page: it asks every 100 ms, and each answer takes 300 ms."""
+    watched = watch(browser, server)
+    view = watched.page
+    view.add_init_script(
+        """
+        const [fetches, every] = [window.fetch, window.setInterval];
+        window.setInterval = (action, ms) => every(action, ms / 20);
+        window.fetch = (...asked) => new Promise((done) => setTimeout(done, 300)).then(() => fetches(...asked));
+        """
+    )
+    view.goto(f"{server}/#/jobs/{JOB}/exceptions")
+    expect(view.locator("main")).to_contain_text("ValueError", timeout=WAIT_MS)
+    view.get_by_role("link", name="Watermarks").click()
+    chosen = view.locator('nav.tabs a[aria-current="page"]')
+    assert chosen.text_content() == "Watermarks", "at once"
+    expect(view.locator("main")).to_contain_text("Largest timestamp", timeout=WAIT_MS)
+    expect(view.locator("main")).not_to_have_attribute("aria-busy", "true")
+    view.close()
+    assert watched.troubles == []
+
+
+def test_the_keyboard_leads_past_the_heading_and_to_a_vertex(browser: Browser, server: str) -> None:
+    watched = watch(browser, server)
+    view = watched.page
+    view.goto(f"{server}/#/jobs/{JOB}/graph")
+    expect(view.locator("g.vertex").first).to_be_visible(timeout=WAIT_MS)
+    view.keyboard.press("Tab")
+    expect(view.get_by_role("link", name="To the content")).to_be_focused()
+    view.keyboard.press("Enter")
+    expect(view.locator("main")).to_be_focused()
+    expect(view).to_have_url(f"{server}/#/jobs/{JOB}/graph")
+    for _ in range(40):
+        view.keyboard.press("Tab")
+        if view.evaluate("document.activeElement.classList.contains('vertex')"):
+            break
+    view.keyboard.press("Enter")
+    expect(view.locator("main")).to_contain_text("Subtasks of", timeout=WAIT_MS)
+    view.get_by_role("button", name="Cancel").focus()
+    view.keyboard.press("Enter")
+    expect(view.get_by_role("dialog")).to_be_visible()
+    view.keyboard.press("Escape")
+    expect(view.get_by_role("dialog")).to_have_count(0)
+    expect(view.get_by_role("button", name="Cancel")).to_be_focused()
+    view.close()
+    assert watched.troubles == []
+
+
 def test_the_log_is_followed_found_in_and_cut(browser: Browser, server: str) -> None:
     """Routes as Flink documents them, answered in the browser."""
     watched = watch(browser, server)

@@ -103,7 +103,9 @@ class ArrowStore(FileStore):
         wanted = fs.FileSelector(target, allow_not_found=True)
         try:
             found = file_system.get_file_info(wanted)
-        except FileNotFoundError:  # somebody made it between pyarrow's failing to list it and its asking whether it is
+        except (
+            FileNotFoundError
+        ):  # somebody made it between pyarrow's failing to list it and its asking whether it is
             found = file_system.get_file_info(wanted)
         return sorted(info.base_name for info in found)
 

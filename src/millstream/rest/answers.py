@@ -7,7 +7,7 @@
                              ▼                                        ▼
                            written as it is                         its JSON
 
-Clients that watch ask the same over and over. A view holds until the next tick of the directory (half a second), so what was
+Clients that watch ask the same over and over. A view holds until the directory's next tick (half a second), so what was
 made of views holds as long: within a tick the same path has the same answer, and the same bytes of a request have the
 same bytes of an answer, since whether they are let in hangs on nothing else. The second finds out without a look into
 the request, which costs most. Looking bytes up tells nobody a token by how long it takes: what is compared byte by byte

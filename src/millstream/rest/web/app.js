@@ -39,6 +39,7 @@ const RUNNING = new Set(["INITIALIZING", "CREATED", "RUNNING", "FAILING", "RESTA
 const page = document.getElementById("page");
 const top = document.getElementById("top");
 let turn = 0;
+let asking = 0;
 let said = null;
 
 function route() {
@@ -51,12 +52,25 @@ function route() {
 async function show() {
   const mine = (turn += 1);
   const at = route();
+  asking += 1;
   try {
     const nodes = at.kind === "jobs" ? await showJob(at) : await showPlain(PLAIN[at.kind] ?? overview, at);
     if (mine === turn) patch(page, [said, nodes]);
   } catch (error) {
-    if (mine !== turn) return;
-    patch(page, [said, trouble(error)]);
+    if (mine === turn) patch(page, [said, trouble(error)]);
+  } finally {
+    asking -= 1;
+    if (mine === turn) page.removeAttribute("aria-busy");
+  }
+}
+
+/** Show at once which page was chosen; what is on it comes when the server has answered. */
+function choose() {
+  page.setAttribute("aria-busy", "true");
+  const at = route();
+  for (const link of document.querySelectorAll("nav.tabs a")) {
+    if (link.getAttribute("href") === `#/jobs/${at.id}/${at.tab}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
   }
 }
 
@@ -237,13 +251,19 @@ function begin() {
   document.documentElement.dataset.theme = localStorage.getItem(THEME) ?? prefers;
   drawTop();
   show();
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault(); // what stands behind "#" says which page is shown
+    page.focus();
+  });
   window.addEventListener("hashchange", () => {
     said = null;
     drawTop();
+    choose();
     show();
   });
   setInterval(() => {
-    if (!document.hidden && !document.querySelector("dialog[open]")) show();
+    // While an answer is waited for no other one is asked for: a slow server would never be waited for long enough.
+    if (!asking && !document.hidden && !document.querySelector("dialog[open]")) show();
   }, EVERY_MS);
 }
 

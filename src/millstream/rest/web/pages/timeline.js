@@ -14,6 +14,14 @@ const BOUNDS = {
   END: "the input has ended",
 };
 
+const LEGEND = [
+  ["part0", "first level"],
+  ["part1", "second"],
+  ["part2", "third"],
+  ["part3", "writing state"],
+  ["part4", "planning, carrying, committing"],
+];
+
 export async function load({ job }) {
   return get(`millstream/jobs/${job.jid}/epochs`);
 }
@@ -36,8 +44,10 @@ export function render(data) {
       barChart(bars, { label: "duration of epochs" }),
       h(
         "p",
-        { class: "quiet" },
-        `Each bar is an epoch: from below ${levels} ${levels === 1 ? "level" : "levels"}, writing state, and what is left: planning, carrying, committing.`,
+        { class: "legend" },
+        LEGEND.slice(0, Math.min(levels, 3)).map(([part, name]) => swatch(part, name)),
+        levels > 3 ? " and again, from below" : null,
+        LEGEND.slice(3).map(([part, name]) => swatch(part, name)),
       ),
     ),
     h(
@@ -75,6 +85,10 @@ export function render(data) {
       ),
     ),
   ];
+}
+
+function swatch(part, name) {
+  return [h("span", { class: `swatch ${part}` }), name];
 }
 
 function parts(epoch) {
