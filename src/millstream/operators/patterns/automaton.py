@@ -15,12 +15,11 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from millstream.base.errors import JobDefinitionError
+from millstream.operators.patterns.codes import UNTOLD
 from millstream.operators.patterns.held import Edge, Event, Held, Match, Run, events_of, order_of, path_of
 from millstream.operators.patterns.parts import SkipTo
-from millstream.operators.patterns.table import PatternTable, State
-
-_MOST_AT_ONCE = 12
-"""So many conditions are asked for all events; what they say together is looked up, so there must not be too many."""
+from millstream.operators.patterns.positions import END
+from millstream.operators.patterns.table import UNDECIDED, Outcome, PatternTable, State
 
 __all__ = ["Access", "Found", "PatternAutomaton"]
 
@@ -75,6 +74,11 @@ class PatternAutomaton:
         table: The pattern.
         now_ms: Gives processing time, for conditions that ask for it.
         reports_partial: Whether partial matches whose time is up are wanted.
+
+    Attributes:
+        table: The pattern.
+        starts: What an event begins, by its number; None if it begins nothing.
+        has_gaps: Whether the time between two events is bounded: then what is due next may come before what was.
     """
 
     def __init__(
@@ -92,32 +96,18 @@ class PatternAutomaton:
         self._places = {name: frozenset(each) for name, each in places.items()}
         self._access = Access(self._places, now_ms)
         ways = table.positions.ways
-        self._has_gaps = any(way.gap_ms is not None for way in ways)
-        self._waits = self._within_ms is not None or self._has_gaps
+        self.has_gaps = any(way.gap_ms is not None for way in ways)
+        self._by_code = table.by_code
+        self._start_number = table.start.number
+        self.starts = table.by_code[self._start_number]
+        pending = any(way.target == END and way.takes is None for way in ways)
+        self._only_drops = not (self.has_gaps or pending or reports_partial or self._within_ms is None)
+        self._waits = self._within_ms is not None or self.has_gaps
 
     # Events
 
-    def rows(self, values: list[Any]) -> list[tuple[bool, ...]] | None:
-        """Return what all conditions say of each event; None if they have to be asked for each partial match.
-
-        Conditions are asked here although their answer may not matter. So if one of them raises, nothing is said: they
-        are asked where it does matter, and raise there.
-        """
-        tests = self.table.tests
-        if any(self.table.looks_back) or len(tests) > _MOST_AT_ONCE:
-            return None
-        try:
-            return list(zip(*[list(map(bool, map(test, values))) for test in tests], strict=True))
-        except Exception:  # noqa: BLE001 - any condition may raise anything; it will do so again if it matters
-            return None
-
-    def begins(self, row: tuple[bool, ...]) -> bool:
-        """Return whether an event begins a match, of what `rows` says of it."""
-        start = self.table.start
-        return bool((start.by_row.get(row) or self.table.outcome_of_row(start, row)).takes)
-
     def advance(  # noqa: C901 - one loop: calls for each partial match would cost a third of its speed
-        self, held: Held, stamp: int, value: Any, found: list[Found], row: tuple[bool, ...] | None = None
+        self, held: Held, stamp: int, value: Any, found: list[Found], code: int = UNTOLD
     ) -> bool:
         """Take an event; matches are added to `found`.
 
@@ -126,33 +116,36 @@ class PatternAutomaton:
             stamp: The event's time; not before that of the key's last event or `expire`.
             value: The event.
             found: Gets matches, in order.
-            row: What `rows` says of the event, if it was asked.
+            code: The event's number, if conditions were asked (`Codes`).
 
         Returns:
             Whether it changed what is held.
         """
-        table = self.table
-        event: Event = (stamp, held.count, value)
+        by_code, has_gaps = self._by_code, self.has_gaps
         known: dict[int, Any] = {}
         complete: list[Match] = []
+        event: Any = None  # an `Event`, once it is taken
         kept: list[Run] | None = None
-        runs, states = held.runs, table.states
+        runs = held.runs
         for index, run in enumerate(runs):
             number, edge, start = run
-            if self._has_gaps:
+            if has_gaps:
                 number = self._still_open(number, edge, stamp)
-            state = states.get(number) or table.state(number)
-            if row is not None:
-                outcome = state.by_row.get(row) or table.outcome_of_row(state, row)
-            else:
-                outcome = table.outcome(state, self._ask(state, edge, stamp, value, known))
-            takes, stays, ended, idle = outcome
-            if idle:
+            outcome = by_code[number][code]
+            if outcome is UNDECIDED:
+                outcome = self._ask(number, edge, stamp, value, known)
+            if outcome is None:
                 if kept is not None:
                     kept.append(run)
                 continue
             if kept is None:
                 kept = runs[:index]
+                event = (stamp, held.count, value)
+            step, takes, stays, ended = outcome
+            if step is not None:
+                choice, position, behind = step
+                kept.append((behind, (edge, position, event, choice), start))
+                continue
             for choice, position, behind, completes in takes:
                 taken: Edge = (edge, position, event, choice)
                 if completes:
@@ -163,12 +156,12 @@ class PatternAutomaton:
                 complete.append((start, edge))
             if stays:
                 kept.append(run if stays == number else (stays, edge, start))
-        start_state = table.start
-        if row is not None:
-            outcome = start_state.by_row.get(row) or table.outcome_of_row(start_state, row)
-        else:
-            outcome = table.outcome(start_state, self._ask(start_state, None, stamp, value, known))
-        if outcome.takes:
+        outcome = self.starts[code]
+        if outcome is UNDECIDED:
+            outcome = self._ask(self._start_number, None, stamp, value, known)
+        if outcome is not None and outcome.takes:
+            if event is None:
+                event = (stamp, held.count, value)
             if kept is None:
                 kept = runs
             for choice, position, behind, completes in outcome.takes:
@@ -187,26 +180,45 @@ class PatternAutomaton:
             self._release(held, stamp, found)
         return True
 
-    def _ask(self, state: State, edge: Edge | None, stamp: int, value: Any, known: dict[int, Any]) -> int:
-        """Return what the conditions that a state asks for say of an event, as bits."""
-        tests, looks_back, access = self.table.tests, self.table.looks_back, self._access
+    def _ask(
+        self, number: int, edge: Edge | None, stamp: int, value: Any, known: dict[int, Any]
+    ) -> Outcome | None:
+        """Return what an event does, by what the conditions say that a state asks for.
+
+        Args:
+            number: Of the state.
+            edge: Last edge of the partial match; None before the first event.
+            stamp: The event's time.
+            value: The event.
+            known: What conditions of the event alone said; added to.
+        """
+        table, access = self.table, self._access
+        tests, looks_back = table.tests, table.looks_back
+        state = table.state(number)
         bits = 0
         fits: Any
-        for place, number in enumerate(state.asks):
-            if looks_back[number]:
+        for place, asked in enumerate(state.asks):
+            if looks_back[asked]:
                 access.edge, access.stamp = edge, stamp
-                fits = bool(tests[number](value, access))
+                fits = bool(tests[asked](value, access))
             else:
-                fits = known.get(number)
+                fits = known.get(asked)
                 if fits is None:
-                    fits = known[number] = bool(tests[number](value))
+                    fits = known[asked] = bool(tests[asked](value))
             if fits:
                 bits |= 1 << place
-        return bits
+        return table.outcome(state, bits)
 
     def _still_open(self, number: int, edge: Edge, stamp: int) -> int:
         state = self.table.state(number)
         return self.table.without(state, stamp - edge[2][0]) if state.has_gaps else number
+
+    def is_due(self, held: Held, stamp: int) -> bool:
+        """Return whether `expire` would do anything; may be true if it would not."""
+        if self.has_gaps or self._within_ms is None:
+            return self._waits
+        runs = held.runs  # in order of their first events
+        return bool(runs) and runs[0][2][0] + self._within_ms <= stamp
 
     # Matches
 
@@ -217,6 +229,14 @@ class PatternAutomaton:
             return
         if held.complete:
             ordered = sorted(held.complete + ordered, key=lambda match: match[0][1])
+        elif self._skip.to is SkipTo.PAST_LAST:
+            start, edge = ordered[0]
+            last = edge[2][1]
+            if last == held.count - 1 and (not held.runs or start[1] <= held.runs[0][2][1]):
+                # It ends with the last event that was taken, so it rules out all that there is.
+                held.runs = []
+                found.append(Found(stamp, self.events(edge), False))
+                return
         held.complete = ordered
         self._release(held, stamp, found)
 
@@ -268,7 +288,7 @@ class PatternAutomaton:
         """Return when time does something for a key next, milliseconds; None if it never does."""
         if not self._waits or not held.runs:
             return None
-        if not self._has_gaps:  # runs are in order of their first events
+        if not self.has_gaps:  # runs are in order of their first events
             assert self._within_ms is not None
             return held.runs[0][2][0] + self._within_ms
         deadlines = [each for run in held.runs if (each := self._deadline(run)) is not None]
@@ -283,6 +303,11 @@ class PatternAutomaton:
             found: Gets matches, in order of time.
         """
         if not self._waits:
+            return
+        if self._only_drops and not held.complete:
+            within_ms = self._within_ms
+            assert within_ms is not None
+            held.runs = [run for run in held.runs if run[2][0] + within_ms > now_ms]
             return
         while (due_ms := self.next_deadline(held)) is not None and due_ms <= now_ms:
             complete: list[Match] = []

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
-from itertools import count, repeat
-from operator import itemgetter
+from itertools import compress, repeat
 from typing import Any, NamedTuple
 
 from millstream.base.errors import JobDefinitionError, TypeMismatchError, shorten
@@ -34,21 +33,25 @@ from millstream.operators.base import (
 )
 from millstream.operators.calls import Emission, Produced, emit_produced, taking
 from millstream.operators.functions_adapter import open_function
+from millstream.operators.inlined.expressions import map_loop
 from millstream.operators.keys import key_list
-from millstream.operators.own_entries import add_changed, touched_keys
+from millstream.operators.own_entries import touched_keys
 from millstream.operators.patterns.automaton import Found, PatternAutomaton
+from millstream.operators.patterns.codes import Codes
 from millstream.operators.patterns.held import Held
 from millstream.operators.patterns.parts import PatternSpec
 from millstream.operators.patterns.replacing import Replacements
 from millstream.operators.patterns.table import PatternTable
-from millstream.operators.patterns.waiting import Entry, WaitingEvents, sort_ties
+from millstream.operators.patterns.waiting import Events, WaitingEvents, sort_ties
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import KeyedContext, KeyedTimers
 from millstream.operators.user_code import attach_element
 from millstream.operators.values import ATOMIC, copies
 from millstream.spi.batch import Rows
 from millstream.state.keyed import NO_KEY
+from millstream.state.keys import canonical_keys
 from millstream.state.snapshots import Entries, StateChanges
+from millstream.state.touched import pays
 from millstream.types.typeinfo import TypeInformation
 
 __all__ = ["PatternMatchSpec"]
@@ -110,9 +113,10 @@ class PatternMatchOperator(Operator):
         self._spec = spec
         self._event_time = spec.event_time
         self._waiting = WaitingEvents()
-        self._in_epoch: list[Entry] = []
+        self._in_epoch = Events([], [], [])
         self._replacements = Replacements(spec.pattern)
         self._automaton: PatternAutomaton | None = None
+        self._key_loop = map_loop(spec.key_selector)
         self._late_dropped = 0
 
     # Life
@@ -123,6 +127,7 @@ class PatternMatchOperator(Operator):
         assert state is not None, "a keyed operator without keyed state"
         self._state = state
         self._touched = touched_keys(self.context)
+        self._waiting.tracks = self._touched is not None
         self._held: MutableMapping[Any, Any] = state.table(_STATE)
         self._timers = state.event_timers if self._event_time else state.processing_timers
         self._function_context = KeyedContext(KeyedTimers(self, state), state)
@@ -149,7 +154,10 @@ class PatternMatchOperator(Operator):
         self._automaton = PatternAutomaton(
             table, lambda: time.now_ms, reports_partial=self._spec.reports_partial
         )
+        self._codes = Codes([table.tests[number] for number in table.simple])
         self._passes_misfits = table.passes_misfits()
+        # A timer that there is comes first, but for bounds between two events, and patterns that are replaced.
+        self._timer_stays = not self._automaton.has_gaps and not self._spec.is_replaced
 
     def _close_conditions(self) -> None:
         if self._automaton is not None:
@@ -176,17 +184,23 @@ class PatternMatchOperator(Operator):
             stamps = self._check_stamps(values, stamps)
             if min(stamps) <= self.watermark_ms:
                 values, stamps = self._take_out_late(values, stamps)
-        keys = key_list(self._spec.key_selector, values)
-        self._touch(keys)
-        if self._event_time:
-            self._waiting.add(stamps or (), keys, values)
+            if values:
+                self._waiting.add(stamps, self._keys(values), values)
             return
-        now_ms = self.context.time.now_ms
-        entries = list(zip(repeat(now_ms), count(), keys, values, strict=False))
+        events = Events([self.context.time.now_ms] * len(values), self._keys(values), values)
         if self._spec.compare is None:
-            self._run(entries)
+            self._run(events)
         else:
-            self._in_epoch += entries
+            for held, new in zip(self._in_epoch, events, strict=True):
+                held += new
+
+    def _keys(self, values: list[Any]) -> list[Any]:
+        if self._key_loop is not None:
+            try:
+                return canonical_keys(self._key_loop(values))
+            except Exception:  # noqa: BLE001 - it only computes, and calling it tells which value it is
+                pass
+        return key_list(self._spec.key_selector, values)
 
     def process_pattern(self, batch: Rows) -> None:
         """Take in patterns, each of which replaces the one before.
@@ -264,9 +278,7 @@ class PatternMatchOperator(Operator):
             granted = wanted if take is None else take(wanted, "waiting")
             if not granted:
                 return False
-            entries = waiting.take(self._whole_ties(granted, wanted))
-            self._touch([entry[2] for entry in entries])
-            self._run(entries)
+            self._run(waiting.take(self._whole_ties(granted, wanted)))
         return True
 
     def _whole_ties(self, granted: int, wanted: int) -> int:
@@ -308,9 +320,9 @@ class PatternMatchOperator(Operator):
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
         """Take what was to be sorted within the epoch; report how many late events were dropped."""
-        if self._in_epoch:
-            entries, self._in_epoch = self._in_epoch, []
-            self._run(entries)
+        if self._in_epoch.stamps:
+            events, self._in_epoch = self._in_epoch, Events([], [], [])
+            self._run(events)
         if self._late_dropped:
             counters = report.counters
             counters[_LATE_RECORDS_DROPPED] = counters.get(_LATE_RECORDS_DROPPED, 0) + self._late_dropped
@@ -318,39 +330,45 @@ class PatternMatchOperator(Operator):
 
     # Matching
 
-    def _run(self, entries: list[Entry]) -> None:
+    def _run(self, events: Events) -> None:
         """Take events in order."""
         automaton = self._automaton
         if automaton is None:
             return
         if self._spec.compare is not None:
-            entries = sort_ties(entries, self._spec.compare)
-        rows = automaton.rows(list(map(_EVENT, entries)))
-        skips = rows is not None and self._passes_misfits
-        told: Iterable[Any] = repeat(None) if rows is None else rows
-        table, advance = self._held, automaton.advance
-        find, keep, produced = table.get, self._keep, self._new_produced()
+            events = sort_ties(events, self._spec.compare)
+        advance, is_due, starts = automaton.advance, automaton.is_due, automaton.starts
+        find, keep, produced = self._held.get, self._keep, self._new_produced()
+        used: list[Any] | None = None if self._touched is None else []
         found: list[Found] = []
         value = None
         try:
-            for (stamp, _, key, value), row in zip(entries, told, strict=False):
-                if skips and True not in row:
-                    continue
+            for stamp, key, value, code in self._numbered(events):
                 held = find(key)
                 if held is None:
-                    if row is not None and not automaton.begins(row):
+                    if starts[code] is None:
                         continue
                     held = Held()
-                elif held.timer_ms is not None and held.timer_ms <= stamp:
+                elif held.timer_ms is not None and held.timer_ms <= stamp and is_due(held, stamp):
                     automaton.expire(held, stamp, found)
-                if advance(held, stamp, value, found, row) or found:
+                if used is not None:
+                    used.append(key)
+                if advance(held, stamp, value, found, code) or found:
                     keep(key, held)
                     if found:
                         self._hand_over(key, found, produced, value)
         except BaseException as error:
             attach_element(error, value)
             raise
+        if used:
+            self._touch(used)
         emit_produced(self, produced.made, self._spec.output_type)
+
+    def _numbered(self, events: Events) -> Iterable[tuple[int, Any, Any, int]]:
+        """Return events with their numbers, without those that fit nowhere if these change nothing."""
+        codes = self._codes.of(events.values)
+        entries = zip(*events, codes, strict=True)
+        return compress(entries, codes) if self._passes_misfits else entries
 
     def _keep(self, key: Any, held: Held) -> None:
         """Keep what a key has now, and see to its timer.
@@ -359,6 +377,9 @@ class PatternMatchOperator(Operator):
         the time, and what a key has goes when it fires and there is nothing.
         """
         timer_ms = held.timer_ms
+        if timer_ms is not None and self._timer_stays:
+            self._held[key] = held
+            return
         if timer_ms is None and not held.runs and not held.complete:
             self._held.pop(key, None)
             return
@@ -428,13 +449,27 @@ class PatternMatchOperator(Operator):
         yield _WAITING, None, self._waiting.by_key().items()
 
     def changed_entries(self, changes: StateChanges) -> bool:
-        """Add the waiting events of keys that had any since."""
-        return add_changed(changes, _WAITING, self._waiting.by_key(), self._touched)
+        """Add the waiting events of keys that have others."""
+        if not self._waiting.tracks:
+            return False
+        waiting, changed = self._waiting.by_key(), self._waiting.changed_keys()
+        if not pays(len(changed), len(waiting)):
+            return False
+        for key in changed:
+            if key in waiting:
+                changes.put(_WAITING, None, key, waiting[key])
+            else:
+                changes.remove(_WAITING, None, key)
+        return True
+
+    def forget_changes(self) -> None:
+        """Take the events that wait as what is known."""
+        self._waiting.forget_changes()
 
     def restore_entries(self, name: str, entries: Entries) -> None:
         """Take over waiting events."""
         for _, key, held in entries:
-            self._waiting.add([each[0] for each in held], repeat(key), [each[1] for each in held])
+            self._waiting.add([each[0] for each in held], [key] * len(held), [each[1] for each in held])
 
 
 class _Results(NamedTuple):
@@ -461,6 +496,3 @@ def _own(values: list[Any]) -> list[Any]:
         elif type(value) not in ATOMIC:
             return copies(values)
     return values
-
-
-_EVENT = itemgetter(3)

@@ -8,17 +8,25 @@ each combination that occurs and kept::
     bits  0b01       (2 is true, 0 is not)  ->  Outcome(taken at position 3, 0b0100 stays)
 
 Most states ask one condition or two. A state's number depends on the pattern alone, so it is what checkpoints hold.
+
+Of the conditions that look at the event only, all of which are asked beforehand (`codes`), the answers are one number;
+what an event does is looked up by that. Where conditions that look at the match decide, these are asked then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any, NamedTuple
 
+from millstream.operators.patterns.codes import UNTOLD
 from millstream.operators.patterns.parts import PatternSpec
 from millstream.operators.patterns.positions import END, START, Literal, Positions, Way, build_positions
 
-__all__ = ["Outcome", "PatternTable", "State", "Taken"]
+__all__ = ["UNDECIDED", "Outcome", "PatternTable", "State", "Taken"]
+
+_MOST_OPEN = 4
+"""So many conditions that look at the match are tried both ways; where there are more of them they are asked."""
 
 
 class Taken(NamedTuple):
@@ -41,16 +49,21 @@ class Outcome(NamedTuple):
     """What an event does to a partial match.
 
     Attributes:
+        step: The only thing that it does, if that is one partial match taking it, and not ending: choice, position and
+            state of what was taken; else None.
         takes: The partial matches that it makes by being taken, in order of choice.
         stays: The ways that are open to the match without the event; 0 if there are none.
         ended: Choice of the way on which the match is complete without the event; None if there is none.
     """
 
+    step: tuple[int, int, int] | None
     takes: tuple[Taken, ...]
     stays: int
     ended: int | None
-    idle: bool
-    """Whether the match is what it was before."""
+
+
+UNDECIDED = Outcome(None, (), 0, None)
+"""Stands for what conditions that look at the match decide."""
 
 
 class State:
@@ -60,41 +73,49 @@ class State:
         number: A bit for each.
         ways: The ways, by choice.
         asks: Numbers of the conditions that decide.
-        single: The only condition that decides, if there is one and it looks at the event only; else None.
-        looks_back: Whether one of the conditions looks at events that the match has.
-        outcomes: What happens, by the conditions' bits.
-        by_row: What happens, by the truth of all conditions of the pattern, in their order.
+        outcomes: What happens, by the conditions' bits; None if the match stays what it was.
         pending: The way on which time completes the match; None if there is none.
         has_gaps: Whether ways end some time after the last event.
         lasting_ms: How long after the last event any way but the pending one is open; None if one always is.
     """
 
-    __slots__ = (
-        "asks",
-        "by_row",
-        "has_gaps",
-        "lasting_ms",
-        "looks_back",
-        "number",
-        "outcomes",
-        "pending",
-        "single",
-        "ways",
-    )
+    __slots__ = ("asks", "has_gaps", "lasting_ms", "number", "outcomes", "pending", "ways")
 
-    def __init__(self, number: int, ways: tuple[Way, ...], asks: tuple[int, ...], looks_back: bool) -> None:
+    def __init__(self, number: int, ways: tuple[Way, ...], asks: tuple[int, ...]) -> None:
         self.number = number
         self.ways = ways
         self.asks = asks
-        self.looks_back = looks_back
-        self.single = asks[0] if len(asks) == 1 and not looks_back else None
-        self.outcomes: dict[int, Outcome] = {}
-        self.by_row: dict[tuple[bool, ...], Outcome] = {}
+        self.outcomes: dict[int, Outcome | None] = {}
         self.pending = next((way for way in ways if way.target == END and way.takes is None), None)
         gaps = [way.gap_ms for way in ways if way is not self.pending]
         self.has_gaps = any(way.gap_ms is not None for way in ways)
         known = [gap for gap in gaps if gap is not None]
         self.lasting_ms = max(known) if known and len(known) == len(gaps) else None
+
+
+class _ByCode(dict[int, "Outcome | None"]):
+    """What happens to partial matches of a state, by events' numbers; worked out when it is asked for first."""
+
+    def __init__(self, table: PatternTable, state: State) -> None:
+        super().__init__()
+        self._table = table
+        self._state = state
+
+    def __missing__(self, code: int) -> Outcome | None:
+        outcome = self[code] = self._table.decided(self._state, code)
+        return outcome
+
+
+class _ByState(dict[int, _ByCode]):
+    """The same for all states."""
+
+    def __init__(self, table: PatternTable) -> None:
+        super().__init__()
+        self._table = table
+
+    def __missing__(self, number: int) -> _ByCode:
+        by_code = self[number] = _ByCode(self._table, self._table.state(number))
+        return by_code
 
 
 class PatternTable:
@@ -109,7 +130,10 @@ class PatternTable:
         start: The state in which a match may begin, with every event.
         tests: What tells whether an event fits, by number of condition.
         looks_back: Which of them look at events that the match has.
+        simple: Numbers of those that do not: an event's number has a bit for each, in this order.
         states: Those that have been asked for, by number.
+        by_code: What happens, by number of a state, then by an event's; None if nothing does, `UNDECIDED` if conditions
+            have to be asked.
     """
 
     def __init__(self, spec: PatternSpec) -> None:
@@ -117,7 +141,10 @@ class PatternTable:
         self.positions: Positions = build_positions(spec)
         self.tests: tuple[Callable[..., Any], ...] = tuple(each.test for each in self.positions.conditions)
         self.looks_back = tuple(each.looks_back for each in self.positions.conditions)
+        self.simple = tuple(number for number, looks_back in enumerate(self.looks_back) if not looks_back)
+        self._bits = {number: 1 << bit for bit, number in enumerate(self.simple)}
         self.states: dict[int, State] = {}
+        self.by_code = _ByState(self)
         self._behind: dict[int, int] = {}
         for number, way in enumerate(self.positions.ways):
             if not way.is_waiting:
@@ -135,35 +162,42 @@ class PatternTable:
         """Return the ways that are open behind a position; 0 if there are none."""
         return self._behind.get(position, 0)
 
-    def outcome(self, state: State, bits: int) -> Outcome:
-        """Return what an event does.
+    def outcome(self, state: State, bits: int) -> Outcome | None:
+        """Return what an event does; None if nothing.
 
         Args:
             state: The state.
             bits: Of the conditions that it asks, in their order, the first one lowest.
         """
-        found = state.outcomes.get(bits)
-        if found is None:
-            found = state.outcomes[bits] = self._work_out(state, bits)
-        return found
+        if bits not in state.outcomes:
+            state.outcomes[bits] = self._work_out(state, bits)
+        return state.outcomes[bits]
 
-    def outcome_of_row(self, state: State, row: tuple[bool, ...]) -> Outcome:
-        """Return what an event does.
+    def decided(self, state: State, code: int) -> Outcome | None:
+        """Return what an event does, as `outcome`; `UNDECIDED` if its number does not decide it.
 
         Args:
             state: The state.
-            row: What all conditions of the pattern say of it, in their order.
+            code: The event's number, or `UNTOLD`.
         """
-        found = state.by_row.get(row)
-        if found is None:
-            bits = sum(1 << place for place, number in enumerate(state.asks) if row[number])
-            found = state.by_row[row] = self.outcome(state, bits)
-        return found
+        if code == UNTOLD:
+            return UNDECIDED
+        known, open_bits = 0, []
+        for place, number in enumerate(state.asks):
+            if self.looks_back[number]:
+                open_bits.append(1 << place)
+            elif code & self._bits[number]:
+                known |= 1 << place
+        if len(open_bits) > _MOST_OPEN:
+            return UNDECIDED
+        choices = product(*((0, bit) for bit in open_bits))
+        first, *others = (self.outcome(state, known | sum(choice)) for choice in choices)
+        return first if all(each == first for each in others) else UNDECIDED
 
     def passes_misfits(self) -> bool:
         """Return whether an event for which no condition is true changes nothing, whatever a key has."""
         nothing = dict.fromkeys(range(len(self.tests)), False)
-        if self.outcome(self.start, 0).takes:
+        if any(self.looks_back) or self.outcome(self.start, 0) is not None:
             return False
         return all(
             way.source == START
@@ -191,9 +225,9 @@ class PatternTable:
         ways = tuple(self.positions.ways[index] for index in _bits(number))
         asked = {each for way in ways for each, _ in (*(way.takes or ()), *(way.passes or ()), *way.free)}
         asks = tuple(sorted(asked))
-        return State(number, ways, asks, any(self.looks_back[each] for each in asks))
+        return State(number, ways, asks)
 
-    def _work_out(self, state: State, bits: int) -> Outcome:
+    def _work_out(self, state: State, bits: int) -> Outcome | None:
         says = {each: bool(bits >> place & 1) for place, each in enumerate(state.asks)}
         takes: list[Taken] = []
         stays, ended = 0, None
@@ -208,8 +242,12 @@ class PatternTable:
                     takes.append(Taken(way.choice, way.target, behind, completes))
             if free and way.passes is not None and _all(way.passes, says):
                 stays |= 1 << way.waiting
-        idle = not takes and ended is None and stays == state.number
-        return Outcome(tuple(sorted(takes)), stays, ended, idle)
+        if not takes and ended is None and (stays == state.number or state is self.start):
+            return None
+        step = None
+        if len(takes) == 1 and not stays and ended is None and takes[0].state and not takes[0].completes:
+            step = takes[0][:3]
+        return Outcome(step, tuple(sorted(takes)), stays, ended)
 
 
 def _all(literals: tuple[Literal, ...], says: dict[int, bool]) -> bool:

@@ -164,19 +164,20 @@ class MatchOperator(EpochOperator):
 
     def _take(self, columns: list[pa.Array], slots: Any, times: Any) -> None:
         """Take rows in order."""
-        rows, told = self._match.rows(columns, times)
+        rows, codes = self._match.rows(columns, times)
         automaton, table = self._automaton, self._held
+        starts = automaton.starts
         found: list[tuple[int, Found]] = []
         matched: list[Found] = []
-        for slot, row, says in zip(slots.tolist(), rows, told, strict=True):
+        for slot, row, code in zip(slots.tolist(), rows, codes, strict=True):
             held = table.get(slot)
             if held is None:
-                if says is not None and not automaton.begins(says):
+                if starts[code] is None:
                     continue
                 held = Held()
-            else:
+            elif automaton.is_due(held, row[0]):
                 automaton.expire(held, row[0], matched)
-            if automaton.advance(held, row[0], row, matched, says) or matched:
+            if automaton.advance(held, row[0], row, matched, code) or matched:
                 self._keep(slot, held)
                 if matched:
                     found += [(slot, each) for each in matched]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain, repeat
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from millstream.operators.base import OperatorContext
 from millstream.operators.patterns.automaton import PatternAutomaton
+from millstream.operators.patterns.codes import MOST_TOLD, UNTOLD, codes_of
 from millstream.operators.patterns.parts import (
     ANYTHING,
     Condition,
@@ -39,8 +40,6 @@ _SKIPS = {
     "TO FIRST": SkipTo.FIRST,
     "TO LAST": SkipTo.LAST,
 }
-_MOST_TOLD = 12
-"""So many conditions are told to the automaton together: what they say is looked up, so there must not be too many."""
 
 
 class CompiledMatch:
@@ -88,7 +87,7 @@ class CompiledMatch:
             clause.within_ms,
             Skip(_SKIPS[clause.skip], clause.skip_variable, strict=bool(clause.skip_variable)),
         )
-        self._told: list[Any] | None = None
+        self._tests: list[Any] = []
         navigations = RowSchema(
             tuple(f"n{place}" for place in range(len(clause.navigations))),
             tuple(each.type for each in clause.navigations),
@@ -106,8 +105,7 @@ class CompiledMatch:
             places.setdefault(position.name, set()).add(index)
         for each in self._looking:
             each.places = {name: frozenset(found) for name, found in places.items()}
-        if not self._looking and len(table.tests) <= _MOST_TOLD:
-            self._told = list(table.tests)
+        self._tests = [table.tests[number] for number in table.simple]
 
     def open(self, context: OperatorContext) -> None:
         """Make expressions ready."""
@@ -125,8 +123,8 @@ class CompiledMatch:
 
     # Rows
 
-    def rows(self, columns: list[pa.Array], times: Any) -> tuple[list[Row], Iterable[Any]]:
-        """Return rows as the automaton takes them, and what all conditions say of each.
+    def rows(self, columns: list[pa.Array], times: Any) -> tuple[list[Row], Sequence[int]]:
+        """Return rows as the automaton takes them, and their numbers (`operators.patterns.codes`).
 
         Args:
             columns: The input's.
@@ -139,12 +137,11 @@ class CompiledMatch:
             truths = self._truths.evaluate(columns, count)
             parts += [[each is True for each in column.to_pylist()] for column in truths]
         rows = list(zip(*parts, strict=True))
-        if self._told is None:
-            return rows, repeat(None, count)
+        if len(self._tests) > MOST_TOLD:
+            return rows, [UNTOLD] * count
         always = [True] * count
-        return rows, zip(
-            *[parts[test.place] if isinstance(test, Truth) else always for test in self._told], strict=True
-        )
+        answers = [parts[test.place] if isinstance(test, Truth) else always for test in self._tests]
+        return rows, codes_of(answers, count)
 
     # Measures
 
