@@ -61,7 +61,7 @@ VICTIMS = {
     "Python worker": "pyspark.daemon",
     "executor": "CoarseGrainedExecutorBackend",
     "cluster worker": "org.apache.spark.deploy.worker.Worker",
-    "driver": "program.py",
+    "driver": "millstream.cli.main run",
 }
 # JVMs live a few seconds here: to start one takes half the processor time without the second compiler.
 QUICK_TO_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -78,7 +78,10 @@ WHILE_IT_RECOVERS = 0.25
 
 @dataclass
 class Cluster:
-    """A standalone cluster on the loopback interface, and the job's driver; without workers the local executor."""
+    """A standalone cluster on the loopback interface, and the job's driver; without workers the local executor.
+
+    The program is Python, or SQL if its name ends so.
+    """
 
     directory: Path
     program: str
@@ -90,6 +93,7 @@ class Cluster:
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     url: str = ""
+    program_name: str = "program.py"
 
     def environment(self) -> dict[str, str]:
         python_path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
@@ -142,8 +146,9 @@ class Cluster:
         )  # fmt: skip
 
     def start_driver(self) -> None:
-        program = self.directory / "program.py"
-        program.write_text(TELLS_MORE + self.program, encoding="utf-8")
+        program = self.directory / self.program_name
+        tells_more = "" if program.suffix == ".sql" else TELLS_MORE
+        program.write_text(tells_more + self.program, encoding="utf-8")
         options = {"millstream.recover": "true", **self.options}
         command = [
             sys.executable, "-m", "millstream.cli.main", "run", "--target", self.url,
@@ -167,7 +172,7 @@ class Cluster:
 
     def log_tail(self) -> str:
         """Return the end of the driver's log, with what its threads are at now."""
-        if self.processes["driver"].poll() is None:
+        if self.processes["driver"].poll() is None and not self.program_name.endswith(".sql"):
             self.processes["driver"].send_signal(signal.SIGUSR1)
             time.sleep(1)
         return self.driver_log().read_text(errors="replace")[-20_000:]

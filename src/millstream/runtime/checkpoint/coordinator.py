@@ -501,6 +501,7 @@ class CheckpointCoordinator:
             form=node.spec.state_form,
             key_type=form_of(node.key_type),
             versions=dict(node.spec.versions),
+            description=node.description,
         )
 
     def _take_id(self) -> int:

@@ -57,6 +57,7 @@ class OperatorEntry:
         key_type: Declared type of its keys, see `common.type_forms`; None if none is.
         versions: Of which forms its connector's parts are (`OperatorSpec.versions`); those that are not there are of
             the first.
+        description: What it does, as plans show it; None if nobody told.
     """
 
     operator_id: str
@@ -70,6 +71,7 @@ class OperatorEntry:
     form: str = ""
     key_type: TypeForm | None = None
     versions: dict[str, int] = field(default_factory=dict)
+    description: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from millstream.base.errors import (
 from millstream.files.stores import FileRef, FileStore, open_store
 from millstream.graph.job_graph import JobGraph
 from millstream.graph.stream_graph import StreamNode
+from millstream.runtime.checkpoint.differences import describe_changes
 from millstream.runtime.checkpoint.manifest import (
     MANIFEST,
     Manifest,
@@ -221,7 +222,7 @@ def fit_to_job(saved: Saved, job_graph: JobGraph, *, allow_non_restored: bool) -
         node = nodes.get(entry.operator_id)
         if node is None:
             if not allow_non_restored:
-                _check_nothing_lost(entry, saved)
+                _check_nothing_lost(entry, saved, job_graph)
             continue
         _check_fits(entry, node, saved)
         if entry.driver is not None:
@@ -250,7 +251,7 @@ def _driver_state(entry: OperatorEntry, file: FileRef, node: StreamNode, saved: 
         raise
 
 
-def _check_nothing_lost(entry: OperatorEntry, saved: Saved) -> None:
+def _check_nothing_lost(entry: OperatorEntry, saved: Saved, job_graph: JobGraph) -> None:
     holds = [f'{kind} "{name}"' for name, kind in sorted(entry.states.items())]
     if entry.driver is not None:
         holds.append("what its source or sink keeps")
@@ -258,10 +259,15 @@ def _check_nothing_lost(entry: OperatorEntry, saved: Saved) -> None:
         holds.append("records")
     if not holds:
         return
+    detail = f"It holds {', '.join(holds)}."
+    hint = "Give operators with state a uid(...) and keep it, or drop the state: --allow-non-restored-state."
+    if entry.description is not None and entry.uid is not None:  # a query: the planner made both
+        detail = f"{detail} {describe_changes(saved.manifest.operators, job_graph, entry)}"
+        hint = "Keep the query as it was, or drop the state of what changed: --allow-non-restored-state."
     raise StateIncompatibleError(
         f'operator {_describe(entry)} of {saved.manifest.kind} "{saved.path}" is not in the program',
-        detail=f"It holds {', '.join(holds)}.",
-        hint="Give operators with state a uid(...) and keep it, or drop the state: --allow-non-restored-state.",
+        detail=detail,
+        hint=hint,
     )
 
 

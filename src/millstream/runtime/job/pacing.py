@@ -9,7 +9,9 @@ Small while little is known or pending (latency), larger under backlog (throughp
     no         -                          unchanged: sources give what they have
 
 The goal is the target duration. What an epoch costs however small it is, Spark's stages above all, is no measure of
-the records: sizes follow from the time in which subtasks worked. For a job so slow that the fixed cost of an epoch
+the records: sizes follow from the time in which subtasks worked. Subtasks too may take a time that does not fall with
+the records, such as a sink's to flush to a server far away: two epochs of different size tell how much that is. Were
+it taken for the records', budgets would fall to one record, and the job to one record for each flush. For a job so slow that the fixed cost of an epoch
 does not matter it is a quarter of that, and so is the time after which its subtasks hold what they have not come to
 (`operators.budget`).
 """
@@ -24,6 +26,7 @@ __all__ = ["EpochSizer"]
 _FIRST_BUDGET = 500
 _SLOW_PER_MS = 1.0
 _MOST_GROWTH = 8.0
+_DOUBT = 0.9
 
 
 @dataclass(slots=True)
@@ -43,6 +46,8 @@ class EpochSizer:
     fixed_records: int | None = None
     _budget: int = _FIRST_BUDGET
     _slow: bool = True
+    _last: tuple[int, float] | None = None
+    _fixed_ms: float = 0.0
 
     @property
     def budget(self) -> int:
@@ -91,14 +96,31 @@ class EpochSizer:
         """
         done = self.budget if begun is None else begun
         worked_ms = took_ms if busy_ms is None else min(busy_ms, took_ms)
-        self._slow = done < worked_ms * _SLOW_PER_MS
+        if not held:
+            self._learn_fixed(done, worked_ms)
+        of_records_ms = worked_ms - min(self._fixed_ms, worked_ms)
+        self._slow = done < of_records_ms * _SLOW_PER_MS
         if held:
             self._budget = int(self.budget * done / (done + held))
         elif backlog:
             goal_ms = self._goal_ms
-            ratio = max(goal_ms - (took_ms - worked_ms), goal_ms / 2) / max(worked_ms, 1.0)
+            ratio = max(goal_ms - (took_ms - of_records_ms), goal_ms / 2) / max(of_records_ms, 1.0)
             if ratio > 1.0:
                 self._budget = math.ceil(self.budget * min(ratio, _MOST_GROWTH))
             elif ratio < 0.5:
                 self._budget = int(self.budget * ratio)
         self._budget = min(max(self._budget, self.min_records), self.max_records)
+
+    def _learn_fixed(self, done: int, worked_ms: float) -> None:
+        """Learn how much of the work does not grow with the records, from two epochs of which one had twice as many."""
+        if self._last is None:
+            self._last = done, worked_ms
+            return
+        before, before_ms = self._last
+        if done >= 2 * before or before >= 2 * done:
+            each_ms = max((worked_ms - before_ms) / (done - before), 0.0)
+            self._fixed_ms = max(min(worked_ms, before_ms) - each_ms * min(done, before), 0.0)
+            self._last = done, worked_ms
+        else:  # doubted more and more, until the budget changes and it is seen again
+            self._fixed_ms *= _DOUBT
+        self._fixed_ms = min(self._fixed_ms, worked_ms)

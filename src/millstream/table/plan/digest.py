@@ -1,4 +1,8 @@
-"""Stable texts of operators: the same for the same operator of the same query, in every process and version."""
+"""Stable texts of operators: the same for the same operator of the same query, in every process and version.
+
+What state does not depend on is left out of uids: names of columns (but of a table's own, as places in it may change),
+options of tables, whether a table has an end.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +35,16 @@ def uid_of(node: p.PhysicalNode) -> str:
 
 
 def _text(value: Any, *, exact: bool) -> str:
+    if isinstance(value, p.TableScan) and not exact:
+        names = ",".join(value.table.schema.names[place] for place in value.columns)
+        mode = _text(value.mode, exact=exact)
+        return f"TableScan({_text(value.table, exact=exact)}, {names}, {_text(value.schema, exact=exact)}, {mode})"
     if isinstance(value, p.PhysicalNode) or hasattr(value, "__dataclass_fields__"):
         if type(value).__name__ == "ResolvedTable":
             name = f"table({'.'.join(value.identifier)})"
             return f"{name}{sorted(value.options.items())}" if exact else name
+        if isinstance(value, RowSchema) and not exact:
+            return ",".join(map(str, value.types))
         if isinstance(value, RowSchema):
             return ",".join(f"{name} {kind}" for name, kind in zip(value.names, value.types, strict=True))
         parts = [f"{each.name}={_text(getattr(value, each.name), exact=exact)}" for each in fields(value)]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from millstream.base.errors import NotSupportedError
+from millstream.operators.sink import SinkSpec
 from millstream.table.expressions.compiling import constant_value
 from millstream.table.expressions.rex import InputRef, RowSchema
 from millstream.table.plan import physical as p
@@ -121,12 +122,29 @@ class Translator:
 
     def _named(self, stream: Any, node: p.PhysicalNode) -> Any:
         stream.set_description(operator_text(node))
-        wanted = uid_of(node)
+        return stream.uid(self._free_uid(uid_of(node)))
+
+    def _free_uid(self, wanted: str) -> str:
         taken = {each.uid for each in self._environment._transformations}
         found, count = wanted, 1
         while found in taken:
             found, count = f"{wanted}-{count}", count + 1
-        return stream.uid(found)
+        return found
+
+    def _of_connector(self, wanted: str, build: Callable[[], Any]) -> Any:
+        """Have a connector add operators, and give those uids: what they keep goes by the table's name.
+
+        Args:
+            wanted: The uid of the source or sink; further operators have their names behind it.
+            build: Adds them.
+        """
+        transformations = self._environment._transformations
+        before = {each.id for each in transformations}
+        made = build()
+        for each in [each for each in transformations if each.id not in before and each.uid is None]:
+            main = not each.inputs or isinstance(each.spec, SinkSpec)
+            each.uid = self._free_uid(wanted if main else f"{wanted}/{each.name}")
+        return made
 
     # --- leaves
 
@@ -137,7 +155,10 @@ class Translator:
         read = self._read.get(table, node.columns)
         key = (table, read)
         if key not in self._scans:
-            self._scans[key] = find_connector(node.table).scan(self._environment, read)
+            connector = find_connector(node.table)
+            self._scans[key] = self._of_connector(
+                f"Source-{node.table.full_name}", lambda: connector.scan(self._environment, read)
+            )
         stream = self._scans[key]
         if read == node.columns:
             return stream
@@ -160,9 +181,10 @@ class Translator:
 
         names = [f"f{place}" for place in range(len(node.schema))]
         rows = [Row(**dict(zip(names, map(constant_value, row), strict=True))) for row in node.rows]
-        stream = self._environment.from_collection(rows)
         spec = ToSqlSpec(tuple(names), node.schema.types, "VALUES")
-        return stream._transform("Values", spec)
+        return self._of_connector(
+            uid_of(node), lambda: self._environment.from_collection(rows)._transform("Values", spec)
+        )
 
     # --- rows
 
@@ -468,7 +490,8 @@ class Translator:
         request = SinkRequest(node.overwrite, mode, node.upsert_key or ())
         heeds = self._settings.lengths != "IGNORE"
         table = node.table if heeds else without_lengths(node.table, node.input.schema)
-        return find_connector(table).sink(stream, request)
+        connector = find_connector(table)
+        return self._of_connector(f"Sink-{table.full_name}", lambda: connector.sink(stream, request))
 
     def _constrained(self, node: p.SinkNode, schema: RowSchema, stream: Any) -> Any:
         not_null = tuple(

@@ -65,3 +65,22 @@ def test_what_an_epoch_costs_however_small_it_is_does_not_keep_it_small():
         budgets.append(sizer.budget)
     assert budgets[:2] == [4_000, 10_000]
     assert budgets[-1] == 10_000, "as much work as half of the goal"
+
+
+def test_what_a_sink_takes_for_its_flush_does_not_make_epochs_ever_smaller():
+    sizer = EpochSizer(target_ms=1000, min_records=1, max_records=500_000)
+    budgets = []
+    for _ in range(30):  # 0.1 ms a record, and 2 s for a flush, in which the subtask counts as busy
+        busy_ms = 2_000 + sizer.budget / 10
+        sizer.observe(took_ms=busy_ms, backlog=True, begun=sizer.budget, busy_ms=busy_ms)
+        budgets.append(sizer.budget)
+    assert min(budgets) >= 10
+    assert budgets[-1] >= 1_000
+
+
+def test_a_flush_that_was_slow_for_a_while_is_forgotten():
+    sizer = EpochSizer(target_ms=1000, min_records=1, max_records=500_000)
+    for flush_ms in [3_000] * 5 + [0] * 20:
+        busy_ms = flush_ms + sizer.budget / 10
+        sizer.observe(took_ms=busy_ms, backlog=True, begun=sizer.budget, busy_ms=busy_ms)
+    assert 0.25 <= sizer.budget / 10 / 1000 <= 2.0
