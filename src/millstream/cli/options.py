@@ -36,6 +36,7 @@ __all__ = [
     "job_options",
     "parse_definitions",
     "pyflink_option",
+    "recovery_options",
 ]
 
 CONFIG_VARIABLE = "MILLSTREAM_CONFIG"
@@ -295,5 +296,34 @@ _DECORATORS = (
 def job_options(function: Decorated) -> Decorated:
     """Give a command the shared options, as arguments named like the fields of `JobOptions`."""
     for decorator in reversed(_DECORATORS):
+        function = decorator(function)
+    return function
+
+
+_RECOVERY = (
+    click.option("-s", "--from-savepoint", metavar="PATH", help="Begin from this savepoint or checkpoint."),
+    click.option(
+        "-n",
+        "--allow-non-restored-state",
+        is_flag=True,
+        help="Drop state in it that no operator of the program takes.",
+    ),
+    click.option(
+        "--claim-mode",
+        type=click.Choice(["NO_CLAIM", "CLAIM"], case_sensitive=False),
+        help="Whether the job removes it when checkpoints of its own have taken its place.",
+    ),
+    click.option(
+        "--recover",
+        is_flag=True,
+        help="Go on from the last checkpoint of this job if its driver was lost, and run nothing if it had ended "
+        "(high-availability.storageDir).",
+    ),
+)
+
+
+def recovery_options(function: Decorated) -> Decorated:
+    """Give a command the options that say where jobs begin, as arguments named like the fields of `JobOptions`."""
+    for decorator in reversed(_RECOVERY):
         function = decorator(function)
     return function

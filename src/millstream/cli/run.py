@@ -17,6 +17,7 @@ from millstream.cli.options import (
     install_pyflink,
     job_options,
     pyflink_option,
+    recovery_options,
 )
 
 __all__ = ["application_command", "command", "run_with_options"]
@@ -24,24 +25,7 @@ __all__ = ["application_command", "command", "run_with_options"]
 
 @click.command("run", context_settings={"allow_interspersed_args": False})
 @job_options
-@click.option("-s", "--from-savepoint", metavar="PATH", help="Begin from this savepoint or checkpoint.")
-@click.option(
-    "-n",
-    "--allow-non-restored-state",
-    is_flag=True,
-    help="Drop state in it that no operator of the program takes.",
-)
-@click.option(
-    "--claim-mode",
-    type=click.Choice(["NO_CLAIM", "CLAIM"], case_sensitive=False),
-    help="Whether the job removes it when checkpoints of its own have taken its place.",
-)
-@click.option(
-    "--recover",
-    is_flag=True,
-    help="Go on from the last checkpoint of this job if its driver was lost, and run nothing if it had ended "
-    "(high-availability.storageDir).",
-)
+@recovery_options
 @click.option(
     "-d",
     "--detached",

@@ -7,7 +7,14 @@ from typing import Any
 
 import click
 
-from millstream.cli.options import TARGET_KEY, JobOptions, file_settings, inherited_settings, job_options
+from millstream.cli.options import (
+    TARGET_KEY,
+    JobOptions,
+    file_settings,
+    inherited_settings,
+    job_options,
+    recovery_options,
+)
 
 __all__ = ["command"]
 
@@ -16,6 +23,7 @@ _PATH = click.Path(exists=True, dir_okay=False, readable=True)
 
 @click.command("sql")
 @job_options
+@recovery_options
 @click.option(
     "-f", "--file", "files", multiple=True, type=_PATH, help="Execute this script and end; may be repeated."
 )
@@ -25,7 +33,7 @@ def command(files: tuple[str, ...], init: str | None, **options: Any) -> None:
 
     What is piped in is a script too. Jobs run in this process (`--target local`) unless an option says otherwise. A
     script is parsed as a whole before its first statement is executed; the command ends when the jobs of its INSERTs
-    have ended.
+    have ended. --from-savepoint and --recover are for a script with one job, a statement set if need be.
     """
     given = JobOptions(**options)
     if files:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from servers.mariadb import MariaDbServer
+from servers.postgres import PostgresServer
+from servers.process import running
 
 from millstream.config.configuration import Configuration
 from millstream.table.environment import TableEnvironment
@@ -24,3 +27,27 @@ def rows(tables):
             return [tuple(row) for row in found]
 
     return of
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    yield from running(PostgresServer())
+
+
+@pytest.fixture
+def postgres(postgres_server):
+    """A new database of PostgreSQL."""
+    with postgres_server.new_database() as database:
+        yield database
+
+
+@pytest.fixture(scope="session")
+def mariadb_server():
+    yield from running(MariaDbServer())
+
+
+@pytest.fixture
+def mariadb(mariadb_server):
+    """A new database of MariaDB."""
+    with mariadb_server.new_database() as database:
+        yield database

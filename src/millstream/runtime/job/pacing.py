@@ -117,7 +117,7 @@ class EpochSizer:
             self._last = done, worked_ms
             return
         before, before_ms = self._last
-        if done >= 2 * before or before >= 2 * done:
+        if done != before and (done >= 2 * before or before >= 2 * done):
             each_ms = max((worked_ms - before_ms) / (done - before), 0.0)
             self._fixed_ms = max(min(worked_ms, before_ms) - each_ms * min(done, before), 0.0)
             self._last = done, worked_ms

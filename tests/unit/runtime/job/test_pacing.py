@@ -22,11 +22,11 @@ def test_budget_stays_while_there_is_no_backlog():
     assert sizer.budget == before
 
 
-@given(st.lists(st.tuples(st.floats(0, 1e7), st.booleans())))
+@given(st.lists(st.tuples(st.floats(0, 1e7), st.booleans(), st.none() | st.integers(0, 50_000))))
 def test_budget_stays_within_its_bounds(epochs):
     sizer = EpochSizer(target_ms=200, min_records=100, max_records=50_000)
-    for took_ms, backlog in epochs:
-        sizer.observe(took_ms=took_ms, backlog=backlog)
+    for took_ms, backlog, begun in epochs:
+        sizer.observe(took_ms=took_ms, backlog=backlog, begun=begun)
         assert 100 <= sizer.budget <= 50_000
 
 
