@@ -53,7 +53,7 @@ WEIGHTS = {
     "slot": 35, "Python worker": 10, "executor": 10, "cluster worker": 5, "driver": 20, "broker": 10, "database": 10,
 }  # fmt: skip
 TABLES = """
-CREATE TABLE totals (buyer text PRIMARY KEY, orders bigint, cents bigint, dearest int, mean numeric(20, 4));
+CREATE TABLE totals (buyer text PRIMARY KEY, orders bigint, cents bigint, dearest int, mean numeric(38, 6));
 CREATE TABLE buyers_by_orders (orders bigint PRIMARY KEY, buyers bigint);
 """
 Order = tuple[int, str, str, int, int]
@@ -94,7 +94,7 @@ def expected(count: int, seed: int) -> Tables:
         of_item.setdefault(item, []).append(cents)
         if item != "last":  # no later order ends the last windows
             of_second.setdefault((at_ms // 1_000, item), []).append(cents)
-    smallest = Decimal("0.0001")
+    smallest = Decimal("0.000001")
     return Tables(
         {
             buyer: (
@@ -350,6 +350,8 @@ def report(arguments: argparse.Namespace, killed: Killed, results: Results, foun
         other = sum(have[key] != want.get(key) for key in have)
         wrong += missing + other
         print(f"| {name} ({target}) | {len(have):,} | {missing} | {other} |")
+        for key in [key for key in have.keys() | want.keys() if have.get(key) != want.get(key)][:5]:
+            print(f"{name}, {key!r}: {have.get(key)}, but should be {want.get(key)}", file=sys.stderr)
     missing = (wanted.seconds - found.seconds).total()
     other = (found.seconds - wanted.seconds).total()
     print(f"| seconds (kafka, exactly once) | {found.seconds.total():,} | {missing} | {other} |")

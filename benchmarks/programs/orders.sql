@@ -11,7 +11,7 @@ CREATE TABLE orders (
 );
 
 CREATE TABLE totals (
-  buyer STRING, orders BIGINT, cents BIGINT, dearest INT, mean DECIMAL(20, 4), PRIMARY KEY (buyer) NOT ENFORCED
+  buyer STRING, orders BIGINT, cents BIGINT, dearest INT, mean DECIMAL(38, 6), PRIMARY KEY (buyer) NOT ENFORCED
 ) WITH (
   'connector' = 'jdbc', 'url' = '${url}', 'username' = '${user}', 'password' = '${password}', 'table-name' = 'totals'
 );

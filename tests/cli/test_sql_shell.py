@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
 from millstream.base.errors import ConfigurationError
+from millstream.cli.sql import command
 from millstream.table.session.live import Materialized
 from millstream.table.session.session import SqlSession
 from millstream.table.session.shell import Completer, Shell
@@ -49,6 +52,22 @@ def test_mistyped_script_executes_nothing_and_names_script_and_line(tmp_path):
     assert done.stdout == ""
     assert "(line 3, column 1)" in done.stderr and 'Did you mean "SELECT"?' in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_script_begins_where_its_options_say(tmp_path, monkeypatch):
+    script = tmp_path / "job.sql"
+    script.write_text("SET 'pipeline.name' = 'mine'; SET;")
+    monkeypatch.setenv("MILLSTREAM_CONFIG", "")
+    done = CliRunner().invoke(
+        command, ["-s", "chk-7", "-n", "--claim-mode", "CLAIM", "--recover", "-f", str(script)]
+    )
+    assert done.exit_code == 0, done.output
+    given = json.loads(os.environ["MILLSTREAM_CONFIG"])
+    assert given["execution.state-recovery.path"] == "chk-7"
+    assert given["execution.state-recovery.ignore-unclaimed-state"] == "true"
+    assert given["execution.state-recovery.claim-mode"] == "CLAIM"
+    assert given["millstream.recover"] == "true"
+    assert "'execution.state-recovery.path' = 'chk-7'" in done.output, "the session of the script has it"
 
 
 @pytest.fixture

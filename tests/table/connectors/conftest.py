@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from servers.mariadb import MariaDbServer
-from servers.postgres import PostgresServer
-from servers.process import running
 
 from millstream.config.configuration import Configuration
 from millstream.table.environment import TableEnvironment
 from millstream.table.environment_settings import EnvironmentSettings
+from servers.mariadb import MariaDbServer
+from servers.postgres import PostgresServer
+from servers.process import running
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ COLUMNS = {
     "rate": ("float8", "DOUBLE", "DOUBLE"),
     "paid": ("boolean", "BOOLEAN", "BOOLEAN"),
     "at_time": ("timestamp", "DATETIME(6)", "TIMESTAMP(6)"),
-    "day": ("date", "DATE", "DATE"),
+    "on_day": ("date", "DATE", "DATE"),
     "clock": ("time", "TIME", "TIME"),
     "note": ("text", "LONGTEXT CHARACTER SET utf8mb4", "STRING"),
-    "raw": ("bytea", "BLOB", "BYTES"),
+    "bin": ("bytea", "BLOB", "BYTES"),
 }
 CHARACTERS = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
 PER_ROW = 20_000
@@ -44,10 +44,9 @@ def value_rows():
     ]  # fmt: skip
     for place, first in enumerate(range(0, len(CHARACTERS), PER_ROW), 3):
         text = "".join(CHARACTERS[first : first + PER_ROW])
-        rows.append(
-            (place, place, -place, Decimal(place) / 7, None, place / 3, None, None, None, None, text, None)
-        )
-    return [(*row[:3], None if row[3] is None else round(row[3], 10), *row[4:]) for row in rows]
+        total = (Decimal(place) / 7).quantize(Decimal("1e-10"))
+        rows.append((place, place, -place, total, None, place / 3, None, None, None, None, text, None))
+    return rows
 
 
 class Database:

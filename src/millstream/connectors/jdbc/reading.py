@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import logging
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, Self, TypeVar
 
 from millstream.base.errors import MalformedRecordError, SourceError, shorten
@@ -195,9 +195,13 @@ class ReadBuilder:
         return self
 
 
+# Databases have more digits than the 28 of a program's context.
+_EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
+
+
 def _decimal(scale: int) -> Callable[[Any], Decimal]:
     unit = Decimal(1).scaleb(-scale)
-    return lambda value: Decimal(str(value)).quantize(unit)
+    return lambda value: Decimal(str(value)).quantize(unit, context=_EXACT)
 
 
 def _parsed(parse: Callable[[str], Any]) -> Callable[[Any], Any]:

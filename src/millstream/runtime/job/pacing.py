@@ -11,9 +11,10 @@ Small while little is known or pending (latency), larger under backlog (throughp
 The goal is the target duration. What an epoch costs however small it is, Spark's stages above all, is no measure of
 the records: sizes follow from the time in which subtasks worked. Subtasks too may take a time that does not fall with
 the records, such as a sink's to flush to a server far away: two epochs of different size tell how much that is. Were
-it taken for the records', budgets would fall to one record, and the job to one record for each flush. For a job so slow that the fixed cost of an epoch
-does not matter it is a quarter of that, and so is the time after which its subtasks hold what they have not come to
-(`operators.budget`).
+it taken for the records', budgets would fall to one record, and the job to one record for each flush.
+
+For a job so slow that the fixed cost of an epoch does not matter the goal is a quarter of that, and so is the time
+after which its subtasks hold what they have not come to (`operators.budget`).
 """
 
 from __future__ import annotations
