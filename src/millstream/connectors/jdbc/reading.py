@@ -213,11 +213,20 @@ def _moment(text: str) -> datetime.datetime:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
 
 
+def _time(value: Any) -> Any:
+    """Return a time of day; drivers of MySQL give how long after midnight it is."""
+    if isinstance(value, datetime.timedelta):
+        if not datetime.timedelta(0) <= value < datetime.timedelta(days=1):
+            raise ValueError(f"{value} is no time of a day")
+        return (datetime.datetime.min + value).time()
+    return datetime.time.fromisoformat(value) if isinstance(value, str) else value
+
+
 _CONVERTERS: list[tuple[type[DataType], Callable[[Any], Any]]] = [
     (types.BooleanType, bool),
     (types.DoubleType, float),
     (types.DateType, _parsed(datetime.date.fromisoformat)),
-    (types.TimeType, _parsed(datetime.time.fromisoformat)),
+    (types.TimeType, _time),
     (types.LocalZonedTimestampType, _parsed(_moment)),
     (types.TimestampType, _parsed(datetime.datetime.fromisoformat)),
     (types.VarBinaryType, bytes),
