@@ -39,6 +39,12 @@ sys.path.append(str(Path(__file__).parent))
 NewEnvironment = Callable[..., StreamExecutionEnvironment]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def directories_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Make the directory below which all tests have theirs, before one of them moves the temporary directory."""
+    tmp_path_factory.getbasetemp()
+
+
 @pytest.fixture(scope="module")
 def new_environment(request: pytest.FixtureRequest) -> Iterator[NewEnvironment]:
     """Make environments: `new_environment("local[2]", 2, {"millstream.epoch.fixed-records": 10})`.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import stat
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -14,9 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.base.clock import SystemClock
+from millstream.cluster.applications import Program
+from millstream.cluster.planning import plan_program
 from millstream.cluster.uploads import UploadedPrograms
 from millstream.rest.errors import RestError
 from millstream.rest.multipart import read_file
+from rest.shape_check import differences, recorded_shape
 
 PROGRAM = b"""
 import sys
@@ -30,6 +35,7 @@ env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").filter(lam
 env.execute(" ".join(sys.argv[1:]))
 """
 MOST = 100_000
+SHAPES = {"ours": frozenset[str](), "missing": frozenset[str]()}
 
 
 def archive(**files: bytes | str) -> bytes:
@@ -46,7 +52,7 @@ def never(*_: object) -> object:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> UploadedPrograms:
-    return UploadedPrograms(tmp_path, never, never, SystemClock(), most_bytes=MOST)  # type: ignore[arg-type]
+    return UploadedPrograms(tmp_path, never, never, never, SystemClock(), most_bytes=MOST)  # type: ignore[arg-type]
 
 
 def files_below(directory: Path) -> set[str]:
@@ -145,7 +151,7 @@ class TestWhatIsKept:
         self, tmp_path_factory: pytest.TempPathFactory, at: int, noise: bytes
     ) -> None:
         directory = tmp_path_factory.mktemp("damaged")
-        kept = UploadedPrograms(directory, never, never, SystemClock(), most_bytes=MOST)  # type: ignore[arg-type]
+        kept = UploadedPrograms(directory, never, never, never, SystemClock(), most_bytes=MOST)  # type: ignore[arg-type]
         whole = archive(**{"__main__.py": "print(1)\n" * 20, "a/b.py": "x = 2\n"})
         try:
             added = kept.add("a.zip", whole[:at] + noise + whole[at + len(noise) :])
@@ -187,6 +193,31 @@ class TestForms:
         assert read_file(request.content, request.headers["content-type"]) == (name, content)
 
 
+class TestPlans:
+    def test_a_program_runs_up_to_its_first_job(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("millstream.cluster.planning._LONGEST_S", 90.0)
+        program = tmp_path / "job.py"
+        program.write_bytes(b"print('said before')\n" + PROGRAM + b"open('ran', 'w').close()\n")
+        order = Program(str(program), ("a", "b"), {"parallelism.default": "3"}, str(tmp_path))
+        planned = plan_program(order, {"execution.target": "local"}, os.environ)
+        assert (planned.name, planned.job_type, planned.plan.slots) == ("a b", "STREAMING", 3)
+        assert [each.name for each in planned.plan.vertices] == ["numbers -> Filter -> Print to Std. Out"]
+        assert not (tmp_path / "ran").exists()
+
+    def test_one_that_never_comes_to_a_job_is_ended_with_all_that_it_started(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("millstream.cluster.planning._LONGEST_S", 1.0)
+        program = tmp_path / "job.py"
+        program.write_text("import subprocess\nsubprocess.run(['sleep', '61.7'])\n")
+        with pytest.raises(RestError, match="did not come to a job") as refused:
+            plan_program(Program(str(program), working_directory=str(tmp_path)), {}, os.environ)
+        assert refused.value.status == 503
+        wait_until(lambda: subprocess.run(["pgrep", "-fx", "sleep 61.7"], check=False).returncode == 1)
+
+
 @pytest.fixture
 def taking(cluster: Cluster) -> Cluster:
     """A cluster that takes programs."""
@@ -222,7 +253,10 @@ def test_a_program_is_uploaded_run_and_deleted(taking: Cluster) -> None:
             assert {each["parallelism"] for each in client.get(f"/jobs/{job['jid']}").json()["vertices"]} == {
                 2
             }
+            check_plan(client, program_id, run, job["jid"])
+            check_manager(client, job["jid"])
             assert client.patch(f"/jobs/{job['jid']}").status_code == 202
+            wait_until(lambda job=job: client.get(f"/jobs/{job['jid']}").json()["state"] == "CANCELED", 90)  # type: ignore[misc]
             assert client.delete(f"/jars/{program_id}").status_code == 200
         assert client.get("/jars").json()["files"] == []
         logs = [each["name"] for each in client.get("/jobmanager/logs").json()["logs"]]
@@ -237,6 +271,16 @@ def test_a_program_is_uploaded_run_and_deleted(taking: Cluster) -> None:
         assert failed.status_code in (400, 503), failed.text
         if failed.status_code == 400:
             assert "of the program" in failed.json()["errors"][0]
+        unplanned = client.get(f"/jars/{wrong_id}/plan")
+        assert unplanned.status_code in (400, 503), unplanned.text
+        if unplanned.status_code == 400:
+            assert "of the program" in unplanned.json()["errors"][0]
+        chosen = client.post(f"/jars/{wrong_id}/run-application", json={"applicationId": "1" * 32})
+        assert (chosen.status_code, "applicationId" in chosen.text) == (400, True)
+        started = client.post(f"/jars/{wrong_id}/run-application", json={"programArgsList": ["x"]})
+        assert (started.status_code, list(started.json())) == (202, ["applicationid"])
+        application = taking.wait_for(started.json()["applicationid"], "FAILED")
+        assert application.program.arguments == ("x",) and "of the program" in application.message
 
         large = client.post("/jars/upload", files={"jarfile": ("large.py", b"#" * 40_000)})
         assert large.status_code == 413
@@ -247,7 +291,40 @@ def test_a_program_is_uploaded_run_and_deleted(taking: Cluster) -> None:
         assert client.post("/jars/upload", json={}).status_code == 400
         for hostile in ("..%2F..%2Fapplications", "nosuch.py", "%00"):
             assert client.delete(f"/jars/{hostile}").status_code == 404
-            assert client.post(f"/jars/{hostile}/run", json={}).status_code == 404
+            for what in ("run", "run-application", "plan"):
+                assert client.post(f"/jars/{hostile}/{what}", json={}).status_code == 404
+
+
+def check_plan(client: httpx.Client, program_id: str, run: dict[str, object], job_id: str) -> None:
+    """What is planned is what runs, but for the id."""
+    planned = client.post(f"/jars/{program_id}/plan", json=run)
+    assert planned.status_code in (200, 503), planned.text
+    if planned.status_code == 200:
+        (ours, runs) = (planned.json()["plan"], client.get(f"/jobs/{job_id}/plan").json()["plan"])
+        assert ours["nodes"] == runs["nodes"] != []
+        assert (ours["name"], ours["type"]) == (runs["name"], runs["type"])
+        assert differences(planned.json(), recorded_shape("/jobs/:job/plan")[1], **SHAPES) == []
+
+
+def check_manager(client: httpx.Client, job_id: str) -> None:
+    """A task manager's logs are those of its program; its threads those of the driver that it is."""
+    vertex = client.get(f"/jobs/{job_id}").json()["vertices"][0]["id"]
+    (manager,) = {
+        each["taskmanager-id"] for each in client.get(f"/jobs/{job_id}/vertices/{vertex}").json()["subtasks"]
+    }
+    at = f"/taskmanagers/{manager}"
+    logs = client.get(f"{at}/logs").json()
+    assert differences(logs, recorded_shape("/taskmanagers/:tm/logs")[1], **SHAPES) == []
+    (log,) = logs["logs"]
+    assert log in client.get("/jobmanager/logs").json()["logs"]
+    texts = [client.get(f"{at}/{path}").text for path in ("log", "stdout", f"logs/{log['name']}")]
+    assert texts[0] == texts[1] == texts[2] == client.get(f"/jobmanager/logs/{log['name']}").text != ""
+    dump = client.get(f"{at}/thread-dump").json()
+    assert differences(dump, recorded_shape("/taskmanagers/:tm/thread-dump")[1], **SHAPES) == []
+    assert any("in execute" in each["stringifiedThreadInfo"] for each in dump["threadInfos"])
+    assert client.get(f"{at}/logs/dispatcher.log").status_code == 404
+    for path in ("log", "logs", "stdout", "thread-dump"):
+        assert client.get(f"/taskmanagers/nosuch/{path}").status_code == 404
 
 
 def test_a_cluster_takes_no_programs_unless_it_is_told_to(cluster: Cluster) -> None:

@@ -107,7 +107,7 @@ def job_view(job_id: str, status: str, *, name: str = "a job") -> views.JobView:
             views.VertexView(SOURCE, "Source: numbers", task, subtasks),
             views.VertexView(SINK, "count -> Sink", task, subtasks),
         ),
-        slots=(views.SlotView(0, "here", 18, "1"), views.SlotView(1, "there", 19, "2")),
+        slots=(views.SlotView(0, "here", 17, "1"), views.SlotView(1, "there", 19, "2")),
     )
 
 
@@ -213,6 +213,7 @@ class FakeJob(JobGateway):
                 (views.OptionView("a.b", "c", "code"),), {"mine": "1"}, "none", "0.1"
             ),
             views.EpochsView: views.EpochsView,
+            views.ThreadsView: lambda: views.ThreadsView(17, (views.ThreadView("main", 5, "  run()\n"),)),
             views.WatermarksView: lambda: views.WatermarksView(
                 self.job_id, self.name, STARTED_MS, NOW_MS, False, 7, -(2**63)
             ),

@@ -16,8 +16,6 @@ MISSING = {"/taskmanagers/:tm": {".metrics"}}
 """Fields that we do not have: memory of a JVM."""
 NOT_HERE = {
     "/datasets": "cached intermediate results",
-    "/taskmanagers/:tm/logs": "log files",
-    "/taskmanagers/:tm/thread-dump": "threads of a JVM",
     "/jobs/:job/jobmanager/config": "the same as /jobmanager/config",
     "/jobs/:job/jobmanager/environment": "the same as /jobmanager/environment",
     "/jobs/:job/jobmanager/log-url": "log files",

@@ -17,6 +17,7 @@ from millstream.base.clock import Clock, SystemClock
 from millstream.base.errors import ConfigurationError, MillstreamError
 from millstream.cluster.dispatcher import Dispatcher, DispatcherConfig
 from millstream.cluster.door import ClusterDoor
+from millstream.cluster.planning import plan_program
 from millstream.cluster.uploads import UploadedPrograms
 from millstream.config import options
 from millstream.config.configuration import Configuration
@@ -58,6 +59,7 @@ def main(path: str) -> int:
             clock,
             lambda: _without_job(dispatcher),
             logs=lambda: _log_files(directory),
+            logs_of=lambda pid: _log_files_of(directory, dispatcher, pid),
             main_log=_MAIN_LOG,
             programs=_programs(directory, dispatcher, configuration, clock),
         )
@@ -105,6 +107,7 @@ def _programs(
         directory,
         lambda program, name: dispatcher.submit(program, name=name),
         dispatcher.find,
+        lambda program: plan_program(program, _program_options(), os.environ),
         clock,
         most_bytes=configuration.get(REST_UPLOAD_BYTES),
     )
@@ -118,6 +121,12 @@ def _log_files(directory: Path) -> dict[str, Path]:
         for path in (directory / "applications").glob("*/log/*.log")
     }
     return {**of_programs, **own}
+
+
+def _log_files_of(directory: Path, dispatcher: Dispatcher, pid: int) -> dict[str, Path]:
+    """Return the log files of the program that runs as a process."""
+    ids = {each.application_id for each in dispatcher.applications() if each.pid == pid}
+    return {name: path for name, path in _log_files(directory).items() if path.parent.parent.name in ids}
 
 
 def _program_options() -> dict[str, str]:

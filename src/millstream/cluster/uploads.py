@@ -32,6 +32,7 @@ from millstream.files.durable import make_directories, write_file
 from millstream.rest.errors import RestError
 from millstream.rest.programs import RunOrder, UploadedProgram
 from millstream.runtime.control.channel import RemoteJob, find_jobs
+from millstream.runtime.control.views import PlannedJobView
 
 __all__ = ["UploadedPrograms"]
 
@@ -64,6 +65,7 @@ class UploadedPrograms:
         directory: Of the cluster.
         submit: Gives a program to the dispatcher.
         find: Finds an application by its id.
+        plan: Finds out what job a program would run.
         clock: Time.
         most_bytes: How large an upload may be, and what is in an archive.
         find_jobs: Finds the jobs that run.
@@ -74,6 +76,7 @@ class UploadedPrograms:
         directory: Path,
         submit: Callable[[Program, str], Application],
         find: Callable[[str], Application],
+        plan: Callable[[Program], PlannedJobView],
         clock: Clock,
         *,
         most_bytes: int,
@@ -83,6 +86,7 @@ class UploadedPrograms:
         self._root = directory / "uploads"
         self._submit = submit
         self._find = find
+        self._plan = plan
         self._clock = clock
         self._find_jobs = find_jobs
 
@@ -148,23 +152,41 @@ class UploadedPrograms:
         (directory / _RECORD).unlink()
         shutil.rmtree(directory)
 
+    def start(self, program_id: str, order: RunOrder) -> str:
+        """Run one, and return the id of its application at once.
+
+        Raises:
+            RestError: 404 if there is none.
+        """
+        name = program_id.partition("_")[2]
+        return self._submit(self._program(program_id, order), name.rpartition(".")[0]).application_id
+
+    def plan(self, program_id: str, order: RunOrder) -> PlannedJobView:
+        """Run one up to its first job, which is not run, and return that.
+
+        Raises:
+            RestError: 404 if there is none, 400 if it ended before it had a job, 503 if that takes long.
+        """
+        return self._plan(self._program(program_id, order))
+
+    def _program(self, program_id: str, order: RunOrder) -> Program:
+        directory = self._directory(program_id)
+        name = program_id.partition("_")[2]
+        path = directory / "program" / _MAIN if name.endswith(".zip") else directory / name
+        return Program(
+            str(path), tuple(order.arguments), dict(order.options), working_directory=str(path.parent)
+        )
+
     def run(self, program_id: str, order: RunOrder) -> str:
         """Run one, and return the id of its first job.
 
         Raises:
             RestError: 404 if there is none, 400 if it ended before it had a job, 503 if that takes long.
         """
-        directory = self._directory(program_id)
-        is_archive = program_id.endswith(".zip")
-        name = program_id.partition("_")[2]
-        path = directory / "program" / _MAIN if is_archive else directory / name
-        program = Program(
-            str(path), tuple(order.arguments), dict(order.options), working_directory=str(path.parent)
-        )
-        application = self._submit(program, name.rpartition(".")[0])
+        application_id = self.start(program_id, order)
         deadline = self._clock.monotonic() + _START_S
         while self._clock.monotonic() < deadline:
-            now = self._find(application.application_id)
+            now = self._find(application_id)
             mine = [job for job in self._find_jobs() if now.pid is not None and job.pid == now.pid]
             if mine:
                 return mine[0].job_id
@@ -173,7 +195,7 @@ class UploadedPrograms:
             self._clock.wait(_LOOK_S)
         raise RestError(
             503,
-            f"application {application.application_id} was started, and has no job yet; /jobs lists it when it has",
+            f"application {application_id} was started, and has no job yet; /jobs lists it when it has",
             headers=[("retry-after", "5")],
         )
 

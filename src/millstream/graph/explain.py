@@ -14,7 +14,7 @@ from millstream.graph.runtime_mode import is_batch
 from millstream.graph.stream_graph import DEFAULT_GROUP, StreamGraph, build_stream_graph
 from millstream.graph.transformation import Transformation
 
-__all__ = ["draw", "execution_plan", "to_json"]
+__all__ = ["draw", "epoch_plan_of", "execution_plan", "to_json"]
 
 
 def execution_plan(transformations: Sequence[Transformation], configuration: Configuration) -> str:
@@ -47,7 +47,7 @@ def _pact(graph: StreamGraph, node_id: int) -> str:
 
 def to_json(transformations: Sequence[Transformation], configuration: Configuration) -> str:
     """Return vertices, exchanges and levels as JSON."""
-    plan = _epoch_plan(transformations, configuration)
+    plan = epoch_plan_of(transformations, configuration)
     job_graph = plan.job_graph
     document = {
         "slots": plan.slots,
@@ -89,7 +89,7 @@ def draw(transformations: Sequence[Transformation], configuration: Configuration
           [3] sum -> Print to Std. Out              x2
               <- [1] HASH
     """
-    plan = _epoch_plan(transformations, configuration)
+    plan = epoch_plan_of(transformations, configuration)
     lines = [f"{plan.slots} slots, {len(plan.levels)} levels (Spark stages)"]
     for number, level in enumerate(plan.levels):
         lines.append(f"level {number}")
@@ -116,7 +116,8 @@ def _draw_edge(edge: JobEdge) -> str:
     return f"{edge.edge.partitioning.name}{side}"
 
 
-def _epoch_plan(transformations: Sequence[Transformation], configuration: Configuration) -> EpochPlan:
+def epoch_plan_of(transformations: Sequence[Transformation], configuration: Configuration) -> EpochPlan:
+    """Return the plan by which they would run."""
     chaining = configuration.get(options.OPERATOR_CHAINING)
     keyed = not is_batch(transformations, configuration)
     stream_graph = _stream_graph(transformations, configuration)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from millstream.runtime.control.views import PlannedJobView
+
 __all__ = ["Programs", "RunOrder", "UploadedProgram"]
 
 
@@ -62,6 +64,20 @@ class Programs(Protocol):
 
     def remove(self, program_id: str) -> None:
         """Forget one.
+
+        Raises:
+            RestError: 404 if there is none.
+        """
+
+    def plan(self, program_id: str, order: RunOrder) -> PlannedJobView:
+        """Run one up to its first job, which is not run, and return that.
+
+        Raises:
+            RestError: 404 if there is none, 400 if it ended before it had a job, 503 if that takes long.
+        """
+
+    def start(self, program_id: str, order: RunOrder) -> str:
+        """Run one, and return the id of its application at once.
 
         Raises:
             RestError: 404 if there is none.

@@ -16,7 +16,7 @@ from millstream.base.clock import Clock
 from millstream.base.errors import ConfigurationError
 from millstream.rest.answers import protocol_with
 from millstream.rest.application import RestApplication
-from millstream.rest.context import RestContext
+from millstream.rest.context import RestContext, no_logs_of
 from millstream.rest.directory import JobDirectory
 from millstream.rest.openapi import build_openapi
 from millstream.rest.operations import Operations
@@ -48,6 +48,7 @@ class RestServer:
         clock: Time.
         options: Options of this process by key, without secrets.
         logs: Gives the log files that are shown, by name.
+        logs_of: Gives those of the program that runs as a process, by name.
         main_log: Which of them is this process' own.
         programs: Who keeps and runs programs; None if nobody does.
 
@@ -63,6 +64,7 @@ class RestServer:
         options: Mapping[str, str],
         *,
         logs: Callable[[], Mapping[str, Path]] = dict,
+        logs_of: Callable[[int], Mapping[str, Path]] = no_logs_of,
         main_log: str = "",
         programs: Programs | None = None,
     ) -> None:
@@ -77,6 +79,7 @@ class RestServer:
             address="",
             options=options,
             logs=logs,
+            logs_of=logs_of,
             main_log=main_log,
             programs=programs,
         )

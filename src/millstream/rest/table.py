@@ -76,6 +76,7 @@ _GET = names("get", "Names of the metrics whose values are wanted; without it th
 _AGG = choices("agg", "Which figures are wanted; without it all of them.", metrics.AGGREGATIONS)
 _VERTEX = "/jobs/:jobid/vertices/:vertexid"
 _SUBTASK = f"{_VERTEX}/subtasks/:subtaskindex"
+_MANAGER = "/taskmanagers/:taskmanagerid"
 _CHECKPOINT = "/jobs/:jobid/checkpoints/details/:checkpointid"
 _OWN = "/millstream/jobs/:jobid"
 
@@ -170,6 +171,29 @@ ROUTES = (
         programs.JobStarted,
         body=programs.ProgramRun,
     ),
+    _get(
+        "/jars/:jarid/plan",
+        on_programs.plan,
+        "The graph of a program's first job, which is not run: the program is, up to there.",
+        plan.PlanDocument,
+    ),
+    _route(
+        "POST",
+        "/jars/:jarid/plan",
+        on_programs.plan,
+        "The same, with arguments and options.",
+        plan.PlanDocument,
+        body=programs.ProgramPlan,
+    ),
+    _route(
+        "POST",
+        "/jars/:jarid/run-application",
+        on_programs.run_application,
+        "Run an uploaded program; answers at once.",
+        programs.ApplicationStarted,
+        body=programs.ApplicationRun,
+        status=202,
+    ),
     _show(
         "/taskmanagers",
         on_cluster.managers,
@@ -196,6 +220,26 @@ ROUTES = (
         "Metrics of a task manager: there are none.",
         list[metrics.Metric],
         _GET,
+    ),
+    _get(
+        f"{_MANAGER}/logs",
+        on_process.manager_log_files,
+        "Log files of a cluster's program: what a task manager's slots print and log is in them.",
+        process.LogFiles,
+    ),
+    _get(
+        f"{_MANAGER}/logs/:filename",
+        on_process.manager_log_file,
+        "One of them, its last ten megabytes at most.",
+        PlainText,
+    ),
+    _get(f"{_MANAGER}/log", on_process.manager_log, "The last one of them.", PlainText),
+    _get(f"{_MANAGER}/stdout", on_process.manager_log, "The same.", PlainText),
+    _get(
+        f"{_MANAGER}/thread-dump",
+        on_process.manager_thread_dump,
+        "Threads of the process that slots live in, if that is the driver.",
+        process.ThreadDump,
     ),
     _show("/jobs", on_jobs.job_ids, "Ids and statuses of all jobs.", jobs.JobIds),
     _show("/jobs/overview", on_jobs.jobs_overview, "A line for each job.", jobs.JobsOverview),

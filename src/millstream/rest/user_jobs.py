@@ -7,6 +7,7 @@ from pathlib import Path
 
 from millstream.base.clock import Clock
 from millstream.config.configuration import Configuration
+from millstream.rest.context import no_logs_of
 from millstream.rest.directory import JobDirectory, StartingProgram
 from millstream.rest.programs import Programs
 from millstream.rest.server import RestServer
@@ -24,6 +25,7 @@ def serve_user_jobs(
     find_starting: Callable[[], Sequence[StartingProgram]] = tuple,
     *,
     logs: Callable[[], Mapping[str, Path]] = dict,
+    logs_of: Callable[[int], Mapping[str, Path]] = no_logs_of,
     main_log: str = "",
     programs: Programs | None = None,
 ) -> RestServer:
@@ -34,6 +36,7 @@ def serve_user_jobs(
         clock: Time.
         find_starting: Finds programs that have no job.
         logs: Gives the log files that are shown, by name.
+        logs_of: Gives those of the program that runs as a process, by name.
         main_log: Which of them is this process' own.
         programs: Who keeps and runs programs; None if nobody does.
 
@@ -47,6 +50,7 @@ def serve_user_jobs(
         clock,
         {option.key: option.value for option in shown if option.value is not None},
         logs=logs,
+        logs_of=logs_of,
         main_log=main_log,
         programs=programs,
     )

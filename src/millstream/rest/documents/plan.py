@@ -7,10 +7,11 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
+from millstream.base.ids import new_id
 from millstream.rest.documents.base import Document
-from millstream.runtime.control.views import EdgeView, JobView, VertexPlan
+from millstream.runtime.control.views import EdgeView, JobView, PlannedJobView, PlanView, VertexPlan
 
-__all__ = ["Plan", "PlanDocument", "plan_document", "plan_of"]
+__all__ = ["Plan", "PlanDocument", "plan_document", "plan_of", "plan_of_planned"]
 
 
 class PlanInput(Document, frozen=True, kw_only=True):
@@ -56,12 +57,21 @@ def plan_document(job: JobView) -> PlanDocument:
 
 def plan_of(job: JobView) -> Plan:
     """Return a job's graph, the sinks first, as in Flink."""
-    exchange = "blocking" if job.job_type == "BATCH" else "pipelined_bounded"
+    return _plan(job.job_id, job.name, job.job_type, job.plan)
+
+
+def plan_of_planned(job: PlannedJobView) -> Plan:
+    """Return the graph of a job that was not run; its id is made up, as in Flink."""
+    return _plan(new_id(), job.name, job.job_type, job.plan)
+
+
+def _plan(job_id: str, name: str, job_type: str, plan: PlanView) -> Plan:
+    exchange = "blocking" if job_type == "BATCH" else "pipelined_bounded"
     nodes = [
-        _node(vertex, [edge for edge in job.plan.edges if edge.target == vertex.vertex_id], exchange)
-        for vertex in reversed(job.plan.vertices)
+        _node(vertex, [edge for edge in plan.edges if edge.target == vertex.vertex_id], exchange)
+        for vertex in reversed(plan.vertices)
     ]
-    return Plan(jid=job.job_id, name=job.name, type=job.job_type, nodes=nodes)
+    return Plan(jid=job_id, name=name, type=job_type, nodes=nodes)
 
 
 def _node(vertex: VertexPlan, edges: list[EdgeView], exchange: str) -> PlanNode:

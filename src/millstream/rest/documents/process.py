@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
-import threading
-import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
 from millstream.rest.documents.base import CamelDocument, Document
+from millstream.runtime.control.views import ThreadsView
 
 __all__ = ["LogFiles", "ThreadDump", "list_logs", "read_log", "thread_dump"]
 
@@ -25,7 +23,7 @@ class ThreadInfo(CamelDocument, frozen=True, kw_only=True):
 
 
 class ThreadDump(CamelDocument, frozen=True, kw_only=True):
-    """`/jobmanager/thread-dump`: threads of Python."""
+    """`/jobmanager/thread-dump`, and that of a task manager: threads of Python."""
 
     thread_infos: list[ThreadInfo]
 
@@ -39,22 +37,19 @@ class LogFile(Document, frozen=True, kw_only=True):
 
 
 class LogFiles(Document, frozen=True, kw_only=True):
-    """`/jobmanager/logs`: none, unless a cluster's dispatcher serves."""
+    """`/jobmanager/logs`, and those of a task manager: none, unless a cluster's dispatcher serves."""
 
     logs: list[LogFile]
 
 
-def thread_dump() -> ThreadDump:
-    """Return the stacks of all threads of this process, innermost call last."""
-    names = {each.ident: each.name for each in threading.enumerate()}
+def thread_dump(view: ThreadsView) -> ThreadDump:
+    """Return the stacks of all threads of a process, innermost call last."""
     return ThreadDump(
         thread_infos=[
             ThreadInfo(
-                thread_name=names.get(ident, f"thread {ident}"),
-                stringified_thread_info=f'"{names.get(ident, "?")}" Id={ident}\n'
-                + "".join(traceback.format_stack(frame)),
+                thread_name=each.name, stringified_thread_info=f'"{each.name}" Id={each.ident}\n{each.stack}'
             )
-            for ident, frame in sys._current_frames().items()
+            for each in view.threads
         ]
     )
 

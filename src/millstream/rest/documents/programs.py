@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from millstream.rest.documents.base import CamelDocument, Document
 from millstream.rest.programs import UploadedProgram
 
-__all__ = ["JobStarted", "ProgramFiles", "ProgramRun", "Uploaded", "program_files"]
+__all__ = [
+    "ApplicationRun",
+    "ApplicationStarted",
+    "JobStarted",
+    "ProgramFiles",
+    "ProgramPlan",
+    "ProgramRun",
+    "Uploaded",
+    "program_files",
+]
 
 
 class Entry(Document, frozen=True, kw_only=True):
@@ -40,17 +49,34 @@ class Uploaded(Document, frozen=True, kw_only=True):
     status: str = "success"
 
 
-class ProgramRun(CamelDocument, frozen=True, kw_only=True):
-    """Body of `POST /jars/:jarid/run`; a Python program has one entry."""
+class ProgramPlan(CamelDocument, frozen=True, kw_only=True):
+    """Body of `POST /jars/:jarid/plan`; a Python program has one entry."""
 
     entry_class: str | None = None
     program_args_list: list[str] = []
     parallelism: int | None = None
     job_id: str | None = None
+    flink_configuration: dict[str, str] = {}
+
+
+class ProgramRun(ProgramPlan, frozen=True, kw_only=True):
+    """Body of `POST /jars/:jarid/run`."""
+
     allow_non_restored_state: bool | None = None
     savepoint_path: str | None = None
     claim_mode: str | None = None
-    flink_configuration: dict[str, str] = {}
+
+
+class ApplicationRun(ProgramRun, frozen=True, kw_only=True):
+    """Body of `POST /jars/:jarid/run-application`."""
+
+    application_id: str | None = None
+
+
+class ApplicationStarted(Document, frozen=True, kw_only=True):
+    """The application that a program has become."""
+
+    applicationid: str
 
 
 class JobStarted(Document, frozen=True, kw_only=True):

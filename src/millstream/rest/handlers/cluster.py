@@ -7,7 +7,7 @@ import sys
 from datetime import datetime, timedelta
 
 from millstream.rest.documents import cluster, metrics, taskmanagers
-from millstream.rest.errors import RestError
+from millstream.rest.handlers.found import manager_of
 from millstream.rest.routes import Call
 
 __all__ = [
@@ -72,12 +72,12 @@ def managers(call: Call) -> taskmanagers.TaskManagers:
 
 def manager(call: Call) -> taskmanagers.TaskManagerDetails:
     """Answer `/taskmanagers/:taskmanagerid`."""
-    return taskmanagers.task_manager(_find_manager(call))
+    return taskmanagers.task_manager(manager_of(call))
 
 
 def manager_metrics(call: Call) -> list[metrics.Metric]:
     """Answer `/taskmanagers/:taskmanagerid/metrics`: none are measured there."""
-    _find_manager(call)
+    manager_of(call)
     return []
 
 
@@ -89,13 +89,3 @@ def managers_metrics(call: Call) -> list[metrics.AggregatedMetric]:
 def openapi(call: Call) -> dict[str, object]:
     """Answer `/openapi.json`."""
     return dict(call.context.openapi)
-
-
-def _find_manager(call: Call) -> taskmanagers.Manager:
-    wanted = call.path["taskmanagerid"]
-    for found in taskmanagers.group_slots(call.context.jobs.jobs()):
-        if found.id == wanted:
-            return found
-    raise RestError(
-        404, f"there is no task manager {wanted[:200]!r}; /taskmanagers lists those of the jobs that run"
-    )

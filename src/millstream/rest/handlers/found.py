@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from millstream.rest.documents.taskmanagers import Manager, group_slots
 from millstream.rest.errors import RestError
 from millstream.rest.routes import Call
 from millstream.runtime.control.views import CheckpointsView, CheckpointView, JobView, SubtaskView, VertexView
 
-__all__ = ["checkpoint_of", "job_of", "subtask_of", "vertex_of"]
+__all__ = ["checkpoint_of", "job_of", "manager_of", "subtask_of", "vertex_of"]
 
 
 def job_of(call: Call) -> JobView:
@@ -72,4 +73,19 @@ def checkpoint_of(call: Call) -> CheckpointView:
         404,
         f"of job {job_id} no checkpoint {wanted} is known. /jobs/{job_id}/checkpoints lists the last ones; "
         "web.checkpoints.history says how many are kept",
+    )
+
+
+def manager_of(call: Call) -> Manager:
+    """Return the task manager of a path.
+
+    Raises:
+        RestError: 404 if there is none.
+    """
+    wanted = call.path["taskmanagerid"]
+    for found in group_slots(call.context.jobs.jobs()):
+        if found.id == wanted:
+            return found
+    raise RestError(
+        404, f"there is no task manager {wanted[:200]!r}; /taskmanagers lists those of the jobs that run"
     )

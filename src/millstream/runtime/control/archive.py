@@ -27,7 +27,7 @@ from millstream.base.errors import JobRequestError
 from millstream.config import options_operating as keys
 from millstream.config.configuration import Configuration
 from millstream.files.private_files import check_private, find_private, private_directory
-from millstream.runtime.control.codec import VIEWS, decode, encode, view_name
+from millstream.runtime.control.codec import KEPT_VIEWS, decode, encode, view_name
 from millstream.runtime.control.commands import Command
 from millstream.runtime.control.gateway import JobGateway
 from millstream.runtime.control.views import JobView
@@ -84,7 +84,7 @@ class JobArchive:
         try:
             directory = self._make_directory()
             path = directory / f"{self._clock.now_ms():015d}-{job.job_id}.json"
-            document = encode({name: job.view(kind) for name, kind in VIEWS.items()})
+            document = encode({name: job.view(kind) for name, kind in KEPT_VIEWS.items()})
             partial = path.with_suffix(".partial")
             with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(document)

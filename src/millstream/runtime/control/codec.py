@@ -25,7 +25,17 @@ from millstream.runtime.control.commands import (
     TriggerSavepoint,
 )
 
-__all__ = ["COMMANDS", "VIEWS", "decode", "encode", "read_command", "to_plain", "view_name", "write_command"]
+__all__ = [
+    "COMMANDS",
+    "KEPT_VIEWS",
+    "VIEWS",
+    "decode",
+    "encode",
+    "read_command",
+    "to_plain",
+    "view_name",
+    "write_command",
+]
 
 T = TypeVar("T")
 
@@ -38,8 +48,12 @@ VIEWS: dict[str, type[Any]] = {
     "metrics": views.MetricsView,
     "accumulators": views.AccumulatorsView,
     "config": views.ConfigView,
+    "threads": views.ThreadsView,
 }
 """All views that can be asked for, by name."""
+
+KEPT_VIEWS = {name: kind for name, kind in VIEWS.items() if kind is not views.ThreadsView}
+"""Those that are kept of a job that has ended."""
 
 COMMANDS: dict[str, type[Command]] = {
     "cancel": Cancel,

@@ -29,6 +29,7 @@ from millstream.runtime.control.job_history import HistorySizes, JobHistory
 from millstream.runtime.control.job_metrics import job_metrics, pending_metrics, source_lags
 from millstream.runtime.control.plan import describe_plan
 from millstream.runtime.control.status_files import StatusFile
+from millstream.runtime.control.threads import describe_threads
 from millstream.runtime.control.views import (
     AccumulatorsView,
     AccumulatorView,
@@ -41,6 +42,7 @@ from millstream.runtime.control.views import (
     MetricsView,
     SubtaskAccumulatorsView,
     SubtaskView,
+    ThreadsView,
     VertexPlan,
     VertexView,
     WatermarksView,
@@ -110,6 +112,7 @@ class JobObserver:
             MetricsView: self._metrics,
             AccumulatorsView: self._accumulators,
             ConfigView: self._configuration,
+            ThreadsView: describe_threads,
         }
 
     # The driver's side

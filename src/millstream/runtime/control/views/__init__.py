@@ -13,6 +13,7 @@ milliseconds, sizes bytes; None is "not known" or "not yet". Between them they h
 | `MetricsView` | metrics |
 | `AccumulatorsView` | accumulators |
 | `ConfigView` | config |
+| `ThreadsView` | thread dumps |
 """
 
 from millstream.metrics.reported import MetricsView, MetricView
@@ -35,7 +36,8 @@ from millstream.runtime.control.views.config import ConfigView, OptionView
 from millstream.runtime.control.views.epochs import EpochBound, EpochsView, EpochView
 from millstream.runtime.control.views.exceptions import ExceptionsView, FailureView
 from millstream.runtime.control.views.job import JobView, SlotView, StatusChange, SubtaskView, VertexView
-from millstream.runtime.control.views.plan import EdgeView, OperatorView, PlanView, VertexPlan
+from millstream.runtime.control.views.plan import EdgeView, OperatorView, PlannedJobView, PlanView, VertexPlan
+from millstream.runtime.control.views.threads import ThreadsView, ThreadView
 from millstream.runtime.control.views.watermarks import WatermarkFact, WatermarksView
 
 __all__ = [
@@ -59,6 +61,7 @@ __all__ = [
     "OperatorView",
     "OptionView",
     "PlanView",
+    "PlannedJobView",
     "RestoredView",
     "SlotCheckpointView",
     "SlotView",
@@ -66,6 +69,8 @@ __all__ = [
     "SubtaskAccumulatorsView",
     "SubtaskView",
     "SummaryView",
+    "ThreadView",
+    "ThreadsView",
     "VertexPlan",
     "VertexView",
     "WatermarkFact",

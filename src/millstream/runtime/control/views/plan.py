@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["EdgeView", "OperatorView", "PlanView", "VertexPlan"]
+__all__ = ["EdgeView", "OperatorView", "PlanView", "PlannedJobView", "VertexPlan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +103,18 @@ class PlanView:
     def vertex(self, vertex_id: str) -> VertexPlan | None:
         """Return a vertex by id; None if there is none."""
         return next((each for each in self.vertices if each.vertex_id == vertex_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedJobView:
+    """A job that was not run.
+
+    Attributes:
+        name: Shown to users.
+        job_type: STREAMING or BATCH.
+        plan: Its graph.
+    """
+
+    name: str
+    job_type: str
+    plan: PlanView
