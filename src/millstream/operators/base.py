@@ -14,7 +14,7 @@ Spark nor the runtime nor where their output goes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from millstream.operators.split_time import SplitTime
     from millstream.state.keyed import KeyedStateBackend
     from millstream.state.operator_state import OperatorStateBackend
-    from millstream.state.snapshots import Entries, StateChanges
+    from millstream.state.snapshots import Entries, KeyedStatePatch, StateChanges, States
 
 __all__ = [
     "EpochTime",
@@ -377,6 +377,14 @@ class Operator(ABC):
             Whether that is all of it; if not, a snapshot is written, and what was added does not count.
         """
         return False
+
+    def snapshot_groups(self) -> Iterator[tuple[int, States]] | None:
+        """Return what `snapshot_entries` does, by key group and in portions, where it lies so; None if it does not."""
+        return None
+
+    def changed_groups(self) -> Iterator[tuple[int, KeyedStatePatch]] | None:
+        """Return what `changed_entries` adds, by key group and in portions; None if that is to be asked instead."""
+        return None
 
     def forget_changes(self) -> None:
         """Take what `snapshot_entries` gives now as what is known: it has been given for a checkpoint."""

@@ -9,7 +9,7 @@ from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.operators.base import Operator, RestoreScope
 from millstream.spi.state_store import ChunkKind, SavedChunks, StateChunk, StateStore
 from millstream.state.key_groups import key_group, key_group_range, subtask_of
-from millstream.state.snapshots import EntriesByGroup, StateChanges
+from millstream.state.snapshots import EntriesByGroup, KeyedStatePatch, StateChanges
 from millstream.state.stores import KeyedStore, SubtaskStateStore, TimerStore, chunks_of_changes
 
 __all__ = ["OwnStateStore", "WatermarkStore", "stores_of"]
@@ -47,15 +47,29 @@ class OwnStateStore(StateStore):
 
     def delta(self) -> Iterable[StateChunk] | None:
         """Return what is kept beside, and the entries that changed."""
+        groups = self._operator.changed_groups()
+        if groups is not None:
+            return self._changed(groups)
         changes = StateChanges(self._operator.context.max_parallelism)
         if not self._operator.changed_entries(changes):
             return None
         changed = chunks_of_changes(changes, ChunkKind.ENTRIES_PATCHED, ChunkKind.ENTRIES_PATCH)
         return [*self._beside(), *changed]
 
+    def _changed(self, groups: Iterator[tuple[int, KeyedStatePatch]]) -> Iterator[StateChunk]:
+        yield from self._beside()
+        yield StateChunk(ChunkKind.ENTRIES_PATCHED, None)
+        for group, patch in groups:
+            yield StateChunk(ChunkKind.ENTRIES_PATCH, patch, group)
+
     def snapshot(self) -> Iterator[StateChunk]:
         """Return what is kept beside, and all entries."""
         yield from self._beside()
+        groups = self._operator.snapshot_groups()
+        if groups is not None:
+            for group, states in groups:
+                yield StateChunk(ChunkKind.ENTRIES, states, group)
+            return
         gathered = EntriesByGroup(self._operator.context.max_parallelism)
         for name, namespace, held in self._operator.snapshot_entries():
             for group, states in gathered.add_all(name, namespace, held):

@@ -24,7 +24,7 @@ from millstream.state.disk_tables import (
     TableView,
 )
 from millstream.state.key_decoding import decode_key
-from millstream.state.keyed import KeyedStateBackend
+from millstream.state.keyed import DiskSpace, KeyedStateBackend
 from millstream.state.kinds import NO_KEY, StateKind, StateSchema, no_key_error
 from millstream.state.records import RecordCodec
 from millstream.state.snapshots import KeyedStateSnapshot, StateChanges, States
@@ -68,6 +68,7 @@ class DiskKeyedStateBackend(KeyedStateBackend):
         super().__init__(operator=operator, time=time, max_parallelism=max_parallelism, tracking=tracking)
         self.max_parallelism = max_parallelism
         self.store = DiskStore(directory)
+        self.disk = DiskSpace(directory, cache_bytes)
         self.codec = RecordCodec(operator)
         self._generation_bytes = cache_bytes // 2
         self._charged_bytes = 0

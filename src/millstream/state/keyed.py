@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from millstream.base.errors import ConfigurationError
@@ -49,13 +49,26 @@ from millstream.state.ttl import (
 )
 from millstream.types.forms import form_of, may_become
 
-__all__ = ["NO_KEY", "KeyedStateBackend"]
+__all__ = ["NO_KEY", "DiskSpace", "KeyedStateBackend"]
 
 
 class _StandingClock:
     """Processing time of a backend that was given none: state with a time to live then never expires."""
 
     now_ms = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpace:
+    """Where an operator may put what it keeps.
+
+    Attributes:
+        directory: Removed with the backend.
+        cache_bytes: How much it may keep in memory, about.
+    """
+
+    directory: str
+    cache_bytes: int
 
 
 class KeyedStateBackend(ABC):
@@ -67,6 +80,7 @@ class KeyedStateBackend(ABC):
         processing_timers: Processing-time timers by key.
         tracking: Whether checkpoints may write what changed only, so that it has to be known.
         touched: Keys used since the last checkpoint, where the operator tells (see `track`); None where it need not.
+        disk: Where operators may put what they keep themselves, if state is larger than memory; None if it is not.
         timer_key: Gives the key that a timer belongs to, for timers of more than a key (a key and a window).
         uid: The operator's uid, for messages; None if it has none.
 
@@ -81,6 +95,7 @@ class KeyedStateBackend(ABC):
     event_timers: TimerQueue
     processing_timers: TimerQueue
     touched: TouchedKeys | None = None
+    disk: DiskSpace | None = None
     uid: str | None = None
 
     def __init__(

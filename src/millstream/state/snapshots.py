@@ -6,11 +6,12 @@ groups can be put together as parallelism demands. What operators themselves kee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 from millstream.state.key_groups import key_group
 from millstream.state.kinds import StateSchema
@@ -23,10 +24,12 @@ __all__ = [
     "KeyedStatePatch",
     "KeyedStateSnapshot",
     "Merged",
+    "PackedEntries",
     "StateChanges",
     "States",
     "TimerSnapshot",
     "TimersPatch",
+    "patch_packed",
 ]
 
 
@@ -185,6 +188,19 @@ class EntriesByGroup:
             yield group, groups.pop(group)
 
 
+class PackedEntries(Sequence[tuple[Any, Any, Any]]):
+    """Entries of one state that are made one by one only if somebody wants them so."""
+
+    @abstractmethod
+    def patched(self, whole: Sequence[Self], patches: Sequence[tuple[Sequence[Any], Sequence[Self]]]) -> Self:
+        """Return what entries of this kind become.
+
+        Args:
+            whole: What there was; no key is in two of them.
+            patches: One after the other: keys that are gone, and entries that are set anew.
+        """
+
+
 Merged = dict[str, dict[Any, dict[Any, Any]]]
 """Entries of one key group while patches are applied: state name -> namespace -> key -> entry."""
 
@@ -218,6 +234,34 @@ class KeyedStatePatch:
             namespaces = states.setdefault(name, {})
             for namespace, key, entry in entries:
                 namespaces.setdefault(namespace, {})[key] = entry
+
+
+def patch_packed(whole: Sequence[States], patches: Sequence[KeyedStatePatch]) -> States | None:
+    """Return what entries of one key group become without making them; None if not all of them are packed.
+
+    Args:
+        whole: What there was.
+        patches: What changed, in order.
+    """
+    names = dict.fromkeys(name for part in (*whole, *(patch.changed for patch in patches)) for name in part)
+    states: dict[str, Any] = {}
+    for name in names:
+        parts = [part[name] for part in whole if name in part]
+        changes = [
+            (
+                [key for _, key in patch.removed.get(name, ())],
+                [patch.changed[name]] if name in patch.changed else [],
+            )
+            for patch in patches
+        ]
+        every = [*parts, *(entries for _, set_anew in changes for entries in set_anew)]
+        if not all(isinstance(each, PackedEntries) for each in every):
+            return None
+        if any(patch.cleared for patch in patches):
+            return None
+        first: Any = every[0]
+        states[name] = first.patched(parts, changes)
+    return states
 
 
 class StateChanges:

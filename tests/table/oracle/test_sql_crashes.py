@@ -34,6 +34,17 @@ QUERIES = {
 @pytest.mark.parametrize("parallelism", [1, 2])
 @pytest.mark.parametrize("name", sorted(QUERIES))
 def test_a_job_that_failed_goes_on_where_it_was(tmp_path: Path, name: str, parallelism: int) -> None:
+    check(tmp_path, name, parallelism, {})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_a_join_on_disk_goes_on_where_it_was(tmp_path: Path, parallelism: int) -> None:
+    on_disk = {"state.backend.type": "rocksdb", "millstream.state.cache-bytes": "1"}
+    check(tmp_path, "join", parallelism, on_disk)
+
+
+def check(tmp_path: Path, name: str, parallelism: int, options: dict[str, str]) -> None:
     oracle = Oracle(tmp_path, nexmark_tables(), LATE, row_group=32)
     query, (key,) = QUERIES[name]
     failures = tmp_path / "failures"
@@ -57,6 +68,7 @@ def test_a_job_that_failed_goes_on_where_it_was(tmp_path: Path, name: str, paral
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": "5",
             "restart-strategy.fixed-delay.delay": "1 ms",
+            **options,
         },
     )
     environment.create_temporary_function("fails_twice", fails_twice)

@@ -68,6 +68,7 @@ class SqlRun:
         keys: Places of the key columns of each input; empty for one subtask.
         random: Decides on cuts.
         disturbed: Whether there are checkpoints, restores and other parallelisms.
+        options: Options of the job, beside those of checkpoints.
     """
 
     def __init__(
@@ -79,10 +80,12 @@ class SqlRun:
         *,
         key: Callable[[tuple[Any, ...]], Any] | None = None,
         disturbed: bool = True,
+        options: dict[str, Any] | None = None,
     ) -> None:
         self.spec, self.schemas, self.keys, self.random = spec, list(schemas), list(keys), random
         self.folded = Folded(key)
         self.disturbed = disturbed
+        self._options = {**CHECKPOINTS, **(options or {})}
         self.emitted: list[tuple[RowKind, tuple[Any, ...]]] = []
         self.harness = self._build(1)
         self._watermark: int | None = None
@@ -113,7 +116,7 @@ class SqlRun:
             parallelism=parallelism,
             processing_time=getattr(self, "now_ms", 0),
             restore=restore,
-            options=CHECKPOINTS,
+            options=self._options,
         )
 
     def push(self, index: int, changes: Sequence[Change]) -> None:

@@ -6,6 +6,7 @@ import datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -50,3 +51,15 @@ def test_a_key_belongs_where_it_is_sent(kind: pa.DataType, values: list[Any], se
     again = restored.of_keys(keys)
     assert [str(column) for column in restored.columns(again)] == [str(column) for column in columns]
     assert restored.of(columns, len(values)).tolist() == again.tolist()
+
+
+@pytest.mark.parametrize(("kind", "values"), CASES, ids=[str(kind) for kind, _ in CASES])
+def test_keys_that_are_kept_have_their_places_in_the_order_given(
+    kind: pa.DataType, values: list[Any]
+) -> None:
+    slots = KeySlots([kind])
+    slots.of([pa.array(values, kind)], len(values))
+    kept = np.arange(len(slots))[::-1]
+    before = slots.columns(kept)
+    slots.keep(kept)
+    assert [str(column) for column in slots.columns(np.arange(len(slots)))] == [str(each) for each in before]

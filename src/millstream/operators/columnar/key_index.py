@@ -132,8 +132,13 @@ class NumberIndex(KeyIndex):
             return self._table.slots(as_numbers(column, Storage.INTEGERS))
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         slots = np.empty(len(column), np.int64)
-        slots[valid] = self._table.slots(as_numbers(column.drop_null(), Storage.INTEGERS))
+        numbers = as_numbers(column.drop_null(), Storage.INTEGERS)
+        # NULL gets its slot where it comes first, as other keys do.
+        before = int(np.argmin(valid)) if self._table.null_slot is None else 0
+        given = [self._table.slots(numbers[:before])] if before else []
         slots[~valid] = self._table.slot_of_null()
+        given.append(self._table.slots(numbers[before:]))
+        slots[valid] = np.concatenate(given) if before else given[0]
         return slots
 
     def columns(self, slots: Any) -> list[pa.Array]:

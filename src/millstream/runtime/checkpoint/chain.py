@@ -10,7 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from millstream.runtime.checkpoint.state_file import ChunkKind, StateFileReader
-from millstream.state.snapshots import Entries, Merged, TimerSnapshot
+from millstream.state.snapshots import (
+    Entries,
+    KeyedStatePatch,
+    Merged,
+    States,
+    TimerSnapshot,
+    patch_packed,
+)
 
 __all__ = ["StateChain"]
 
@@ -21,6 +28,8 @@ _PATCHES = {
 }
 """Kinds that may be patched, with those of what says so and of the patches."""
 
+_PORTION_BYTES = 64 << 20
+
 _WHOLE = {kind: whole for whole, kinds in _PATCHES.items() for kind in kinds}
 """What kinds of patches are merged into."""
 
@@ -30,10 +39,12 @@ class StateChain:
 
     Args:
         files: In the order in which they were written; the first holds everything.
+        portion_bytes: How much of the files is in memory at once, where key groups are not larger.
     """
 
-    def __init__(self, files: Sequence[StateFileReader]) -> None:
+    def __init__(self, files: Sequence[StateFileReader], *, portion_bytes: int = _PORTION_BYTES) -> None:
         self._files = list(files)
+        self._portion_bytes = portion_bytes
 
     @property
     def operator_ids(self) -> set[str]:
@@ -61,8 +72,12 @@ class StateChain:
             yield from self._files[-1].read(operator_id, kind, key_groups)
             return
         whole = self._files[-len(patched) - 1]
-        patch = _patch_timers if kind is ChunkKind.TIMERS else _patch
-        yield from patch(whole, patched, operator_id, kind, key_groups)
+        if kind is ChunkKind.TIMERS:
+            yield from _patch_timers(whole, patched, operator_id, kind, key_groups)
+            return
+        kinds = (kind, _PATCHES[kind][1])
+        for groups in _portions([whole, *patched], operator_id, kinds, key_groups, self._portion_bytes):
+            yield from _patch(whole, patched, operator_id, kind, groups)
 
     def _patched(self, operator_id: str, kind: ChunkKind) -> list[StateFileReader]:
         """Return the newest files that hold patches to an operator's contents of a kind, in order."""
@@ -82,21 +97,87 @@ def _patch(
     kind: ChunkKind,
     key_groups: range | None,
 ) -> Iterator[tuple[int | None, Any]]:
-    groups: dict[int | None, Merged] = {}
+    marker, patch_kind = _PATCHES[kind]
+    held: dict[int | None, list[States]] = {}
     for group, states in whole.read(operator_id, kind, key_groups):
-        merged = groups.setdefault(group, {})
+        held.setdefault(group, []).append(states)
+    if any(dropped for file in patched for _, dropped in file.read(operator_id, marker)):
+        yield from _patch_dropping(held, patched, operator_id, kind, key_groups)
+        return
+    patches: dict[int | None, list[KeyedStatePatch]] = {group: [] for group in held}
+    for file in patched:
+        for group, patch in file.read(operator_id, patch_kind, key_groups):
+            patches.setdefault(group, []).append(patch)
+    for group, changes in patches.items():
+        states_of = held.pop(group, [])
+        packed = patch_packed(states_of, changes)
+        yield group, _merged(states_of, changes) if packed is None else packed
+
+
+def _portions(
+    files: Sequence[StateFileReader],
+    operator_id: str,
+    kinds: Sequence[ChunkKind],
+    key_groups: range | None,
+    portion_bytes: int,
+) -> Iterator[range | None]:
+    """Yield ranges of key groups that are read together: so many that they fit into memory."""
+    sizes: dict[int | None, int] = {}
+    for chunk in (chunk for file in files for chunk in file.chunks):
+        group = chunk.key_group
+        wanted = key_groups is None or group is None or group in key_groups
+        if wanted and chunk.operator_id == operator_id and chunk.kind in kinds:
+            sizes[group] = sizes.get(group, 0) + chunk.length
+    if None in sizes or sum(sizes.values()) <= portion_bytes:
+        yield key_groups
+        return
+    first = last = -1
+    size = 0
+    for group in sorted(group for group in sizes if group is not None):
+        if first >= 0 and size + sizes[group] > portion_bytes:
+            yield range(first, last + 1)
+            first, size = -1, 0
+        if first < 0:
+            first = group
+        last, size = group, size + sizes[group]
+    yield range(first, last + 1)
+
+
+def _merged(whole: Sequence[States], patches: Sequence[KeyedStatePatch]) -> States:
+    merged: Merged = {}
+    _add(merged, whole)
+    for patch in patches:
+        patch.apply(merged)
+    return {name: _flat(namespaces) for name, namespaces in merged.items()}
+
+
+def _add(merged: Merged, whole: Sequence[States]) -> None:
+    for states in whole:
         for name, entries in states.items():
             namespaces = merged.setdefault(name, {})
             for namespace, key, entry in entries:
                 namespaces.setdefault(namespace, {})[key] = entry
+
+
+def _patch_dropping(
+    held: dict[int | None, list[States]],
+    patched: Sequence[StateFileReader],
+    operator_id: str,
+    kind: ChunkKind,
+    key_groups: range | None,
+) -> Iterator[tuple[int | None, Any]]:
+    """Apply patches of which some drop namespaces from all key groups."""
+    groups: dict[int | None, Merged] = {}
+    for group, whole in held.items():
+        _add(groups.setdefault(group, {}), whole)
     marker, patch_kind = _PATCHES[kind]
     for file in patched:
         for _, dropped in file.read(operator_id, marker):
             _drop(dropped or {}, groups.values())
         for group, patch in file.read(operator_id, patch_kind, key_groups):
             patch.apply(groups.setdefault(group, {}))
-    for group, held in groups.items():
-        yield group, {name: _flat(namespaces) for name, namespaces in held.items()}
+    for group, merged in groups.items():
+        yield group, {name: _flat(namespaces) for name, namespaces in merged.items()}
 
 
 def _patch_timers(

@@ -26,6 +26,11 @@ class Expiry:
         self._stamps = None if ttl_ms is None else Lane(np.int64)
         self._looked_ms: int | None = None
 
+    @property
+    def lane(self) -> Lane | None:
+        """The times; None without a time to live."""
+        return self._stamps
+
     def reach(self, count: int) -> None:
         """Make room for so many slots."""
         if self._stamps is not None:

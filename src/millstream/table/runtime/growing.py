@@ -88,6 +88,11 @@ class GrowingColumn(ABC):
     def array_of_entries(self, entries: Sequence[Any]) -> pa.Array:
         """Return a column of what `entries` gave."""
 
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Memory that it takes."""
+
     def keep(self, rows: Any) -> None:
         """Have some rows only, numbered anew in the order given."""
         kept = self.take(rows)
@@ -100,6 +105,10 @@ class _Fixed(GrowingColumn):
         super().__init__(kind)
         self._values = Lane(fixed_dtype(kind), 0 if fixed_dtype(kind).kind != "V" else b"")  # type: ignore[union-attr]
         self._valid: Lane | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._values.array.nbytes) + (0 if self._valid is None else self._valid.array.nbytes)
 
     def append(self, array: pa.Array) -> None:
         start, self.count = self.count, self.count + len(array)
@@ -144,6 +153,11 @@ class _Text(GrowingColumn):
             else pa.large_binary()
         )
 
+    @property
+    def nbytes(self) -> int:
+        lanes = (self._offsets, self._data, self._valid)
+        return sum(int(lane.array.nbytes) for lane in lanes if lane is not None)
+
     def append(self, array: pa.Array) -> None:
         if not len(array):
             return
@@ -186,6 +200,10 @@ class _Chunks(GrowingColumn):
     def __init__(self, kind: pa.DataType) -> None:
         super().__init__(kind)
         self._chunks: list[pa.Array] = []
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(chunk.nbytes) for chunk in self._chunks)
 
     def append(self, array: pa.Array) -> None:
         if not len(array):
@@ -248,6 +266,11 @@ class GrowingRows:
     def __init__(self, kinds: Sequence[pa.DataType]) -> None:
         self.columns = [growing_column(kind) for kind in kinds]
         self.count = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that they take."""
+        return sum(column.nbytes for column in self.columns)
 
     def append(self, columns: Sequence[pa.Array], count: int) -> Any:
         """Add rows; return their numbers."""

@@ -12,14 +12,15 @@ of matches; they are handed on, or taken back, when it leaves 0 or comes to it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from millstream.operators.base import OwnEntries
+from millstream.operators.base import OperatorContext, Output, OwnEntries
 from millstream.operators.columnar.touched_slots import TouchedSlots
-from millstream.state.snapshots import Entries, StateChanges
+from millstream.state.snapshots import Entries, KeyedStatePatch, StateChanges, States
 from millstream.state.touched import pays
 from millstream.table.expressions.rex import RowSchema
 from millstream.table.plan.logical import JoinKind
@@ -30,6 +31,8 @@ from millstream.table.runtime.evaluation import Expressions
 from millstream.table.runtime.group_aggregate import distinct_slots
 from millstream.table.runtime.join_side import Delta, JoinSide
 from millstream.table.runtime.key_slots import KeySlots
+from millstream.table.runtime.spill.spilled_keys import SpilledKeys
+from millstream.table.runtime.spill.spilled_side import SpilledSide
 
 if TYPE_CHECKING:
     from millstream.table.runtime.join_specs import JoinSpec
@@ -93,6 +96,36 @@ class JoinOperator(EpochOperator):
         self._pairs_matter = spec.join not in (JoinKind.SEMI, JoinKind.ANTI)
         self._touched = TouchedSlots(known=False)
         self._right_rows = self._right_nulls = 0
+        self._spill: SpilledKeys | None = None
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Learn where state lives: on disk, if keyed state does, and there are keys to find it by."""
+        super().setup(context, output)
+        disk = None if context.keyed_state is None else context.keyed_state.disk
+        if disk is None or not self._spec.left_keys or self._spec.null_aware or context.batch:
+            return
+        spec = self._spec
+        sides = [
+            SpilledSide(
+                self._kinds[index],
+                (spec.left_unique, spec.right_unique)[index],
+                retracts=self._retracts[index],
+                alone=self._alone[index],
+                ttl_ms=(spec.ttl_left_ms, spec.ttl_right_ms)[index],
+                keys=self._places[index],
+                key_kinds=self._key_kinds,
+                directory=Path(disk.directory) / name,
+            )
+            for index, name in enumerate((LEFT, RIGHT))
+        ]
+        self._sides = list(sides)
+        self._spill = SpilledKeys(
+            self._keys,
+            sides,
+            (LEFT, RIGHT),
+            budget_bytes=disk.cache_bytes,
+            max_parallelism=context.max_parallelism,
+        )
 
     def open(self) -> None:
         """Make the condition ready."""
@@ -103,6 +136,8 @@ class JoinOperator(EpochOperator):
         """Close user functions."""
         if self._condition is not None:
             self._condition.close()
+        if self._spill is not None:
+            self._spill.close()
 
     def work(self, inputs: list[Input | None]) -> None:
         """Join what an epoch changes."""
@@ -127,6 +162,8 @@ class JoinOperator(EpochOperator):
         if forgets != self._null_aware_counts():
             looked[0].append(self._sides[0].used)
         self._hand_on(found, looked)
+        if self._spill is not None:
+            self._spill.end_round(now_ms)
 
     def _null_aware_counts(self) -> tuple[bool, bool]:
         return self._right_rows > 0, self._right_nulls > 0
@@ -143,7 +180,11 @@ class JoinOperator(EpochOperator):
         if null_keys is not None and not self._alone[index] and not self._spec.null_aware:
             kept = np.flatnonzero(~null_keys)
             given, slots, null_keys = given.take(kept), slots[kept], None
-        self._touched.note(slots, len(self._keys))
+        self._note(slots)
+        if self._spill is not None:
+            if self._retracts[index]:
+                self._spill.bring(index, slots)
+            self._spill.bring(1 - index, slots if null_keys is None else slots[~null_keys])
         delta = side.apply(side.change(given, slots), now_ms)
         if null_keys is None:
             return delta, None
@@ -151,6 +192,12 @@ class JoinOperator(EpochOperator):
         nulls = np.zeros(len(self._keys), bool)
         nulls[slots[null_keys]] = True
         return delta, ~nulls[delta.slots]
+
+    def _note(self, slots: Any) -> None:
+        if self._spill is None:
+            self._touched.note(slots, len(self._keys))
+        else:
+            self._spill.note(slots)
 
     def _have_null(self, keys: list[pa.Array], count: int) -> Any | None:
         nulls = None
@@ -188,9 +235,11 @@ class JoinOperator(EpochOperator):
         if self._alone[index]:
             # Of rows that come, all there is of the other side.
             own.matches.array[delta.rows] = 0
+            own.mark(delta.rows)
             np.add.at(own.matches.array, mine, other.weights.array[others])
         if self._alone[1 - index]:
             np.add.at(other.matches.array, others, pairs.changes)
+            other.mark(others)
 
     def _hand_on(self, found: list[_Pairs], looked: list[list[Any]]) -> None:
         columns: list[list[pa.Array]] = []
@@ -245,7 +294,8 @@ class JoinOperator(EpochOperator):
         changed = now - before
         moved = np.flatnonzero(changed)
         if len(moved):
-            self._touched.note(side.slot_of.array[rows[moved]], len(self._keys))
+            side.mark(rows[moved])
+            self._note(side.slot_of.array[rows[moved]])
         return rows[moved], changed[moved]
 
     def _null_left(self, rows: Any) -> Any:
@@ -269,8 +319,10 @@ class JoinOperator(EpochOperator):
         now_ms = self.context.time.now_ms
         for side in self._sides:
             if side.expiry.is_due(now_ms):
-                self._touched.note(side.expire(now_ms), len(self._keys))
-        if checkpoint:
+                self._note(side.expire(now_ms))
+                if self._spill is not None:
+                    self._spill.expire(now_ms)
+        if checkpoint and self._spill is None:
             self._squeeze()
 
     def _squeeze(self) -> None:
@@ -299,9 +351,21 @@ class JoinOperator(EpochOperator):
 
     def snapshot_entries(self) -> Iterator[OwnEntries]:
         """Return the rows of each key, side by side."""
+        if self._spill is not None:
+            for name, held in self._spill.entries():
+                yield name, None, held
+            return
         for name, side in zip((LEFT, RIGHT), self._sides, strict=True):
             slots = np.unique(side.slot_of.array[side.used])
             yield name, None, zip(self._keys.keys(slots), side.entries(slots), strict=True)
+
+    def snapshot_groups(self) -> Iterator[tuple[int, States]] | None:
+        """Return the rows by key group, in columns, if they are on disk."""
+        return None if self._spill is None else self._spill.states()
+
+    def changed_groups(self) -> Iterator[tuple[int, KeyedStatePatch]] | None:
+        """Return what changed by key group, in columns, if rows are on disk."""
+        return None if self._spill is None else self._spill.patches()
 
     def changed_entries(self, changes: StateChanges) -> bool:
         """Add the rows of keys that changed."""
@@ -319,12 +383,18 @@ class JoinOperator(EpochOperator):
 
     def forget_changes(self) -> None:
         """Take what is there as known."""
-        self._touched.forget()
+        if self._spill is None:
+            self._touched.forget()
+        else:
+            self._spill.forget_changes()
 
     def restore_entries(self, name: str, entries: Entries) -> None:
         """Take over the rows of keys of one side."""
         if not entries:
             return
-        slots = self._keys.of_keys([key for _, key, _ in entries])
-        side = self._sides[0 if name == LEFT else 1]
-        side.restore(slots, [entry for _, _, entry in entries])
+        if self._spill is None or not self._spill.restore(name, entries):
+            slots = self._keys.of_keys([key for _, key, _ in entries])
+            side = self._sides[0 if name == LEFT else 1]
+            side.restore(slots, [entry for _, _, entry in entries])
+        if self._spill is not None:
+            self._spill.end_round(self.context.time.now_ms)

@@ -144,6 +144,9 @@ class JoinSide:
         moved = net != 0
         return Delta(delta.rows[moved], net[moved], delta.slots[moved])
 
+    def mark(self, rows: Any) -> None:
+        """Note that what is kept of rows changes, other than by `apply`: here nobody has to know."""
+
     def of_slots(self, slots: Any, now_ms: int | None) -> tuple[Any, Any]:
         """Return the places in `slots`, and the rows that are there of each; None shows expired ones too."""
         who, rows = self._map.fetch(slots)
@@ -188,14 +191,18 @@ class JoinSide:
         self.expiry.keep(rows)
         self._map = Multimap()
         self._map.append(slots, np.arange(len(rows)))
-        self._index(np.arange(len(rows)))
+        self._index()
 
-    def _index(self, rows: Any) -> None:
+    def _index(self) -> None:
         """Learn anew which rows are there."""
-        if not self._retracts:
-            return
         self._known = KeySlots([self._kinds[place] for place in self._identity])
         self._at = Lane(np.int64, -1)
+        self._learn(self.used)
+
+    def _learn(self, rows: Any) -> None:
+        """Learn where rows are found that are taken back."""
+        if not self._retracts:
+            return
         columns = [self.rows.columns[place].take(rows) for place in self._identity]
         known = self._known.of(columns, len(rows))
         self._at.reach(len(self._known))[known] = rows
@@ -227,7 +234,4 @@ class JoinSide:
         for lane, numbers in ((self.weights, weights), (self.matches, matches), (self.alone, alone)):
             lane.array[rows] = numbers
         self.expiry.restore(rows, stamps)
-        if self._retracts:
-            columns = [self.rows.columns[place].take(rows) for place in self._identity]
-            known = self._known.of(columns, len(rows))
-            self._at.reach(len(self._known))[known] = rows
+        self._learn(rows)

@@ -108,7 +108,9 @@ def write(operator, changes, order):
 
 def restore(files, operator):
     order = SimpleNamespace(checkpoint_id=1, parallelism={"op": 1}, versions={})
-    restore_operator(SimpleNamespace(order=order, slots={0: StateChain(files)}), NODE, 0, operator)
+    restore_operator(
+        SimpleNamespace(order=order, slots={0: StateChain(files, portion_bytes=300)}), NODE, 0, operator
+    )
 
 
 def contents(backend):
