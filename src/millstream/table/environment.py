@@ -265,6 +265,23 @@ class TableEnvironment:
         query = ast.Select((ast.SelectItem(ast.Star()),), ast.TableName(parts))
         return self._table(self._executor.bind(query))
 
+    def from_call(self, path_or_function: Any, *arguments: Any) -> Table:
+        """Return what a process table function gives.
+
+        Args:
+            path_or_function: The function's name, or a `ProcessTableFunction`: an object or a class.
+            arguments: Tables by `as_argument`, expressions, values; None leaves one out.
+
+        Raises:
+            ValidationError: If they do not fit.
+        """
+        from millstream.table.partitioned_table import call_of
+        from millstream.table.sql import ast
+
+        call = call_of(self, path_or_function, arguments)
+        query = ast.Select((ast.SelectItem(ast.Star()),), ast.TableFunction(call))
+        return self._table(self._executor.bind(query))
+
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
         """Return the rows of a table that has no name."""
         return self.from_path(self.register_unnamed(descriptor))

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from millstream.base.errors import NotSupportedError, TypeMismatchError
+from millstream.base.errors import TypeMismatchError
 from millstream.table.expressions.rex import RowSchema
 from millstream.table.grouped_tables import (
     AggregatedTable,
@@ -20,6 +20,7 @@ from millstream.table.grouped_tables import (
     OverWindowedTable,
     WindowGroupedTable,
 )
+from millstream.table.partitioned_table import PartitionedTable, table_argument
 from millstream.table.plan.bind.table_api import TableOperations
 from millstream.table.plan.bind.table_expressions import names_of, tree_of
 from millstream.table.plan.logical import LogicalNode
@@ -360,24 +361,42 @@ class Table:
 
         return to_pandas(self.execute(), self._schema)
 
-    def to_changelog(self, *arguments: Any) -> Table:
-        """Raise an error: TO_CHANGELOG is not in millstream yet.
+    # --- process table functions
+
+    def partition_by(self, *fields: Any) -> PartitionedTable:
+        """Say which rows belong together, for functions that take the table as a set."""
+        return PartitionedTable(self, fields)
+
+    def as_argument(self, name: str) -> Any:
+        """Return it as a function's argument of a name, for `TableEnvironment.from_call`."""
+        from millstream.table.expression import Expression
+
+        return Expression(ast.NamedArgument(name, table_argument(self)), f"asArgument({name})")
+
+    def process(self, path_or_function: Any, *arguments: Any) -> Table:
+        """Call a process table function with this table as its first one.
+
+        Args:
+            path_or_function: The function's name, or a `ProcessTableFunction`: an object or a class.
+            arguments: Further arguments: expressions, with names by `as_argument`, or values. None leaves one out.
 
         Raises:
-            NotSupportedError: Always.
+            ValidationError: If they do not fit.
         """
-        raise NotSupportedError(
-            "to_changelog of a table is not in millstream yet",
-            hint="Use StreamTableEnvironment.to_changelog_stream(table), whose rows have kinds.",
-        )
+        return PartitionedTable(self, ()).process(path_or_function, *arguments)
+
+    def to_changelog(self, *arguments: Any) -> Table:
+        """Return changes as rows that are only inserted, with a column `op` for the kind of each (`TO_CHANGELOG`).
+
+        Args:
+            arguments: `descriptor("name").as_argument("op")`, `map_(...).as_argument("op_mapping")`.
+        """
+        return self.process("TO_CHANGELOG", *arguments)
 
     def from_changelog(self, *arguments: Any) -> Table:
-        """Raise an error: FROM_CHANGELOG is not in millstream yet.
+        """Return rows whose column `op` says a kind as changes (`FROM_CHANGELOG`).
 
-        Raises:
-            NotSupportedError: Always.
+        Args:
+            arguments: `descriptor("name").as_argument("op")`, `map_(...).as_argument("op_mapping")`.
         """
-        raise NotSupportedError(
-            "from_changelog of a table is not in millstream yet",
-            hint="Use StreamTableEnvironment.from_changelog_stream(stream).",
-        )
+        return self.process("FROM_CHANGELOG", *arguments)

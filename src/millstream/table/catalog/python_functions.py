@@ -43,6 +43,8 @@ def definition_of(function: Any, name: str) -> Any:
         ValidationError: If it is something else.
     """
     from millstream.table import udf as functions  # heavy: only programs with functions
+    from millstream.table.functions.process_definition import process_definition
+    from millstream.table.process_functions import ProcessTableFunction
 
     if isinstance(function, functions.UserDefinedFunctionWrapper):
         return function.declared()
@@ -52,7 +54,9 @@ def definition_of(function: Any, name: str) -> Any:
         return functions.udaf(function).declared()
     if isinstance(function, functions.TableAggregateFunction):
         return functions.udtaf(function).declared()
+    if isinstance(function, ProcessTableFunction):
+        return process_definition(function, name.rpartition(".")[2])
     raise ValidationError(
         f'function "{name}" is a {type(function).__name__}',
-        hint="Make it with udf(...), udtf(...), udaf(...) or udtaf(...).",
+        hint="Make it with udf(...), udtf(...), udaf(...) or udtaf(...), or write a ProcessTableFunction.",
     )

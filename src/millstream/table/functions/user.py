@@ -39,6 +39,7 @@ class FunctionKind(Enum):
     TABLE = "table function"
     AGGREGATE = "aggregate function"
     TABLE_AGGREGATE = "table aggregate function"
+    PROCESS_TABLE = "process table function"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,7 @@ class UserFunction:
         deterministic: Whether equal arguments give equal results.
         takes_row: Whether it gets all arguments as one Row, or one DataFrame.
         row_names: Names of the arguments, if it takes a row.
+        process: Of a process table function what it takes, a `ProcessSignature`.
     """
 
     name: str
@@ -68,6 +70,7 @@ class UserFunction:
     deterministic: bool = True
     takes_row: bool = False
     row_names: tuple[str, ...] = ()
+    process: Any = None
 
     @property
     def is_aggregate(self) -> bool:
@@ -320,8 +323,14 @@ def build_user_call(declared: UserFunction, operands: Sequence[RowExpression], a
     """Return the expression of a call of a user's function; operands are cast to its declared types.
 
     Raises:
-        ValidationError: If their number does not fit.
+        ValidationError: If their number does not fit, or it is a function of tables.
     """
+    if declared.kind is FunctionKind.PROCESS_TABLE:
+        raise ValidationError(
+            f'process table function "{declared.name}" was used as a value',
+            at=at,
+            hint=f"Call it behind FROM: SELECT * FROM {declared.name}(...).",
+        )
     if declared.input_types is not None and not declared.takes_row:
         if len(declared.input_types) != len(operands):
             raise ValidationError(

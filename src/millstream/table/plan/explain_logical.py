@@ -7,6 +7,7 @@ from typing import Any
 
 from millstream.table.expressions.rex import AggregateCall, InputRef, Literal, RowExpression
 from millstream.table.plan import logical
+from millstream.table.plan.explain_names import invocation_text
 from millstream.table.plan.expression_text import expression_text
 
 __all__ = ["logical_text"]
@@ -125,6 +126,19 @@ def _match(node: logical.Match) -> str:
     )
 
 
+def _process(node: logical.ProcessTable) -> str:
+    text = invocation_text(node.clause, [each.schema for each in node.relations])
+    return f"LogicalTableFunctionScan(invocation=[{text}])"
+
+
+def _to_changelog(node: logical.ToChangelog) -> str:
+    return "LogicalTableFunctionScan(invocation=[TO_CHANGELOG(TABLE(#0))])"
+
+
+def _from_changelog(node: logical.FromChangelog) -> str:
+    return "LogicalTableFunctionScan(invocation=[FROM_CHANGELOG(TABLE(#0))])"
+
+
 def _sort(node: logical.Sort) -> str:
     keys = [f"${key.index} {'DESC' if key.descending else 'ASC'}" for key in node.keys]
     parts = [f"sort=[{', '.join(keys)}]"] if keys else []
@@ -147,9 +161,11 @@ _METHODS: dict[type, Callable[[Any], str]] = {
     logical.Correlate: _correlate,
     logical.Expand: _expand,
     logical.Filter: _filter,
+    logical.FromChangelog: _from_changelog,
     logical.Join: _join,
     logical.Match: _match,
     logical.Over: _over,
+    logical.ProcessTable: _process,
     logical.Project: _project,
     logical.Scan: _scan,
     logical.SetOperation: _set_operation,
@@ -158,6 +174,7 @@ _METHODS: dict[type, Callable[[Any], str]] = {
     logical.Sort: _sort,
     logical.StreamScan: _stream,
     logical.TableAggregate: _table_aggregate,
+    logical.ToChangelog: _to_changelog,
     logical.Values: _values,
     logical.Watermarks: _watermarks,
     logical.WindowFunction: _window,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from millstream.table.expressions.rex import AggregateCall, RowExpression, conjuncts
+from millstream.table.expressions.rex import AggregateCall, RowExpression, RowSchema, conjuncts
 from millstream.table.plan import physical as p
 from millstream.table.plan.expression_text import call_text, expression_text, order_text
 from millstream.table.plan.logical import JoinKind, OverFrame, WindowKind
 from millstream.table.plan.matching import Navigation
+from millstream.table.plan.processing import ProcessClause
 
-__all__ = ["operator_text", "window_text"]
+__all__ = ["invocation_text", "operator_text", "window_text"]
 
 Details = list[tuple[str, str]]
 
@@ -399,6 +400,58 @@ def _sink(node: p.SinkNode) -> tuple[str, Details]:
     return "Sink", details
 
 
+def invocation_text(clause: ProcessClause, schemas: Sequence[RowSchema]) -> str:
+    """Return a call of a process table function as text."""
+    parts, tables = [], 0
+    for argument, value in zip(clause.signature.arguments, clause.values, strict=True):
+        if argument.is_table:
+            table, names = clause.tables[tables], schemas[tables].names
+            text = f"TABLE(#{tables})"
+            if table.partition:
+                text += f" PARTITION BY({_fields(names, table.partition)})"
+            if table.order:
+                text += f" ORDER BY({order_text(table.order, names)})"
+            parts.append(text)
+            tables += 1
+        else:
+            parts.append("DEFAULT()" if value is None else expression_text(value, ()))
+    times = [
+        schema.names[table.time]
+        for table, schema in zip(clause.tables, schemas, strict=True)
+        if table.time is not None
+    ]
+    parts.append(f"DESCRIPTOR({_list([repr(each) for each in times])})" if times else "DEFAULT()")
+    parts.append(f"'{clause.uid}'")
+    return f"{clause.function.name}({', '.join(parts)})"
+
+
+def _process(node: p.ProcessTableNode) -> tuple[str, Details]:
+    return "ProcessTableFunction", [
+        ("invocation", invocation_text(node.clause, [each.schema for each in node.inputs])),
+        ("uid", node.clause.uid),
+        ("select", _list(node.schema.names)),
+    ]
+
+
+def _to_changelog(node: p.ToChangelogNode) -> tuple[str, Details]:
+    names = node.input.schema.names
+    partition = f" PARTITION BY({_fields(names, node.partition)})" if node.partition else ""
+    op = node.schema.names[len(node.partition)]
+    return "ProcessTableFunction", [
+        ("invocation", f"TO_CHANGELOG(TABLE(#0){partition}, DESCRIPTOR({op!r}))"),
+        ("select", _list(node.schema.names)),
+    ]
+
+
+def _from_changelog(node: p.FromChangelogNode) -> tuple[str, Details]:
+    names = node.input.schema.names
+    partition = f" PARTITION BY({_fields(names, node.partition)})" if node.partition else ""
+    return "ProcessTableFunction", [
+        ("invocation", f"FROM_CHANGELOG(TABLE(#0){partition}, DESCRIPTOR({names[node.op]!r}))"),
+        ("select", _list(node.schema.names)),
+    ]
+
+
 _METHODS: dict[type, Callable[[Any], tuple[str, Details]]] = {
     p.Calc: _calc,
     p.ChangelogNormalize: _normalize,
@@ -407,6 +460,7 @@ _METHODS: dict[type, Callable[[Any], tuple[str, Details]]] = {
     p.Deduplicate: _deduplicate,
     p.DropUpdateBefore: _drop,
     p.ExpandNode: _expand,
+    p.FromChangelogNode: _from_changelog,
     p.GroupAggregate: _aggregate,
     p.GroupTableAggregate: _table_aggregate,
     p.IntervalJoin: _interval_join,
@@ -414,6 +468,7 @@ _METHODS: dict[type, Callable[[Any], tuple[str, Details]]] = {
     p.LookupJoin: _lookup_join,
     p.MatchNode: _match,
     p.OverAggregate: _over,
+    p.ProcessTableNode: _process,
     p.Rank: _rank,
     p.RegularJoin: _join,
     p.SinkNode: _sink,
@@ -422,6 +477,7 @@ _METHODS: dict[type, Callable[[Any], tuple[str, Details]]] = {
     p.TableScan: _scan,
     p.TemporalJoin: _temporal_join,
     p.TemporalSort: _temporal_sort,
+    p.ToChangelogNode: _to_changelog,
     p.Union: _union,
     p.ValuesNode: _values,
     p.WatermarkAssigner: _watermarks,

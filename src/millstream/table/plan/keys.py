@@ -184,6 +184,18 @@ def _normalize(node: p.ChangelogNormalize, upsert: bool) -> Iterable[frozenset[i
     return (frozenset(node.key),)
 
 
+def _process(node: p.ProcessTableNode, upsert: bool) -> Iterable[frozenset[int]]:
+    """Updates by key are by that of PARTITION BY."""
+    from millstream.table.plan.function_modes import function_mode  # which asks for keys in turn
+
+    mode = function_mode(node, before=False)
+    return (frozenset(node.clause.tables[0].key_places),) if mode.updates and not mode.before else ()
+
+
+def _from_changelog(node: p.FromChangelogNode, upsert: bool) -> Iterable[frozenset[int]]:
+    return (frozenset(range(len(node.partition))),) if node.partition else ()
+
+
 _METHODS: dict[type, Callable[[Any, bool], Iterable[frozenset[int]]]] = {
     p.Calc: _calc,
     p.ChangelogNormalize: _normalize,
@@ -191,11 +203,13 @@ _METHODS: dict[type, Callable[[Any, bool], Iterable[frozenset[int]]]] = {
     p.Deduplicate: _deduplicate,
     p.DropUpdateBefore: _same,
     p.ExpandNode: _expand,
+    p.FromChangelogNode: _from_changelog,
     p.GroupAggregate: _aggregate,
     p.IntervalJoin: _join,
     p.Limit: _same,
     p.LookupJoin: _lookup,
     p.OverAggregate: _same,
+    p.ProcessTableNode: _process,
     p.Rank: _rank,
     p.RegularJoin: _join,
     p.SortLimit: _same,

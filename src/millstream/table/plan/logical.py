@@ -11,12 +11,14 @@ from typing import Any
 
 from millstream.table.expressions.rex import AggregateCall, Call, RowExpression, RowSchema, SortKey
 from millstream.table.plan.matching import MatchClause
+from millstream.table.plan.processing import ProcessClause
 
 __all__ = [
     "Aggregate",
     "Correlate",
     "Expand",
     "Filter",
+    "FromChangelog",
     "Join",
     "JoinKind",
     "LogicalNode",
@@ -24,6 +26,7 @@ __all__ = [
     "Over",
     "OverFrame",
     "OverGroup",
+    "ProcessTable",
     "Project",
     "Scan",
     "SetOperation",
@@ -33,6 +36,7 @@ __all__ = [
     "StreamScan",
     "TableAggregate",
     "TableFunctionScan",
+    "ToChangelog",
     "Values",
     "Watermarks",
     "WindowFunction",
@@ -282,6 +286,53 @@ class Match(LogicalNode):
 
     input: LogicalNode
     clause: MatchClause
+
+
+@dataclass(frozen=True)
+class ProcessTable(LogicalNode):
+    """A call of a process table function: for each table its key columns, what the function gives, `rowtime`."""
+
+    relations: tuple[LogicalNode, ...]
+    clause: ProcessClause
+
+    @property
+    def inputs(self) -> tuple[LogicalNode, ...]:
+        """Its tables, in order."""
+        return self.relations
+
+
+@dataclass(frozen=True)
+class ToChangelog(LogicalNode):
+    """TO_CHANGELOG: changes as rows that are only inserted, with the kind of each.
+
+    Attributes:
+        partition: Places of the PARTITION BY columns, which come first.
+        codes: For each kind its text in the column; None leaves such changes out.
+        full: Whether rows of deletes have all columns.
+    """
+
+    input: LogicalNode
+    partition: tuple[int, ...]
+    codes: tuple[str | None, str | None, str | None, str | None]
+    full: bool = False
+
+
+@dataclass(frozen=True)
+class FromChangelog(LogicalNode):
+    """FROM_CHANGELOG: rows with the kind of each as changes.
+
+    Attributes:
+        partition: Places of the PARTITION BY columns, which come first.
+        op: Place of the column with the kind.
+        codes: Texts of the column, and the kind that each means: 0 +I, 1 -U, 2 +U, 3 -D.
+        order: ORDER BY; the first is the time attribute.
+    """
+
+    input: LogicalNode
+    partition: tuple[int, ...]
+    op: int
+    codes: tuple[tuple[str, int], ...]
+    order: tuple[SortKey, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,10 @@ from millstream.table.expressions.rex import InputRef, inputs_of
 from millstream.table.plan import physical as p
 from millstream.table.plan.changes import ALL, INSERT_ONLY, ChangelogMode
 from millstream.table.plan.explain_names import operator_text
+from millstream.table.plan.function_modes import from_mode, function_mode, input_needs_before
 from millstream.table.plan.keys import unique_keys, upsert_keys
 from millstream.table.plan.logical import JoinKind
+from millstream.table.process_functions import ArgumentTrait
 
 __all__ = ["assign_modes", "assign_sink", "kinds_of"]
 
@@ -37,6 +39,10 @@ def kinds_of(node: p.PhysicalNode) -> ChangelogMode:
                 raise _refused(node, child, kinds)
     if node.final and isinstance(node, _ONCE):
         return INSERT_ONLY
+    if isinstance(node, p.ProcessTableNode):
+        for table, child, kinds in zip(node.clause.tables, node.inputs, below, strict=True):
+            if not kinds.insert_only and not table.argument.has(ArgumentTrait.SUPPORT_UPDATES):
+                raise _refused(node, child, kinds)
     made = _MADE.get(type(node))
     return _united(below) if made is None else made(node, below)
 
@@ -49,6 +55,8 @@ _MADE: dict[type, Callable[[Any, list[ChangelogMode]], ChangelogMode]] = {
     p.GroupTableAggregate: lambda node, below: ALL,
     p.LookupJoin: lambda node, below: below[0],
     p.OverAggregate: lambda node, below: ALL if node.by_values else INSERT_ONLY,
+    p.FromChangelogNode: lambda node, below: from_mode(node),
+    p.ProcessTableNode: lambda node, below: function_mode(node, before=True),
     p.Rank: lambda node, below: ALL,
     p.RegularJoin: lambda node, below: (
         _united(below) if node.kind in (JoinKind.INNER, JoinKind.SEMI) else ALL
@@ -57,6 +65,7 @@ _MADE: dict[type, Callable[[Any, list[ChangelogMode]], ChangelogMode]] = {
     p.SortNode: lambda node, below: INSERT_ONLY,
     p.TableScan: lambda node, below: node.source_mode,
     p.TemporalJoin: lambda node, below: below[0],
+    p.ToChangelogNode: lambda node, below: INSERT_ONLY,
     p.ValuesNode: lambda node, below: INSERT_ONLY,
     p.WindowAggregate: lambda node, below: INSERT_ONLY,
 }
@@ -65,6 +74,7 @@ _MADE: dict[type, Callable[[Any, list[ChangelogMode]], ChangelogMode]] = {
 
 _INSERT_ONLY = (
     p.Deduplicate,
+    p.FromChangelogNode,
     p.IntervalJoin,
     p.MatchNode,
     p.OverAggregate,
@@ -146,6 +156,10 @@ def assign_modes(node: p.PhysicalNode, *, before: bool) -> p.PhysicalNode | None
     inputs = method(node, before if kinds.updates else None)
     if inputs is None:
         return None
+    if isinstance(node, p.ProcessTableNode):
+        return _given_by_function(node.with_inputs(tuple(inputs)), before=before)
+    if isinstance(node, p.FromChangelogNode):
+        return _without_before(node.with_inputs(tuple(inputs)), from_mode(node), before=before)
     mode = replace(kinds, before=bool(before and kinds.updates))
     if isinstance(node, (p.TableScan, p.DataStreamScan)):
         return _scan(node, mode)
@@ -153,6 +167,20 @@ def assign_modes(node: p.PhysicalNode, *, before: bool) -> p.PhysicalNode | None
 
 
 Inputs = Sequence[p.PhysicalNode] | None
+
+
+def _given_by_function(node: p.ProcessTableNode, *, before: bool) -> p.PhysicalNode | None:
+    return _without_before(node, function_mode(node, before=before), before=before)
+
+
+def _without_before(node: p.PhysicalNode, given: ChangelogMode, *, before: bool) -> p.PhysicalNode | None:
+    """Return an operator that says itself what it gives; -U is left out where nobody needs it."""
+    made = node.with_mode(given)
+    if given.before and given.updates and not before:
+        if not upsert_keys(node):
+            return None
+        return p.DropUpdateBefore(made.schema, made, mode=replace(given, before=False))
+    return made
 
 
 def _not_normalized(node: p.ChangelogNormalize) -> p.PhysicalNode | None:
@@ -275,6 +303,25 @@ def _lookup(node: p.LookupJoin, before: bool | None) -> Inputs:
     return _forward(node, before)
 
 
+def _process(node: p.ProcessTableNode, before: bool | None) -> Inputs:
+    """Give each table what the function says that it takes: with -U, or updates by the key of PARTITION BY."""
+    wants = []
+    for place, child in enumerate(node.inputs):
+        wants.append((child, input_needs_before(node, place, upsert_keys(child))))
+    found = _all(wants)
+    return found if found is not None else _full(node, before)
+
+
+def _to_changelog(node: p.ToChangelogNode, before: bool | None) -> Inputs:
+    """Need -U unless it is left out of the rows anyway, or rows are dealt by the key of updates."""
+    by_key = frozenset(node.partition) in upsert_keys(node.input) if node.partition else False
+    if node.codes[1] is None or by_key:
+        found = _all([(node.input, False)])
+        if found is not None:
+            return found
+    return _full(node, before)
+
+
 def _normalize(node: p.ChangelogNormalize, before: bool | None) -> Inputs:
     return _all([(node.input, False)])
 
@@ -288,10 +335,12 @@ _METHODS: dict[type, Callable[[Any, bool | None], Inputs]] = {
     p.Limit: _full,
     p.LookupJoin: _lookup,
     p.OverAggregate: _over,
+    p.ProcessTableNode: _process,
     p.Rank: _rank,
     p.RegularJoin: _join,
     p.SortLimit: _full,
     p.TemporalJoin: _left_only,
+    p.ToChangelogNode: _to_changelog,
     p.WindowAggregate: _full,
 }
 

@@ -13,6 +13,7 @@ from millstream.table.expressions.rex import AggregateCall, Call, RowExpression,
 from millstream.table.plan.changes import ChangelogMode
 from millstream.table.plan.logical import JoinKind, OverFrame, WindowKind
 from millstream.table.plan.matching import MatchClause
+from millstream.table.plan.processing import ProcessClause
 
 __all__ = [
     "Calc",
@@ -22,6 +23,7 @@ __all__ = [
     "Deduplicate",
     "DropUpdateBefore",
     "ExpandNode",
+    "FromChangelogNode",
     "GroupAggregate",
     "GroupTableAggregate",
     "IntervalJoin",
@@ -30,6 +32,7 @@ __all__ = [
     "MatchNode",
     "OverAggregate",
     "PhysicalNode",
+    "ProcessTableNode",
     "Rank",
     "RegularJoin",
     "SinkNode",
@@ -38,6 +41,7 @@ __all__ = [
     "TableScan",
     "TemporalJoin",
     "TemporalSort",
+    "ToChangelogNode",
     "Union",
     "ValuesNode",
     "WatermarkAssigner",
@@ -281,6 +285,44 @@ class MatchNode(PhysicalNode):
     input: PhysicalNode
     clause: MatchClause
     rowtime: bool = True
+
+
+@dataclass(frozen=True)
+class ProcessTableNode(PhysicalNode):
+    """Calls a process table function."""
+
+    relations: tuple[PhysicalNode, ...]
+    clause: ProcessClause
+    ttl_ms: int | None = None
+
+    @property
+    def inputs(self) -> tuple[PhysicalNode, ...]:
+        """Its tables, in order."""
+        return self.relations
+
+    def with_inputs(self, inputs: tuple[PhysicalNode, ...]) -> ProcessTableNode:
+        """Return the call of other tables."""
+        return replace(self, relations=inputs)
+
+
+@dataclass(frozen=True)
+class ToChangelogNode(PhysicalNode):
+    """Makes changes rows with the kind of each (`logical.ToChangelog`)."""
+
+    input: PhysicalNode
+    partition: tuple[int, ...]
+    codes: tuple[str | None, str | None, str | None, str | None]
+    full: bool = False
+
+
+@dataclass(frozen=True)
+class FromChangelogNode(PhysicalNode):
+    """Makes rows with the kind of each changes (`logical.FromChangelog`)."""
+
+    input: PhysicalNode
+    partition: tuple[int, ...]
+    op: int
+    codes: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)

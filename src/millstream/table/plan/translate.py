@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from millstream.base.errors import NotSupportedError
 from millstream.operators.sink import SinkSpec
+from millstream.datastream.streams.data_stream import transform
 from millstream.table.expressions.compiling import constant_value
 from millstream.table.expressions.rex import InputRef, RowSchema
 from millstream.table.plan import physical as p
@@ -280,6 +281,36 @@ class Translator:
         spec = specs.MatchSpec(node.input.schema, node.clause, node.rowtime)
         return self._one(node, spec, node.clause.partition)
 
+    # --- process table functions
+
+    def _process(self, node: p.ProcessTableNode) -> Any:
+        clause = node.clause
+        spec = specs.ProcessTableSpec(
+            tuple(each.schema for each in node.inputs),
+            tuple(each.given_mode for each in node.inputs),
+            clause,
+            node.schema,
+            node.given_mode,
+            node.ttl_ms,
+        )
+        streams = []
+        for child, table in zip(node.inputs, clause.tables, strict=True):
+            stream = self.stream(child)
+            if table.argument.is_set:
+                stream = stream.key_by(*_fields(table.partition)) if table.partition else stream.global_()
+            streams.append(stream)
+        made = self._named(transform(_name(node), self._zoned(spec), streams), node)
+        alone = clause.keyed and not clause.tables[0].partition
+        return made.force_non_parallel() if alone else made
+
+    def _to_changelog(self, node: p.ToChangelogNode) -> Any:
+        spec = specs.ToChangelogSpec(node.input.schema, node.partition, node.codes)
+        return self._one(node, spec, node.partition or None)
+
+    def _from_changelog(self, node: p.FromChangelogNode) -> Any:
+        spec = specs.FromChangelogSpec(node.input.schema, node.partition, node.op, node.codes)
+        return self._one(node, spec, node.partition or None)
+
     # --- ranks
 
     def _rank(self, node: p.Rank) -> Any:
@@ -520,6 +551,7 @@ class Translator:
         p.Deduplicate: _deduplicate,
         p.DropUpdateBefore: _drop_before,
         p.ExpandNode: _expand,
+        p.FromChangelogNode: _from_changelog,
         p.GroupAggregate: _aggregate,
         p.GroupTableAggregate: _table_aggregate,
         p.IntervalJoin: _interval_join,
@@ -527,6 +559,7 @@ class Translator:
         p.LookupJoin: _lookup_join,
         p.MatchNode: _match,
         p.OverAggregate: _over,
+        p.ProcessTableNode: _process,
         p.Rank: _rank,
         p.RegularJoin: _join,
         p.SortLimit: _sort_limit,
@@ -534,6 +567,7 @@ class Translator:
         p.TableScan: _scan,
         p.TemporalJoin: _temporal_join,
         p.TemporalSort: _temporal_sort,
+        p.ToChangelogNode: _to_changelog,
         p.Union: _union,
         p.ValuesNode: _values,
         p.WatermarkAssigner: _watermarks,

@@ -43,6 +43,15 @@ class RowOperator(Operator):
             count: How many rows there are.
         """
 
+    def kinds_given(self, kinds: Any | None, places: Any | None) -> Any | None:
+        """Return the kind of each row that `compute` gave: that of the row of the input that it is of.
+
+        Args:
+            kinds: Kind of each row of the input, an Arrow array; None if all are inserts.
+            places: Which row of the input each row is of; None if it is the same.
+        """
+        return kinds if kinds is None or places is None else kinds.take(pa.array(places))
+
     def process(self, batch: Batch) -> None:
         """Hand on what a batch gives."""
         self._hand_on(batch, None)
@@ -65,8 +74,8 @@ class RowOperator(Operator):
         kinds = rows.kinds
         given, places = self.compute(columns, kinds, len(rows))
         count = len(rows) if places is None else len(places)
+        kinds = self.kinds_given(kinds, places)
         if places is not None:
-            kinds = None if kinds is None else kinds.take(pa.array(places))
             marks = None if marks is None else kept_between(marks, places)
         if not count and marks is None:
             return

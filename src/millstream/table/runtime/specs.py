@@ -16,6 +16,8 @@ from millstream.table.runtime.join_specs import (
     WindowJoinSpec,
 )
 from millstream.table.runtime.match.match_spec import MatchSpec
+from millstream.table.runtime.process.changelog_specs import FromChangelogSpec, ToChangelogSpec
+from millstream.table.runtime.process.process_spec import ProcessTableSpec
 from millstream.table.runtime.rank_specs import (
     DeduplicateSpec,
     MaterializeSpec,
@@ -44,6 +46,7 @@ __all__ = [
     "DeduplicateSpec",
     "DropBeforeSpec",
     "ExpandSpec",
+    "FromChangelogSpec",
     "GroupAggregateSpec",
     "TableAggregateSpec",
     "IntervalJoinSpec",
@@ -54,6 +57,7 @@ __all__ = [
     "MaterializeSpec",
     "NormalizeSpec",
     "OverSpec",
+    "ProcessTableSpec",
     "RankSpec",
     "RowtimeSpec",
     "SinkConstraintSpec",
@@ -61,6 +65,7 @@ __all__ = [
     "SortSpec",
     "TemporalJoinSpec",
     "TemporalSortSpec",
+    "ToChangelogSpec",
     "WindowAggregateSpec",
     "WindowAssignSpec",
     "WindowDeduplicateSpec",

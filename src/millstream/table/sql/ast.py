@@ -297,6 +297,13 @@ class Relation:
 
 
 @dataclass(frozen=True)
+class BoundRelation(Relation):
+    """A table of the Table API: `node` is its bound plan."""
+
+    node: Any
+
+
+@dataclass(frozen=True)
 class TableName(Relation):
     """A table or view by name, with hints `/*+ OPTIONS('k'='v') */`."""
 

@@ -150,7 +150,7 @@ class CallParser:
         partition: tuple[ast.Expression, ...] = ()
         if cursor.take("PARTITION", "BY"):
             partition = self._partition_columns()
-        order = self.expressions.queries.order_by() if cursor.is_word("ORDER", "BY") else ()
+        order = self._order_columns() if cursor.is_word("ORDER", "BY") else ()
         return ast.TableArgument(relation, partition, order, at=cursor.since(token))
 
     def _partition_columns(self) -> tuple[ast.Expression, ...]:
@@ -165,6 +165,19 @@ class CallParser:
             cursor.advance()
             columns.append(self.expressions.parse())
         return tuple(columns)
+
+    def _order_columns(self) -> tuple[ast.OrderItem, ...]:
+        """Read ORDER BY of a table; a comma behind a column without parentheses begins the call's next argument."""
+        cursor = self.cursor
+        cursor.expect("ORDER", "BY")
+        queries = self.expressions.queries
+        if not cursor.take_symbol("("):
+            return (queries.order_item(),)
+        items = [queries.order_item()]
+        while cursor.take_symbol(","):
+            items.append(queries.order_item())
+        cursor.expect_symbol(")")
+        return tuple(items)
 
     def _is_column_ahead(self) -> bool:
         token, behind = self.cursor.ahead(1), self.cursor.ahead(2)

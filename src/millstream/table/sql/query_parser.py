@@ -285,12 +285,13 @@ class QueryParser:
         """Read `ORDER BY a DESC NULLS LAST, b`."""
         cursor = self.cursor
         cursor.expect("ORDER", "BY")
-        items = [self._order_item()]
+        items = [self.order_item()]
         while cursor.take_symbol(","):
-            items.append(self._order_item())
+            items.append(self.order_item())
         return tuple(items)
 
-    def _order_item(self) -> ast.OrderItem:
+    def order_item(self) -> ast.OrderItem:
+        """Read `a DESC NULLS LAST`."""
         cursor = self.cursor
         expression = self.expressions.parse()
         descending = cursor.take_one_of("ASC", "DESC") == "DESC"

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from millstream.table.errors import ValidationError, did_you_mean
 from millstream.table.expressions.rex import InputRef, Literal, RowExpression, RowSchema, and_all
 from millstream.table.plan import nodes
+from millstream.table.plan.bind.changelog_functions import bind_changelog_function, is_changelog_function
 from millstream.table.plan.bind.decorrelate import decorrelate
 from millstream.table.plan.bind.expressions import ExpressionBinder, Extension
 from millstream.table.plan.bind.hints import Hints, check_hints, lookup_hint, side_ttls
 from millstream.table.plan.bind.match import bind_match
+from millstream.table.plan.bind.process_functions import bind_process_function, is_process_function
 from millstream.table.plan.bind.scope import Scope, ScopeColumn
 from millstream.table.plan.bind.subqueries import over_join
 from millstream.table.plan.bind.table_functions import bind_table_function, correlate
@@ -82,6 +84,8 @@ class RelationBinder:
         """Return a bound relation; without FROM one row without columns."""
         if relation is None:
             return self._one_row()
+        if isinstance(relation, ast.BoundRelation):
+            return Bound(relation.node, Scope.of(relation.node.schema, (), self.parent))
         if isinstance(relation, ast.TableName):
             node = self._table(relation)
             return Bound(node, Scope.of(node.schema, relation.parts, self.parent))
@@ -169,6 +173,12 @@ class RelationBinder:
         return Bound(bound.node, scope)
 
     def _function(self, call: ast.Function) -> Bound:
+        if is_changelog_function(call, self.context):
+            node = bind_changelog_function(self.context, call, lambda each: self.bind(each).node)
+            return Bound(node, Scope.of(node.schema, (), self.parent))
+        if is_process_function(call, self.context):
+            node = bind_process_function(self.context, call, lambda each: self.bind(each).node)
+            return Bound(node, Scope.of(node.schema, (), self.parent))
         if is_window_function(call):
             node = bind_window_function(self.context, call, lambda each: self.bind(each).node)
             return Bound(node, Scope.of(node.schema, (), self.parent))
@@ -292,8 +302,15 @@ class RelationBinder:
     def _is_lateral(self, relation: ast.Relation, left: Bound) -> bool:
         inner = _without_alias(relation)
         if isinstance(inner, ast.TableFunction):
-            return not is_window_function(inner.call)
+            return not self._takes_tables(inner.call)
         return isinstance(inner, (ast.Lateral, ast.Unnest))
+
+    def _takes_tables(self, call: ast.Function) -> bool:
+        return (
+            is_window_function(call)
+            or is_changelog_function(call, self.context)
+            or is_process_function(call, self.context)
+        )
 
     def lateral_join(self, left: Bound, relation: ast.JoinRelation) -> Bound:
         """Return a join whose right side refers to the left."""
@@ -310,6 +327,12 @@ class RelationBinder:
             if isinstance(deeper, ast.Derived):
                 return self._lateral_query(left, relation, deeper, kind)
             inner = deeper
+        if isinstance(inner, ast.TableFunction) and self._takes_tables(inner.call):
+            raise ValidationError(
+                f'function "{inner.call.name}" takes tables, and was called behind LATERAL',
+                at=inner.call.at or relation.at,
+                hint="Join what it gives: ... JOIN f(TABLE t) ON ...",
+            )
         return self._lateral(left, inner, relation.right, kind, relation.condition)
 
     def _lateral_query(

@@ -35,6 +35,10 @@ def bind_table_function(
     if definition is not None:
         from millstream.table.functions.user import build_user_call
 
+        if definition.kind is FunctionKind.PROCESS_TABLE:  # one that takes no tables
+            from millstream.table.functions.process_definition import as_table_function
+
+            definition = as_table_function(definition)
         made = build_user_call(definition, operands, call.at)
         return _checked(made, call), _columns(made.type)
     from millstream.table.functions.registry import build_call

@@ -24,7 +24,9 @@ from millstream.table.plan.build.windows import (
     window_of,
 )
 from millstream.table.plan.context import PlanContext
+from millstream.table.plan.function_modes import from_mode, function_mode
 from millstream.table.plan.modes import kinds_of
+from millstream.table.plan.processing import TableInput
 from millstream.table.plan.settings import PlanSettings
 
 __all__ = ["PhysicalBuilder"]
@@ -252,6 +254,56 @@ class PhysicalBuilder:
             )
         return p.MatchNode(node.schema, source, node.clause, place not in source.schema.proctime)
 
+    # --- process table functions
+
+    def _process(self, node: logical.ProcessTable, _: frozenset[int]) -> p.PhysicalNode:
+        if self.context.batch:
+            raise ValidationError(
+                f'process table function "{node.clause.function.name}" was called in batch mode',
+                detail="Process table functions run in streaming mode, as Flink's do.",
+                hint="Use EnvironmentSettings.in_streaming_mode(); bounded tables end there too.",
+            )
+        relations = tuple(map(self.build, node.relations))
+        for table, source in zip(node.clause.tables, relations, strict=True):
+            self._check_time_of(node, table, source)
+        made = p.ProcessTableNode(node.schema, relations, node.clause, self._settings.ttl_ms)
+        if not function_mode(made, before=True).updates or function_mode(made, before=True).before:
+            return made
+        return p.ChangelogNormalize(node.schema, made, node.clause.tables[0].key_places)
+
+    def _check_time_of(self, node: logical.ProcessTable, table: TableInput, source: p.PhysicalNode) -> None:
+        places = [] if table.time is None else [table.time]
+        places += [key.index for key in table.order[:1]]
+        for place in places:
+            if place not in source.schema.rowtime:
+                raise ValidationError(
+                    f'function "{node.clause.function.name}" is called with the time '
+                    f'"{source.schema.names[place]}", which is no time attribute any more',
+                    detail="Behind an operator that updates rows or joins without a time bound, a column does not "
+                    "follow the watermark.",
+                )
+
+    def _to_changelog(self, node: logical.ToChangelog, _: frozenset[int]) -> p.PhysicalNode:
+        self._check_streaming("TO_CHANGELOG")
+        return p.ToChangelogNode(node.schema, self.build(node.input), node.partition, node.codes, node.full)
+
+    def _from_changelog(self, node: logical.FromChangelog, _: frozenset[int]) -> p.PhysicalNode:
+        self._check_streaming("FROM_CHANGELOG")
+        source = self.build(node.input)
+        if node.order:
+            source = p.TemporalSort(source.schema, source, node.order[0].index, node.order[1:], rowtime=True)
+        made = p.FromChangelogNode(node.schema, source, node.partition, node.op, node.codes)
+        if kinds_of(made).updates and not from_mode(made).before:
+            return p.ChangelogNormalize(node.schema, made, tuple(range(len(node.partition))))
+        return made
+
+    def _check_streaming(self, name: str) -> None:
+        if self.context.batch:
+            raise ValidationError(
+                f"{name} was called in batch mode",
+                detail="It runs in streaming mode, as Flink's does: batch mode gives final results, no changes.",
+            )
+
     # --- joins
 
     def _join(self, node: logical.Join, _: frozenset[int]) -> p.PhysicalNode:
@@ -319,15 +371,18 @@ class PhysicalBuilder:
         logical.Correlate: _correlate,
         logical.Expand: _expand,
         logical.Filter: _filter,
+        logical.FromChangelog: _from_changelog,
         logical.Join: _join,
         logical.Match: _match,
         logical.Over: _over,
+        logical.ProcessTable: _process,
         logical.Project: _project,
         logical.Scan: _scan,
         logical.SetOperation: _set_operation,
         logical.Sort: _sort,
         logical.StreamScan: _stream,
         logical.TableAggregate: _table_aggregate,
+        logical.ToChangelog: _to_changelog,
         logical.Values: _values,
         logical.Watermarks: _watermarks,
         logical.WindowFunction: _window,

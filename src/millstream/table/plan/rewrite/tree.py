@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from millstream.table.plan.logical import LogicalNode, SetOperation
+from millstream.table.plan.logical import LogicalNode, ProcessTable, SetOperation
 
 __all__ = ["map_children", "with_inputs"]
 
@@ -15,7 +15,7 @@ def with_inputs(node: LogicalNode, inputs: tuple[LogicalNode, ...]) -> LogicalNo
     """Return a node over other inputs, of the same schemas."""
     if inputs == node.inputs:
         return node
-    if isinstance(node, SetOperation):
+    if isinstance(node, (SetOperation, ProcessTable)):
         return replace(node, relations=inputs)
     names = [name for name in ("input", "left", "right") if hasattr(node, name)]
     changes: dict[str, Any] = dict(zip(names, inputs, strict=True))

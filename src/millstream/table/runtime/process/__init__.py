@@ -1,0 +1,1 @@
+"""Process table functions: state, timers and changes by key."""
