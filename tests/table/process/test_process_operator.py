@@ -224,9 +224,7 @@ class Sums(ProcessTableFunction):
 @pytest.mark.parametrize("seed", range(4))
 def test_two_tables(seed: int) -> None:
     random = Random(seed)
-    steps = [
-        step if isinstance(step, int) else (random.randint(0, 1), step[1]) for step in steps_of(random)
-    ]
+    steps = [step if isinstance(step, int) else (random.randint(0, 1), step[1]) for step in steps_of(random)]
     tables = [TableInput(None, (0,), (), 2)] * 2
     run = SqlRun(spec_of(Sums(), tables, on_time=True, inputs=2), [EVENTS] * 2, [(0,)] * 2, random)
     sums: dict[Any, list[Any]] = defaultdict(lambda: [None, None])
@@ -234,7 +232,9 @@ def test_two_tables(seed: int) -> None:
         if not isinstance(step, int):
             key, value, _ = step[1][1]
             sums[key][step[0]] = (sums[key][step[0]] or 0) + value
-    assert run.run(timed(steps)) == Counter((key, key, *each, time_of(1_000_000)) for key, each in sums.items())
+    assert run.run(timed(steps)) == Counter(
+        (key, key, *each, time_of(1_000_000)) for key, each in sums.items()
+    )
 
 
 class Counting(ProcessTableFunction):

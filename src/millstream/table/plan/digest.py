@@ -30,6 +30,8 @@ def exact_digest(node: Any) -> str:
 
 def uid_of(node: p.PhysicalNode) -> str:
     """Return a uid of an operator: its kind, and a hash of what it and those below it do."""
+    if isinstance(node, p.ProcessTableNode) and node.clause.keyed:
+        return f"ProcessTableFunction-{node.clause.uid}"  # its state outlives changes of the query around it
     found = hashlib.sha256(digest(node).encode()).hexdigest()[:16]
     return f"{type(node).__name__}-{found}"
 
@@ -64,7 +66,9 @@ def _text(value: Any, *, exact: bool) -> str:
             f"{type(value).__name__}@{id(value)}" if callable(value) or not _is_value(value) else repr(value)
         )
     shown = getattr(value, "name", None) or getattr(value, "__qualname__", None)
-    return f"{type(value).__name__}:{shown}" if shown else f"{type(value).__name__}:{value}"
+    if shown or not _is_value(value):  # an object of a function's class has its address for a text
+        return f"{type(value).__name__}:{shown or ''}"
+    return f"{type(value).__name__}:{value}"
 
 
 def _is_value(value: Any) -> bool:

@@ -397,6 +397,8 @@ def _sink(node: p.SinkNode) -> tuple[str, Details]:
     details = [("table", name), ("fields", _list(node.input.schema.names))]
     if node.materialize:
         details.append(("upsertMaterialize", "true"))
+    if node.materialize and node.conflict:
+        details.append(("conflictStrategy", node.conflict))
     return "Sink", details
 
 

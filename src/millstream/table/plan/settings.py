@@ -52,6 +52,8 @@ class PlanSettings:
         idle_ms: After how long without rows a source counts as idle (`table.exec.source.idle-timeout`); None never.
         duplicates: Whether changes may come again (`table.exec.source.cdc-events-duplicate`).
         materialize: `table.exec.sink.upsert-materialize`: NONE, AUTO or FORCE.
+        asks_conflict: `table.exec.sink.require-on-conflict`: whether a query whose upsert key is not the sink's primary
+            key has to have ON CONFLICT.
         not_null: `table.exec.sink.not-null-enforcer`: ERROR or DROP.
         lengths: `table.exec.sink.type-length-enforcer`: IGNORE, TRIM_PAD or ERROR.
         zone: `table.local-time-zone`.
@@ -64,6 +66,7 @@ class PlanSettings:
     not_null: str = "ERROR"
     lengths: str = "IGNORE"
     zone: str = "UTC"
+    asks_conflict: bool = True
 
     @staticmethod
     def of(context: PlanContext) -> PlanSettings:
@@ -73,15 +76,30 @@ class PlanSettings:
             _span(options, "table.exec.state.ttl"),
             _span(options, "table.exec.source.idle-timeout"),
             options.get("table.exec.source.cdc-events-duplicate", "false").lower() == "true",
-            options.get("table.exec.sink.upsert-materialize", "AUTO").upper(),
-            options.get("table.exec.sink.not-null-enforcer", "ERROR").upper(),
-            options.get("table.exec.sink.type-length-enforcer", "IGNORE").upper(),
+            _one_of(options, "table.exec.sink.upsert-materialize", ("AUTO", "NONE", "FORCE")),
+            _one_of(options, "table.exec.sink.not-null-enforcer", ("ERROR", "DROP")),
+            _one_of(options, "table.exec.sink.type-length-enforcer", ("IGNORE", "TRIM_PAD", "ERROR")),
             _zone(options.get("table.local-time-zone", "default")),
+            options.get("table.exec.sink.require-on-conflict", "true").lower() != "false",
         )
 
 
 def _zone(name: str) -> str:
     return "UTC" if name == "default" else name
+
+
+def _one_of(options: Mapping[str, str], name: str, values: tuple[str, ...]) -> str:
+    """Return an option's value, by default the first that it can have.
+
+    Raises:
+        ConfigurationError: If it has another.
+    """
+    text = options.get(name, values[0]).upper()
+    if text not in values:
+        raise ConfigurationError(
+            f'option "{name}" is "{options[name]}"', detail=f"It is one of: {', '.join(values)}."
+        )
+    return text
 
 
 def _span(options: Mapping[str, str], name: str) -> int | None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from millstream.base.errors import NotSupportedError
 from millstream.table.errors import ValidationError
 from millstream.table.expressions.rex import Literal, RowExpression, RowSchema
 from millstream.table.functions.coercion import build_cast
@@ -120,17 +119,9 @@ def check_conflicts(sink: p.SinkNode, settings: PlanSettings, context: PlanConte
     matches = frozenset(key) in upsert_keys(sink.input)
     if matches or context.batch:
         return sink
-    if sink.conflict == "NOTHING" and not all(map(_has_watermark, _scans(sink.input))):
-        raise ValidationError(
-            "ON CONFLICT DO NOTHING was used, but not all sources have watermarks",
-            hint="Declare WATERMARK in their tables.",
-        )
     if sink.conflict in ("ERROR", "NOTHING"):
-        raise NotSupportedError(
-            f"ON CONFLICT DO {sink.conflict} is not in millstream yet",
-            hint="Use ON CONFLICT DO DEDUPLICATE: the last row of each primary key is kept.",
-        )
-    if not sink.conflict:
+        _check_watermarks(sink)
+    if not sink.conflict and settings.asks_conflict:
         names = sink.table.write_schema.names
         found = [
             ", ".join(sink.schema.names[each] for each in sorted(one)) for one in upsert_keys(sink.input)
@@ -139,9 +130,23 @@ def check_conflicts(sink: p.SinkNode, settings: PlanSettings, context: PlanConte
             f'the query\'s upsert key differs from the primary key of table "{sink.table.full_name}"',
             detail=f"Primary key: [{', '.join(names[each] for each in key)}]; upsert key: "
             f"[{'] or ['.join(found) or 'none'}]. Several rows of the query may have the same primary key.",
-            hint="Add ON CONFLICT DO DEDUPLICATE: the last one is kept, which takes state.",
+            hint="Add ON CONFLICT DO DEDUPLICATE: the last one is kept, which takes much state; DO NOTHING: the first "
+            "one is kept; or DO ERROR: the job fails.",
         )
     return replace(sink, materialize=True)
+
+
+def _check_watermarks(sink: p.SinkNode) -> None:
+    """Check that rows can wait for a watermark."""
+    wrong = [node for node, timed in _scans(sink.input) if not _has_watermark((node, timed))]
+    if wrong:
+        table = getattr(wrong[0], "table", None)
+        name = table.full_name if table is not None else type(wrong[0]).__name__
+        raise ValidationError(
+            f"ON CONFLICT DO {sink.conflict} was used, but not all sources have watermarks",
+            detail=f'"{name}" has none: rows wait for a watermark before they are told from each other.',
+            hint="Declare WATERMARK in their tables, or use ON CONFLICT DO DEDUPLICATE.",
+        )
 
 
 def _scans(node: p.PhysicalNode) -> Iterator[tuple[p.PhysicalNode, bool]]:

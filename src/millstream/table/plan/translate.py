@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from millstream.base.errors import NotSupportedError
 from millstream.operators.sink import SinkSpec
 from millstream.datastream.streams.data_stream import transform
+from millstream.table.errors import ValidationError
 from millstream.table.expressions.compiling import constant_value
 from millstream.table.expressions.rex import InputRef, RowSchema
 from millstream.table.plan import physical as p
@@ -70,6 +71,7 @@ class Translator:
         self._read = read or {}
         self._scans: dict[tuple[str, tuple[int, ...]], Any] = {}
         self._made: dict[str, Any] = {}
+        self._functions: dict[str, str] = {}
 
     def end(self, sink: p.SinkNode) -> Any:
         """Return the stream of a query, or the sink of an INSERT."""
@@ -285,6 +287,13 @@ class Translator:
 
     def _process(self, node: p.ProcessTableNode) -> Any:
         clause = node.clause
+        if clause.keyed and self._functions.setdefault(clause.uid, exact_digest(node)) != exact_digest(node):
+            raise ValidationError(
+                f'two calls of process table functions have the uid "{clause.uid}"',
+                detail=f'"{clause.function.name}" is called with other tables or arguments than the first. The uid is '
+                "what state in checkpoints is known by; without one it is the function's name.",
+                hint="Give each call a uid of its own: uid => 'name'.",
+            )
         spec = specs.ProcessTableSpec(
             tuple(each.schema for each in node.inputs),
             tuple(each.given_mode for each in node.inputs),
@@ -510,9 +519,13 @@ class Translator:
         stream = self._constrained(node, schema, stream)
         key = sink_key(node)
         if node.materialize:
-            spec = specs.MaterializeSpec(
-                schema, key, shortest(upsert_keys(node.input)), self._settings.ttl_ms
-            )
+            told = shortest(upsert_keys(node.input))
+            if node.conflict in ("ERROR", "NOTHING"):
+                spec: Any = specs.ConflictSpec(
+                    schema, key, told, node.conflict == "ERROR", node.table.full_name
+                )
+            else:
+                spec = specs.MaterializeSpec(schema, key, told, self._settings.ttl_ms)
             dealt = stream.key_by(*_fields(key))
             stream = self._named(dealt._transform("SinkMaterializer", spec), node)
         mode = node.given_mode

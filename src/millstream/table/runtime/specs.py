@@ -8,6 +8,7 @@ from millstream.table.runtime.aggregate_specs import (
     TableAggregateSpec,
     WindowAggregateSpec,
 )
+from millstream.table.runtime.conflict_operator import ConflictSpec
 from millstream.table.runtime.join_specs import (
     IntervalJoinSpec,
     JoinSpec,
@@ -42,6 +43,7 @@ from millstream.table.runtime.row_specs import (
 
 __all__ = [
     "CalcSpec",
+    "ConflictSpec",
     "CorrelateSpec",
     "DeduplicateSpec",
     "DropBeforeSpec",
