@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from millstream.base.errors import NotSupportedError, TypeMismatchError
+from millstream.base.errors import TypeMismatchError
 from millstream.common import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.table import DataTypes, StreamTableEnvironment, Table
@@ -199,11 +199,6 @@ def test_a_table_stands_in_a_text(tables: StreamTableEnvironment, a: Table) -> N
 def test_what_is_no_window_is_refused(a: Table) -> None:
     with pytest.raises(TypeMismatchError, match="Tumble"):
         a.window(Tumble.over(lit(1).seconds))  # type: ignore[arg-type]
-
-
-def test_what_is_not_there_says_so(a: Table) -> None:
-    with pytest.raises(NotSupportedError, match="to_changelog_stream"):
-        a.to_changelog()
 
 
 def test_the_resolved_schema_has_names_and_types(a: Table) -> None:

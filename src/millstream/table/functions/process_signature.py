@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import sys
 import typing
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -247,7 +248,19 @@ def _parameters(method: Callable[..., Any], name: str, what: str) -> list[inspec
     return found
 
 
+_understood: weakref.WeakKeyDictionary[type, dict[str, dict[str, Any]]] = weakref.WeakKeyDictionary()
+"""Annotations by class and method. A class that went to a slot and back by value has lost what its texts name."""
+
+
 def _annotations(method: Callable[..., Any], name: str) -> dict[str, Any]:
+    """Return the annotations of a method."""
+    known = _understood.setdefault(type(getattr(method, "__self__", None)), {})
+    if method.__name__ not in known:
+        known[method.__name__] = _understand(method, name)
+    return known[method.__name__]
+
+
+def _understand(method: Callable[..., Any], name: str) -> dict[str, Any]:
     """Return the annotations; names in texts are looked up where the class is, and where it was made."""
     raw = getattr(method, "__annotations__", {})
     if not any(isinstance(each, str) for each in raw.values()):

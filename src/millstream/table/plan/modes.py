@@ -41,8 +41,16 @@ def kinds_of(node: p.PhysicalNode) -> ChangelogMode:
         return INSERT_ONLY
     if isinstance(node, p.ProcessTableNode):
         for table, child, kinds in zip(node.clause.tables, node.inputs, below, strict=True):
-            if not kinds.insert_only and not table.argument.has(ArgumentTrait.SUPPORT_UPDATES):
+            if kinds.insert_only:
+                continue
+            if not table.argument.has(ArgumentTrait.SUPPORT_UPDATES):
                 raise _refused(node, child, kinds)
+            if node.clause.on_time:
+                raise ValidationError(
+                    f'function "{node.clause.function.name}" was called with on_time and a table that has updates',
+                    detail=f"They are produced by node {operator_text(_producer(child))}.",
+                    hint="Leave on_time out, or let it read what only has inserts.",
+                )
     made = _MADE.get(type(node))
     return _united(below) if made is None else made(node, below)
 

@@ -85,7 +85,16 @@ class _Call:
             )
         texts = [self._text(each, at) for each in tree.arguments]
         pairs = zip(texts[::2], texts[1::2], strict=True)
-        return [(part.strip(), value, at) for key, value in pairs for part in key.split(",")]
+        mapped = [(part.strip(), value, at) for key, value in pairs for part in key.split(",")]
+        values = texts[1::2]
+        twice = [value for value in values if values.count(value) > 1]
+        if twice and self.name == "FROM_CHANGELOG":
+            raise ValidationError(
+                f"op_mapping of FROM_CHANGELOG names the kind {twice[0]!r} twice",
+                at=at,
+                hint="Put codes of the same kind in one text, between commas: MAP['c, r', 'INSERT'].",
+            )
+        return mapped
 
     def _text(self, tree: ast.Expression, at: ast.Position | None) -> str:
         bound = ExpressionBinder(self.context, Scope(()), Extension(f"op_mapping of {self.name}")).bind(tree)
@@ -198,4 +207,12 @@ def _codes(bound: _Call) -> tuple[tuple[str, int], ...]:
         if key in codes:
             raise ValidationError(f"op_mapping of FROM_CHANGELOG names the code {key!r} twice", at=at)
         codes[key] = _kind(value, bound, at)
+    kinds = set(codes.values())
+    if 2 in kinds and 1 not in kinds and not bound.partition:
+        raise ValidationError(
+            "op_mapping of FROM_CHANGELOG has UPDATE_AFTER and no UPDATE_BEFORE",
+            at=bound.given["op_mapping"].at or bound.tree.at,
+            detail="Without a key nothing says which row is replaced.",
+            hint="Add UPDATE_BEFORE, or PARTITION BY the columns that are the key.",
+        )
     return tuple(codes.items())

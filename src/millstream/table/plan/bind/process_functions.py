@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 BindRelation = Callable[[ast.Relation], LogicalNode]
-_UID = re.compile(r"[a-zA-Z0-9_-]+")
+_UID = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")
 
 
 def is_process_function(call: ast.Function, context: PlanContext) -> bool:
@@ -244,7 +244,7 @@ def sort_keys(
                 f"ORDER BY of {call.name} has an expression that is no column",
                 at=item.expression.at or call.at,
             )
-        first = not item.descending if item.nulls_first is None else item.nulls_first
+        first = item.descending if item.nulls_first is None else item.nulls_first  # here NULLs are largest
         keys.append(SortKey(bound.index, item.descending, first))
     if keys and (keys[0].index not in schema.rowtime or keys[0].descending):
         raise ValidationError(
@@ -442,9 +442,9 @@ def _uid(call: ast.Function, function: UserFunction, tree: ast.Expression | None
     value = tree.value if isinstance(tree, ast.LiteralValue) else None
     if not isinstance(value, str) or not _UID.fullmatch(value):
         raise ValidationError(
-            f'uid of function "{call.name}" is no text of letters, digits, _ and -',
+            f'uid of function "{call.name}" is no text between quotes of letters, digits, _ and -',
             at=tree.at or call.at,
-            detail="State in checkpoints is known by it.",
+            detail="State in checkpoints is known by it. It begins with a letter or _.",
         )
     return value
 
