@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from millstream.base.errors import NotSupportedError
-from millstream.operators.sink import SinkSpec
 from millstream.datastream.streams.data_stream import transform
+from millstream.operators.sink import SinkSpec
 from millstream.table.errors import ValidationError
 from millstream.table.expressions.compiling import constant_value
 from millstream.table.expressions.rex import InputRef, RowSchema
