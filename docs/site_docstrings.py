@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import Any
 
 import griffe
@@ -11,7 +12,7 @@ _EXAMPLE = re.compile(r"(?:^[ \t]*>>> .*\n?(?:^[ \t]*\S.*\n?)*\n?)+", re.M)
 
 
 def fenced(text: str) -> str:
-    """Put a fence around each run of examples.
+    """Put a fence around each run of examples, which may be indented.
 
     >>> print(fenced("Sums.\\n\\n>>> 1 + 1\\n2\\n"))
     Sums.
@@ -21,7 +22,9 @@ def fenced(text: str) -> str:
     2
     ```
     """
-    return _EXAMPLE.sub(lambda found: f"```pycon\n{found.group(0).rstrip()}\n```\n", text).rstrip("\n")
+    return _EXAMPLE.sub(
+        lambda found: f"```pycon\n{textwrap.dedent(found.group(0)).rstrip()}\n```\n", text
+    ).rstrip("\n")
 
 
 class FencedExamples(griffe.Extension):

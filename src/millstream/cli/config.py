@@ -119,7 +119,11 @@ def _print_json(values: list[OptionValue]) -> None:
 
 def _print_markdown(values: list[OptionValue]) -> None:
     click.echo(
-        "# Options\n\nMade by `make docs` from the code.\n\n| key | default | meaning |\n|---|---|---|"
+        "# Options\n\n"
+        "All options with their defaults. [Configuration](configuration.md) says where they can be set: in the\n"
+        "program, on the command line (`-D key=value`), in the environment or in a file. `make docs` makes this\n"
+        "page of the code.\n\n"
+        "| key | default | meaning |\n|---|---|---|"
     )
     for value in values:
         default = "" if value.default is None else f"`{value.default}`"
