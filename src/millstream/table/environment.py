@@ -17,6 +17,7 @@ from millstream.table.catalog.manager import CatalogManager
 from millstream.table.catalog.resolved import ResolvedTable
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.errors import SqlError, ValidationError
+from millstream.table.installed import check_installed
 from millstream.table.plan_reference import PlanReference
 from millstream.table.result import TableResult
 from millstream.table.schema import Schema
@@ -42,6 +43,9 @@ class TableEnvironment:
         stream_environment: The `StreamExecutionEnvironment` that jobs run in.
         settings: Mode and names of the first catalog and database.
 
+    Raises:
+        ConfigurationError: If the extra `sql` is not installed (pyarrow and numpy).
+
     Example:
         >>> from millstream.common import Configuration
         >>> from millstream.table import TableEnvironment
@@ -61,6 +65,7 @@ class TableEnvironment:
     """
 
     def __init__(self, stream_environment: Any, settings: EnvironmentSettings | None = None) -> None:
+        check_installed()
         names = settings or EnvironmentSettings.in_streaming_mode()
         self._environment = stream_environment
         self._config = TableConfig(stream_environment._configuration)
