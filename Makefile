@@ -44,11 +44,14 @@ $(STAMP): pyproject.toml Makefile
 demo: $(STAMP)  ## run the main job: all flights that left New York in 2013
 	@$(BIN)/millstream demo flights $(DEMO_ARGS)
 
+# Compiled once: the tests start some thousand processes, and PYTHONDONTWRITEBYTECODE would have each compile anew.
 # Two workers, each with a Spark session of its own; what is left of one worker's share goes to the other.
 test: lint  ## run lint, then the tests
+	@$(BIN)/python -m compileall -q -j 0 src
 	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" $(PYTEST_ARGS)
 
 test-all: lint  ## run lint, then the tests, also those that take minutes
+	@$(BIN)/python -m compileall -q -j 0 src
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
 
 lint: $(STAMP)  ## run ruff, mypy and import-linter

@@ -20,7 +20,6 @@ from millstream.common.async_functions import (
 )
 from millstream.common.functions import Function, KeySelector
 from millstream.datastream.streams.data_stream import DataStream, transform
-from millstream.operators.async_io import AsyncWaitSpec
 from millstream.operators.functions_adapter import as_key_selector
 from millstream.operators.lookup import LookupFunction, pair
 from millstream.spi.lookup import AsyncLookup, LookupCache
@@ -338,6 +337,8 @@ def _wait(
     timeout_ms = _milliseconds("timeout", timeout)
     _check_count("capacity", capacity)
     _check_strategy(strategy, timeout_ms)
+    from millstream.operators.async_io import AsyncWaitSpec  # asyncio is large
+
     spec = AsyncWaitSpec(
         function, ordered, timeout_ms, capacity, strategy, output_type, batch_size, max_delay_ms
     )

@@ -50,7 +50,9 @@ def latest_in(timestamps: Any, latest_ms: int) -> tuple[list[int], list[int]]:
     """
     import numpy as np  # optional: whoever has an array has it
 
-    stamps = timestamps.to_numpy(zero_copy_only=False)
+    from millstream.types.numpy_views import as_numpy
+
+    stamps = as_numpy(timestamps)
     before = np.maximum.accumulate(np.concatenate(([latest_ms], stamps[:-1])))
     places = np.flatnonzero(stamps > before)
     return (places + 1).tolist(), stamps[places].tolist()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -104,7 +103,9 @@ class _Cache:
 
     def get(self, keys: Sequence[Any]) -> dict[Any, Any]:
         """Return what is kept of some keys and not too old."""
-        now_s = asyncio.get_running_loop().time()
+        from asyncio import get_running_loop  # asyncio is large
+
+        now_s = get_running_loop().time()
         found = {}
         for key in keys:
             entry = self._rows.get(key)
@@ -120,7 +121,9 @@ class _Cache:
 
     def put(self, rows: Mapping[Any, Any]) -> None:
         """Keep rows, and forget those that were not used for longest."""
-        now_s = asyncio.get_running_loop().time()
+        from asyncio import get_running_loop  # asyncio is large
+
+        now_s = get_running_loop().time()
         for key, row in rows.items():
             if row is not None or self._settings.keeps_missing:
                 self._rows[key] = (row, now_s)

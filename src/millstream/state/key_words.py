@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from millstream.state import key_hash as single
 from millstream.types.arrow_values import values_of
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["Words", "fold_words", "mix_words", "words_of_column"]
 
@@ -35,7 +36,7 @@ def words_of_column(array: pa.Array) -> Words:
     make = _word_maker(array.type)
     words = make(array) if len(array) else np.empty(0, np.uint64)
     if array.null_count and make is not _of_dictionary:
-        words[array.is_null().to_numpy(zero_copy_only=False)] = single._NONE
+        words[as_numpy(array.is_null())] = single._NONE
     return words
 
 

@@ -20,6 +20,7 @@ from millstream.base.errors import NumberRangeError, TypeMismatchError
 from millstream.operators.columnar.aggregates import Aggregate, AggregateKind
 from millstream.operators.columnar.sketch import QuantileSketches
 from millstream.operators.columnar.slot_values import SlotValues, Storage, plain, storage_of
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["Accumulator", "build_accumulator"]
 
@@ -112,7 +113,7 @@ def _valid(slots: Any, column: pa.Array) -> tuple[Any, pa.Array]:
     if not column.null_count:
         return slots, column
     valid = column.is_valid()
-    return slots[valid.to_numpy(zero_copy_only=False)], column.filter(valid)
+    return slots[as_numpy(valid)], column.filter(valid)
 
 
 def _tally(counts: Any, slots: Any) -> None:
@@ -143,7 +144,7 @@ class _Count(Accumulator):
         return pa.array(self._counts[slots])
 
     def add_partials(self, slots: Any, columns: Sequence[pa.Array]) -> None:
-        np.add.at(self._counts, slots, columns[0].to_numpy())
+        np.add.at(self._counts, slots, as_numpy(columns[0]))
 
     def entries(self, slots: Any) -> list[Any]:
         counts: list[Any] = self._counts[slots].tolist()
@@ -387,7 +388,7 @@ def _extreme_rows(slots: Any, column: pa.Array, *, is_min: bool) -> Any:
     """Return for each slot the row with its least or greatest value."""
     table = pa.table({"slot": slots, "value": column})
     order = "ascending" if is_min else "descending"
-    rows = pc.sort_indices(table, [("slot", "ascending"), ("value", order)]).to_numpy()
+    rows = as_numpy(pc.sort_indices(table, [("slot", "ascending"), ("value", order)]))
     by_slot = slots[rows]
     first = np.ones(len(rows), bool)
     first[1:] = by_slot[1:] != by_slot[:-1]
@@ -485,7 +486,7 @@ class _Quantile(Accumulator):
             raise TypeMismatchError(
                 f"{self.aggregate} was asked of values of type {kind}", detail="Quantiles are of numbers."
             )
-        numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        numbers = as_numpy(column.cast(pa.float64(), safe=False))
         if np.isnan(numbers).any():
             valid = ~np.isnan(numbers)
             slots, numbers = slots[valid], numbers[valid]

@@ -31,6 +31,7 @@ from millstream.operators.columnar.slices import SliceGrid
 from millstream.operators.columnar.slot_values import plain
 from millstream.operators.combining import Combiner
 from millstream.spi.batch import Batch, Columns, column_of
+from millstream.types.numpy_views import as_numpy
 
 __all__ = [
     "RECORDS_COMBINED",
@@ -62,7 +63,7 @@ def is_combined(batch: Batch) -> bool:
 def records_of_each(batch: Batch) -> Any:
     """Return for how many records each row of a combined batch stands."""
     assert isinstance(batch, Columns), "rows that are combined"
-    return column_of(batch, _RECORDS).to_numpy()
+    return as_numpy(column_of(batch, _RECORDS))
 
 
 def report_combined(report: OperatorReport, records: int) -> None:

@@ -31,6 +31,7 @@ from millstream.state.key_groups import key_group, key_groups_of_columns
 from millstream.state.keyed import NO_KEY, KeyedStateBackend
 from millstream.state.keys import canonical_key
 from millstream.types.arrow_values import values_of
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["FilterBatchesSpec", "MapBatchesSpec", "ProcessBatchesSpec"]
 
@@ -263,7 +264,7 @@ class FilterBatchesOperator(_BatchFunctionOperator):
         """Return the places of the rows that stay."""
         given = as_columns(batch, self._names)
         mask = as_mask(self._what, self._ask(given.data), len(batch))
-        return np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False))
+        return np.flatnonzero(as_numpy(mask.fill_null(False)))
 
     def process_marked(self, batch: Batch, reach: Reach) -> int | None:
         """Filter a batch; each watermark stays between those rows that are left."""

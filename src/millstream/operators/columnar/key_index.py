@@ -20,6 +20,7 @@ from millstream.operators.columnar.slot_values import Storage, as_numbers, commo
 from millstream.operators.columnar.text_table import TextTable, is_text
 from millstream.state.keys import canonical_keys, original_key
 from millstream.types.arrow_values import values_of
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["KeyIndex", "build_index", "numbered"]
 
@@ -130,7 +131,7 @@ class NumberIndex(KeyIndex):
             return np.full(len(column), self._table.slot_of_null()) if len(column) else np.empty(0, np.int64)
         if not column.null_count:
             return self._table.slots(as_numbers(column, Storage.INTEGERS))
-        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        valid = as_numpy(column.is_valid())
         slots = np.empty(len(column), np.int64)
         numbers = as_numbers(column.drop_null(), Storage.INTEGERS)
         # NULL gets its slot where it comes first, as other keys do.
@@ -351,7 +352,7 @@ def _distinct(column: pa.Array) -> tuple[Any, Any]:
         column = column.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[column.type.bit_width])
     try:
         encoded = column.dictionary_encode(null_encoding="encode")
-        codes, count = encoded.indices.to_numpy(), len(encoded.dictionary)
+        codes, count = as_numpy(encoded.indices), len(encoded.dictionary)
     except pa.ArrowNotImplementedError:  # of nested values: one by one
         known: dict[Any, int] = {}
         keys = canonical_keys(values_of(column))

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from millstream.base.errors import TypeMismatchError
 from millstream.types.arrow_values import values_of
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["SlotValues", "Storage", "as_numbers", "common_type", "grown", "plain", "storage_of"]
 
@@ -90,7 +91,7 @@ def as_numbers(column: pa.Array, storage: Storage) -> Any:
         column = column.cast(pa.int8())
     elif pa.types.is_temporal(kind):
         column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
-    return column.to_numpy(zero_copy_only=False).astype(storage.value, copy=False)
+    return as_numpy(column).astype(storage.value, copy=False)
 
 
 class SlotValues:

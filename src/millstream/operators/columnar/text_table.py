@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.operators.columnar.number_table import NumberTable
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["TextTable", "is_text"]
 
@@ -96,7 +97,7 @@ class TextTable:
         starts, lengths, data = _layout(column)
         readable = lengths <= _LONG_BYTES
         if column.null_count:
-            readable &= column.is_valid().to_numpy(zero_copy_only=False)
+            readable &= as_numpy(column.is_valid())
         rows = np.flatnonzero(readable)
         others = np.flatnonzero(~readable) if len(rows) < len(readable) else rows[:0]
         steps = np.maximum(lengths[rows] + (_WORD_BYTES - 1), _WORD_BYTES) // _WORD_BYTES

@@ -112,6 +112,7 @@ class ExchangeWriter:
         import numpy as np
 
         from millstream.operators.columnar.marks import kept_between
+        from millstream.types.numpy_views import as_numpy
 
         if self._combining is not None:
             self._combining.let_pass(batch)
@@ -121,7 +122,7 @@ class ExchangeWriter:
         for target, part in selector.split_columns(numbered):
             places: Any = part.timestamps
             stamps = None if timestamps is None else timestamps.take(places)
-            marked = Columns(part.data, stamps, part.kinds, kept_between(marks, places.to_numpy()))
+            marked = Columns(part.data, stamps, part.kinds, kept_between(marks, as_numpy(places)))
             self._elements[target].append(marked)
             without.discard(target)
         self._mark_all(without, marks)

@@ -12,9 +12,12 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from millstream.base.errors import ConfigurationError
+from millstream.base.late_pandas import import_pandas_late
 from millstream.table.expressions.rex import RowSchema
 from millstream.types import datatypes as t
 from millstream.types import further_types as f
+
+import_pandas_late()
 
 __all__ = [
     "INTEGERS",

@@ -7,7 +7,6 @@ Series, `arrow` ones an array for each argument, and are called once a batch.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -161,6 +160,8 @@ def _asynchronous(declared: UserFunction, opened: _Opened, types: Sequence[t.Dat
     kind, what = declared.result_type, f'function "{declared.name}"'
 
     def invoke(columns: list[pa.Array], count: int) -> pa.Array:
+        import asyncio  # is large, and few functions need it
+
         rows = list(_argument_rows(declared, types, columns, count))
 
         async def all_rows() -> list[Any]:

@@ -1,4 +1,7 @@
-"""The declared halves of aggregations: by key, by window, and OVER."""
+"""The declared halves of aggregations: by key, by window, and OVER.
+
+Operators are imported when they are built: who plans needs few of them.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,7 @@ from millstream.operators.base import Operator, OperatorSpec
 from millstream.operators.combining import Combiner
 from millstream.table.expressions.rex import AggregateCall, RowSchema, SortKey
 from millstream.table.plan.logical import OverFrame, WindowKind
-from millstream.table.runtime.combine import GroupCombiner, WindowCombiner, can_combine
-from millstream.table.runtime.group_aggregate import GroupAggregateOperator
-from millstream.table.runtime.over import OverOperator
-from millstream.table.runtime.over_values import OverValuesOperator
-from millstream.table.runtime.session_aggregate import SessionAggregateOperator
 from millstream.table.runtime.slices import Slices
-from millstream.table.runtime.table_aggregate import TableAggregateOperator
-from millstream.table.runtime.window_aggregate import WindowAggregateOperator
 
 __all__ = ["GroupAggregateSpec", "OverSpec", "TableAggregateSpec", "WindowAggregateSpec", "describe_calls"]
 
@@ -63,6 +59,8 @@ class GroupAggregateSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.group_aggregate import GroupAggregateOperator
+
         return GroupAggregateOperator(
             self.input,
             self.keys,
@@ -74,6 +72,8 @@ class GroupAggregateSpec(OperatorSpec):
 
     def build_combiner(self) -> Combiner | None:
         """Make what begins the aggregates where rows come from, if all rows are inserts."""
+        from millstream.table.runtime.combine import GroupCombiner, can_combine
+
         if self.retracts or not self.keys or not can_combine(self.calls, self.input, retracts=False):
             return None
         return GroupCombiner(self.input, self.keys, self.calls)
@@ -108,6 +108,8 @@ class TableAggregateSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.table_aggregate import TableAggregateOperator
+
         return TableAggregateOperator(self)
 
 
@@ -167,12 +169,17 @@ class WindowAggregateSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.session_aggregate import SessionAggregateOperator
+        from millstream.table.runtime.window_aggregate import WindowAggregateOperator
+
         if self.windows is WindowKind.SESSION and self.attached is None:
             return SessionAggregateOperator(self)
         return WindowAggregateOperator(self)
 
     def build_combiner(self) -> Combiner | None:
         """Make what begins the aggregates where rows come from, if all rows are inserts."""
+        from millstream.table.runtime.combine import WindowCombiner, can_combine
+
         if (
             self.retracts
             or self.processing
@@ -239,4 +246,7 @@ class OverSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.over import OverOperator
+        from millstream.table.runtime.over_values import OverValuesOperator
+
         return OverValuesOperator(self) if self.by_values else OverOperator(self)

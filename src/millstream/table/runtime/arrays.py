@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from millstream.table.expressions.rex import RowSchema
 from millstream.table.functions.types import arrow_type
+from millstream.types.numpy_views import as_numpy
 
 __all__ = [
     "array_of",
@@ -61,7 +62,7 @@ def values_of_fixed(array: pa.Array) -> Any:
     kind = array.type
     dtype = fixed_dtype(kind)
     if pa.types.is_boolean(kind):
-        return array.cast(pa.uint8()).fill_null(0).to_numpy(zero_copy_only=False)
+        return as_numpy(array.cast(pa.uint8()).fill_null(0))
     buffer = array.buffers()[1]
     if not len(array) or buffer is None:
         return np.zeros(len(array), dtype)
@@ -71,7 +72,7 @@ def values_of_fixed(array: pa.Array) -> Any:
 
 def validity_of(array: pa.Array) -> Any | None:
     """Return where a column is not NULL; None if it is nowhere."""
-    return array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+    return as_numpy(array.is_valid()) if array.null_count else None
 
 
 def array_of(kind: pa.DataType, values: Any, valid: Any | None = None) -> pa.Array:
@@ -132,7 +133,7 @@ def differ(first: pa.Array, second: pa.Array) -> Any:
         if pa.types.is_nested(kind):
             pairs = zip(first.to_pylist(), second.to_pylist(), strict=True)
             return np.fromiter((one != other for one, other in pairs), bool, count)
-        unlike = pc.fill_null(pc.not_equal(first, second), fill_value=False).to_numpy(zero_copy_only=False)
+        unlike = as_numpy(pc.fill_null(pc.not_equal(first, second), fill_value=False))
     else:
         one, other = values_of_fixed(first), values_of_fixed(second)
         unlike = one != other

@@ -12,6 +12,7 @@ from millstream.base.errors import SinkError, shorten
 from millstream.table.runtime.arrays import arrow_types
 from millstream.table.runtime.row_operator import RowOperator
 from millstream.types.datatypes import BinaryType, CharType
+from millstream.types.numpy_views import as_numpy
 
 if TYPE_CHECKING:
     from millstream.table.runtime.row_specs import SinkConstraintSpec
@@ -58,7 +59,7 @@ class SinkConstraintOperator(RowOperator):
                     f"column {name!r} is NOT NULL, and a row has NULL there: ({seen})",
                     hint="Leave such rows out with table.exec.sink.not-null-enforcer = DROP, or with a WHERE.",
                 )
-            valid &= columns[place].is_valid().to_numpy(zero_copy_only=False)
+            valid &= as_numpy(columns[place].is_valid())
         places = np.flatnonzero(valid)
         self.count(NULL_ROWS_DROPPED, count - len(places))
         return places

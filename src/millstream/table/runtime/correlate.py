@@ -18,6 +18,7 @@ from millstream.table.runtime.multimap import spread
 from millstream.table.runtime.row_operator import RowOperator
 from millstream.types.datatypes import DataType
 from millstream.types.further_types import MultisetType
+from millstream.types.numpy_views import as_numpy
 
 if TYPE_CHECKING:
     from millstream.table.runtime.row_specs import CorrelateSpec
@@ -129,7 +130,7 @@ def _elements(value: pa.Array, kind: DataType) -> tuple[Any, Any, list[pa.Array]
     offsets = np.asarray(value.offsets).astype(np.int64)
     starts, lengths = offsets[:-1], np.diff(offsets)
     if value.null_count:
-        lengths = np.where(value.is_valid().to_numpy(zero_copy_only=False), lengths, 0)
+        lengths = np.where(as_numpy(value.is_valid()), lengths, 0)
     if not is_map:
         return starts, lengths, _fields(value.values)
     if not isinstance(kind, MultisetType):

@@ -21,6 +21,7 @@ from millstream.operators.columnar.marks import seen_by_each
 from millstream.spi.batch import ACTIVE, Batch, Columns, Rows, StreamStatus
 from millstream.table.runtime.arrays import concat, conform
 from millstream.table.runtime.changes import weights_of
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["LATE_ROWS_DROPPED", "EpochOperator", "Input"]
 
@@ -202,12 +203,7 @@ class EpochOperator(Operator):
         if all(each.kinds is None for each in batches):
             return None
         kinds = np.concatenate(
-            [
-                np.zeros(len(each), np.int8)
-                if each.kinds is None
-                else each.kinds.to_numpy(zero_copy_only=False)
-                for each in batches
-            ]
+            [np.zeros(len(each), np.int8) if each.kinds is None else as_numpy(each.kinds) for each in batches]
         )
         if not self._retracts[index]:
             if (kinds & 1).any():

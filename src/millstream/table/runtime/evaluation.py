@@ -12,6 +12,7 @@ from millstream.operators.base import OperatorContext
 from millstream.table.expressions.compiling import ExpressionProgram, Setting
 from millstream.table.expressions.rex import RowExpression, RowSchema
 from millstream.table.udf import FunctionContext
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["Expressions", "function_context"]
 
@@ -70,4 +71,4 @@ class Expressions:
     def holds(self, columns: Sequence[pa.Array], count: int) -> Any:
         """Return for each row whether the only expression, a condition, is TRUE; numpy's."""
         (column,) = self.evaluate(columns, count)
-        return pc.fill_null(column, fill_value=False).to_numpy(zero_copy_only=False).astype(bool, copy=False)
+        return as_numpy(pc.fill_null(column, fill_value=False)).astype(bool, copy=False)

@@ -1,4 +1,7 @@
-"""The declared halves of joins."""
+"""The declared halves of joins.
+
+Operators are imported when they are built: who plans needs few of them.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,6 @@ from millstream.operators.base import Operator, OperatorSpec
 from millstream.spi.lookup import AsyncLookup, LookupCache
 from millstream.table.expressions.rex import RowExpression, RowSchema
 from millstream.table.plan.logical import JoinKind
-from millstream.table.runtime.interval_join import IntervalJoinOperator
-from millstream.table.runtime.join import JoinOperator
-from millstream.table.runtime.lookup_join import LookupJoinOperator
-from millstream.table.runtime.temporal_join import TemporalJoinOperator
-from millstream.table.runtime.window_join import WindowJoinOperator
 
 __all__ = ["IntervalJoinSpec", "JoinSpec", "LookupJoinSpec", "TemporalJoinSpec", "WindowJoinSpec"]
 
@@ -71,6 +69,8 @@ class JoinSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.join import JoinOperator
+
         return JoinOperator(self)
 
 
@@ -116,6 +116,8 @@ class IntervalJoinSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.interval_join import IntervalJoinOperator
+
         return IntervalJoinOperator(self)
 
 
@@ -158,6 +160,8 @@ class WindowJoinSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.window_join import WindowJoinOperator
+
         return WindowJoinOperator(self)
 
 
@@ -198,6 +202,8 @@ class TemporalJoinSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.temporal_join import TemporalJoinOperator
+
         return TemporalJoinOperator(self)
 
 
@@ -241,4 +247,6 @@ class LookupJoinSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.lookup_join import LookupJoinOperator
+
         return LookupJoinOperator(self)

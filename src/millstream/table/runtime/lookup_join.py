@@ -26,6 +26,7 @@ from millstream.table.runtime.changes import columns_batch
 from millstream.table.runtime.evaluation import Expressions
 from millstream.table.runtime.join import joined_schema
 from millstream.table.runtime.key_slots import KeySlots
+from millstream.types.numpy_views import as_numpy
 
 if TYPE_CHECKING:
     from millstream.table.runtime.join_specs import LookupJoinSpec
@@ -72,7 +73,7 @@ class BatchLookup(AsyncFunction[Any, Any]):
         key_columns = slots.columns(every)
         nulls = np.zeros(len(slots), bool)
         for column in key_columns:
-            nulls |= column.is_null().to_numpy(zero_copy_only=False)
+            nulls |= as_numpy(column.is_null())
         asked = every[~nulls]
         values = [column.filter(pa.array(~nulls)).to_pylist() for column in key_columns]
         wanted = values[0] if len(values) == 1 else list(zip(*values, strict=True))

@@ -1,4 +1,7 @@
-"""The declared halves of operators that keep some rows of each key: Top-N, deduplication, normalization, sorts."""
+"""The declared halves of operators that keep some rows of each key: Top-N, deduplication, normalization, sorts.
+
+Operators are imported when they are built: who plans needs few of them.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,6 @@ from dataclasses import dataclass
 
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.table.expressions.rex import RowExpression, RowSchema, SortKey
-from millstream.table.runtime.keyed_rows import DeduplicateOperator, NormalizeOperator
-from millstream.table.runtime.rank import MaterializeOperator, RankOperator
-from millstream.table.runtime.sorts import SortOperator, TemporalSortOperator
-from millstream.table.runtime.window_rank import WindowRankOperator
 
 __all__ = [
     "DeduplicateSpec",
@@ -65,6 +64,8 @@ class RankSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.rank import RankOperator
+
         return RankOperator(self)
 
 
@@ -101,6 +102,8 @@ class DeduplicateSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.keyed_rows import DeduplicateOperator
+
         return DeduplicateOperator(self)
 
 
@@ -139,6 +142,8 @@ class WindowRankSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.window_rank import WindowRankOperator
+
         return WindowRankOperator(self)
 
 
@@ -171,6 +176,8 @@ class WindowDeduplicateSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.window_rank import WindowRankOperator
+
         return WindowRankOperator(
             WindowRankSpec(
                 self.input,
@@ -212,6 +219,8 @@ class NormalizeSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.keyed_rows import NormalizeOperator
+
         return NormalizeOperator(self)
 
 
@@ -240,6 +249,8 @@ class MaterializeSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.rank import MaterializeOperator
+
         return MaterializeOperator(
             RankSpec(
                 self.input,
@@ -273,6 +284,8 @@ class TemporalSortSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.sorts import TemporalSortOperator
+
         return TemporalSortOperator(self)
 
 
@@ -300,6 +313,8 @@ class SortLimitSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.rank import RankOperator
+
         return RankOperator(
             RankSpec(
                 self.input,
@@ -333,4 +348,6 @@ class SortSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.sorts import SortOperator
+
         return SortOperator(self)

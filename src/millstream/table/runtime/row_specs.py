@@ -1,4 +1,7 @@
-"""The declared halves of operators that look at one row at a time: projections, watermarks, windows of rows."""
+"""The declared halves of operators that look at one row at a time: projections, watermarks, windows of rows.
+
+Operators are imported when they are built: who plans needs few of them.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,6 @@ from dataclasses import dataclass
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.table.expressions.rex import Call, RowExpression, RowSchema
 from millstream.table.plan.logical import JoinKind, WindowKind
-from millstream.table.runtime.calc import CalcOperator, DropBeforeOperator, ExpandOperator, RowtimeOperator
-from millstream.table.runtime.constraints import SinkConstraintOperator
-from millstream.table.runtime.correlate import CorrelateOperator
-from millstream.table.runtime.sorts import LimitOperator
-from millstream.table.runtime.window_assign import WindowAssignOperator
 
 __all__ = [
     "CalcSpec",
@@ -47,6 +45,8 @@ class CalcSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.calc import CalcOperator
+
         return CalcOperator(self)
 
 
@@ -71,6 +71,8 @@ class RowtimeSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.calc import RowtimeOperator
+
         return RowtimeOperator(self)
 
 
@@ -98,6 +100,8 @@ class ExpandSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.calc import ExpandOperator
+
         return ExpandOperator(self)
 
 
@@ -132,6 +136,8 @@ class WindowAssignSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.window_assign import WindowAssignOperator
+
         return WindowAssignOperator(self)
 
 
@@ -159,6 +165,8 @@ class CorrelateSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.correlate import CorrelateOperator
+
         return CorrelateOperator(self)
 
 
@@ -171,6 +179,8 @@ class DropBeforeSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.calc import DropBeforeOperator
+
         return DropBeforeOperator()
 
 
@@ -197,6 +207,8 @@ class SinkConstraintSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.constraints import SinkConstraintOperator
+
         return SinkConstraintOperator(self)
 
 
@@ -215,4 +227,6 @@ class LimitSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.sorts import LimitOperator
+
         return LimitOperator(self)

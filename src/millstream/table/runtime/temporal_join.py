@@ -30,6 +30,7 @@ from millstream.table.runtime.ordering import stable_order
 from millstream.table.runtime.time_buffer import TimeBuffer
 from millstream.table.runtime.times import millis_of
 from millstream.table.runtime.touched import Touched
+from millstream.types.numpy_views import as_numpy
 
 if TYPE_CHECKING:
     from millstream.table.runtime.join_specs import TemporalJoinSpec
@@ -122,7 +123,7 @@ class TemporalJoinOperator(EpochOperator):
                 found = np.where(valid, found, -1)
         there = found >= 0
         rows = versions[found[there]]
-        gone = right.rows.columns[0].take(rows).to_numpy() == DELETE
+        gone = as_numpy(right.rows.columns[0].take(rows)) == DELETE
         there[np.flatnonzero(there)[gone]] = False
         rows = rows[~gone]
         matched = np.flatnonzero(there)
@@ -132,7 +133,7 @@ class TemporalJoinOperator(EpochOperator):
             holds = self._condition.holds(joined, len(matched))
             matched = matched[holds]
             version_columns = [column.filter(pa.array(holds)) for column in version_columns]
-        kinds = kind.to_numpy()
+        kinds = as_numpy(kind)
         if self._spec.join is JoinKind.INNER:
             columns = [column.take(pa.array(matched)) for column in columns]
             kinds = kinds[matched]
@@ -157,7 +158,7 @@ class TemporalJoinOperator(EpochOperator):
         last = np.concatenate([ordered[1:] != ordered[:-1], [True]])
         replaced = versions[order[~last]]
         ends = versions[order[last]]
-        deleted = ends[right.rows.columns[0].take(ends).to_numpy() == DELETE]
+        deleted = ends[as_numpy(right.rows.columns[0].take(ends)) == DELETE]
         gone = np.concatenate([replaced, deleted])
         if len(gone):
             self._touched.note(right.slot_of.array[gone], len(self._keys))

@@ -27,6 +27,7 @@ from millstream.table.runtime.slices import Slices
 from millstream.table.runtime.times import millis_of
 from millstream.table.runtime.touched import Touched
 from millstream.table.runtime.window_base import WindowOperator
+from millstream.types.numpy_views import as_numpy
 
 if TYPE_CHECKING:
     from millstream.table.runtime.aggregate_specs import WindowAggregateSpec
@@ -130,12 +131,12 @@ class WindowAggregateOperator(WindowOperator):
             return
         self._work()
         width = len(self._spec.keys)
-        starts = batch.data.column(batch.data.schema.get_field_index(SLICE_INPUT)).to_numpy()
+        starts = as_numpy(batch.data.column(batch.data.schema.get_field_index(SLICE_INPUT)))
         last_ms = self.last_instants(self._slices.last_ends(starts))
         in_time = last_ms > max(self.watermark_ms, self.fired_ms)
         partials = columns[width + 1 :]
         if not in_time.all():
-            self.count(LATE_ROWS_DROPPED, int(partials[0].to_numpy()[~in_time].sum()))
+            self.count(LATE_ROWS_DROPPED, int(as_numpy(partials[0])[~in_time].sum()))
             kept = pa.array(in_time)
             columns = [column.filter(kept) for column in columns]
             partials, starts = columns[width + 1 :], starts[in_time]
@@ -154,9 +155,9 @@ class WindowAggregateOperator(WindowOperator):
         count = len(self._slots)
         live = np.flatnonzero(self._table.rows.array[:count] != 0)
         columns = self._slots.columns(live)
-        starts = columns[0].to_numpy()
+        starts = as_numpy(columns[0])
         if self._spec.attached is not None:
-            ends = columns[1].to_numpy()
+            ends = as_numpy(columns[1])
             keys = columns[2:]
             last_ms = self.last_instants(ends)
             self._fire_slices(live, keys, starts, ends, last_ms <= time_ms)
@@ -211,7 +212,7 @@ class WindowAggregateOperator(WindowOperator):
         taken = [part.take(indices) if isinstance(part, pa.Array) else part[places] for part in partials]
         merged.add_partials(slots, taken)
         every = np.flatnonzero(merged.rows.array[: len(groups)] > 0)
-        both = groups.columns(every)[0].to_numpy()
+        both = as_numpy(groups.columns(every)[0])
         window, key = np.divmod(both, len(numbers))
         begins = window // parts * unit + low
         ends = begins + (spec.size_ms if is_hop else (window % parts + 1) * spec.slide_ms)
@@ -248,8 +249,8 @@ class WindowAggregateOperator(WindowOperator):
     def _by_slice(self, slots: Any) -> Iterator[tuple[tuple[int, int], Any]]:
         """Yield the bounds of each slice and its slots."""
         columns = self._slots.columns(slots)
-        starts = columns[0].to_numpy()
-        ends = columns[1].to_numpy() if self._spec.attached is not None else starts
+        starts = as_numpy(columns[0])
+        ends = as_numpy(columns[1]) if self._spec.attached is not None else starts
         order = np.lexsort((ends, starts))
         starts, ends = starts[order], ends[order]
         changes = np.concatenate([[0], np.cumsum((starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1]))])

@@ -13,6 +13,7 @@ from millstream.table.runtime.growing import Lane
 from millstream.table.runtime.key_slots import KeySlots
 from millstream.table.runtime.multimap import runs_of
 from millstream.table.runtime.times import instants_of
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["WindowSlots"]
 
@@ -78,7 +79,7 @@ class WindowSlots:
         """Yield start and end of each window, and its slots."""
         if not len(slots):
             return
-        starts, ends = (column.to_numpy() for column in self._slots.columns(slots)[:2])
+        starts, ends = (as_numpy(column) for column in self._slots.columns(slots)[:2])
         order = np.lexsort((ends, starts))
         starts, ends = starts[order], ends[order]
         changes = np.concatenate([[0], np.cumsum((starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1]))])

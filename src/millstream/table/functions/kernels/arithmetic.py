@@ -18,6 +18,7 @@ from millstream.table.functions.kernels.values import Factory, Kernel, Setting, 
 from millstream.table.functions.types import arrow_type
 from millstream.types import datatypes as t
 from millstream.types import further_types as f
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["KERNELS", "add_months", "divide_integers"]
 
@@ -130,16 +131,16 @@ def add_months(value: Value, months: Value, count: int) -> Value:
     unit = "D" if pa.types.is_date(kind) else kind.unit
     plain = column if zone is None else pc.cast(column, pa.timestamp(kind.unit))
     stamps = pc.fill_null(pc.cast(pc.cast(plain, pa.int32() if unit == "D" else pa.int64()), pa.int64()), 0)
-    times = stamps.to_numpy(zero_copy_only=False).view(f"datetime64[{unit}]")
+    times = as_numpy(stamps).view(f"datetime64[{unit}]")
     start = times.astype(_MONTH)
     days = times.astype("datetime64[D]")
     of_month = (days - start.astype("datetime64[D]")).astype(np.int64)
     rest = (times - days.astype(times.dtype)).astype(np.int64)
-    goal = start + pc.fill_null(amounts, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    goal = start + as_numpy(pc.fill_null(amounts, 0)).astype(np.int64)
     last = ((goal + 1).astype("datetime64[D]") - goal.astype("datetime64[D]")).astype(np.int64) - 1
     moved = goal.astype("datetime64[D]") + np.minimum(of_month, last)
     whole = moved.astype(times.dtype).view(np.int64) + rest
-    mask = np.asarray(pc.invert(valid).to_numpy(zero_copy_only=False), dtype=bool)
+    mask = np.asarray(as_numpy(pc.invert(valid)), dtype=bool)
     if unit == "D":
         result = pc.cast(pa.array(whole.astype(np.int32), mask=mask), kind)
     else:

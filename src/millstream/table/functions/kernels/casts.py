@@ -27,6 +27,7 @@ from millstream.table.functions.types import arrow_type, is_string, same_kind
 from millstream.types import datatypes as t
 from millstream.types import further_types as f
 from millstream.types.java_text import float_text
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["KERNELS", "convert"]
 
@@ -96,14 +97,14 @@ def _float_to_integer(setting: Setting, value: Value, source: Any, target: Any, 
     bounds = np.iinfo(wide)
     column = as_array(value, 1) if is_constant(value) else value
     numbers = np.nan_to_num(
-        pc.fill_null(pc.cast(column, pa.float64()), 0.0).to_numpy(zero_copy_only=False),
+        as_numpy(pc.fill_null(pc.cast(column, pa.float64()), 0.0)),
         nan=0.0,
         posinf=np.inf,
     )
     low, high = numbers <= float(bounds.min), numbers >= float(bounds.max)
     whole = np.where(low | high, 0, np.trunc(np.where(low | high, 0, numbers))).astype(wide)
     whole = np.where(high, bounds.max, np.where(low, bounds.min, whole)).astype(wide)
-    mask = np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+    mask = np.asarray(as_numpy(column.is_null()), dtype=bool)
     result = pc.cast(pa.array(whole, mask=mask), arrow_type(target), safe=False)
     return result[0] if is_constant(value) else result
 
@@ -227,7 +228,7 @@ def _array(setting: Setting, value: Value, source: Any, target: Any, attempt: bo
     column = as_array(value, 1) if is_constant(value) else value
     inner = convert(setting, column.flatten(), source.element_type, target.element_type, attempt)
     sizes = pc.fill_null(pc.list_value_length(column), 0)
-    offsets = np.concatenate([[0], np.cumsum(sizes.to_numpy(zero_copy_only=False))]).astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(as_numpy(sizes))]).astype(np.int32)
     mask = column.is_null() if column.null_count else None
     result = pa.ListArray.from_arrays(pa.array(offsets), inner, type=arrow_type(target), mask=mask)
     return result[0] if is_constant(value) else result
@@ -250,7 +251,7 @@ def _map(setting: Setting, value: Value, source: Any, target: Any, attempt: bool
     if not multiset:
         values = convert(setting, values, source.value_type, target.value_type, attempt)
     sizes = pc.fill_null(pc.list_value_length(lists), 0)
-    offsets = np.concatenate([[0], np.cumsum(sizes.to_numpy(zero_copy_only=False))]).astype(np.int32)
+    offsets = np.concatenate([[0], np.cumsum(as_numpy(sizes))]).astype(np.int32)
     mask = column.is_null() if column.null_count else None
     result = pa.MapArray.from_arrays(pa.array(offsets), keys, values, type=arrow_type(target), mask=mask)
     return result[0] if is_constant(value) else result

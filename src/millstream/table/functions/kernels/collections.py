@@ -23,6 +23,7 @@ from millstream.table.functions.kernels.values import (
 )
 from millstream.table.functions.types import arrow_type
 from millstream.types import datatypes as t
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["KERNELS"]
 
@@ -145,9 +146,9 @@ def _array_item(kind: pa.DataType) -> Kernel:
         if is_constant(value) and is_constant(index):
             return per_row(_nth, kind, [value, index], count)
         lists, places = as_array(value, count), as_array(index, count)
-        sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+        sizes = as_numpy(pc.fill_null(pc.list_value_length(lists), 0))
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        wanted = pc.fill_null(places, 0).to_numpy(zero_copy_only=False)
+        wanted = as_numpy(pc.fill_null(places, 0))
         there = (wanted >= 1) & (wanted <= sizes)
         taken = pa.array((starts + wanted - 1).astype(np.int64), mask=~there)
         return lists.flatten().take(taken)

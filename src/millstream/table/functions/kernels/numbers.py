@@ -27,6 +27,7 @@ from millstream.table.functions.kernels.values import (
 from millstream.table.functions.types import arrow_type
 from millstream.types import datatypes as t
 from millstream.types.java_text import float_text
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["KERNELS", "JavaRandom", "round_number"]
 
@@ -49,13 +50,11 @@ def _numpy(function: Callable[..., Any]) -> Factory:
             single = all(map(is_constant, values))
             columns = [as_array(each, 1 if single else count) for each in values]
             with np.errstate(all="ignore"):
-                numbers = function(
-                    *[pc.fill_null(each, 0.0).to_numpy(zero_copy_only=False) for each in columns]
-                )
+                numbers = function(*[as_numpy(pc.fill_null(each, 0.0)) for each in columns])
             null = np.zeros(len(columns[0]), dtype=bool)
             for each in columns:
                 if each.null_count:
-                    null |= np.asarray(each.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+                    null |= np.asarray(as_numpy(each.is_null()), dtype=bool)
             result = pa.array(np.asarray(numbers, dtype=np.float64), mask=null)
             return result[0] if single else result
 
@@ -205,7 +204,7 @@ def _round_decimal(value: Value, places: int, mode: str, kind: pa.DataType) -> V
 
 def _round_doubles(value: Value, places: int, mode: str, kind: pa.DataType, by_row: Any) -> Value:
     """Round many doubles: with numpy, except those near a tie or of sizes where it would err."""
-    numbers = pc.fill_null(value, 0.0).to_numpy(zero_copy_only=False).astype(np.float64)
+    numbers = as_numpy(pc.fill_null(value, 0.0)).astype(np.float64)
     factor = 10.0 ** abs(places)
     with np.errstate(all="ignore"):
         scaled = np.abs(numbers) * factor if places >= 0 else np.abs(numbers) / factor
@@ -218,7 +217,7 @@ def _round_doubles(value: Value, places: int, mode: str, kind: pa.DataType, by_r
         rounded = np.copysign(size / factor if places >= 0 else size * factor, numbers)
     for place in np.flatnonzero(unsure):
         rounded[place] = by_row(float(numbers[place]), places)
-    mask = np.asarray(value.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+    mask = np.asarray(as_numpy(value.is_null()), dtype=bool)
     return pc.cast(pa.array(rounded, mask=mask), kind)
 
 

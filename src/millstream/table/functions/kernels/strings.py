@@ -232,7 +232,7 @@ def _trim(call: Any) -> Kernel:
 
 def _trim_function(side: str) -> Factory:
     trim = _SIDES[side]
-    blank = pa.scalar(" ")
+    blank = pa.scalar(" ", pa.string())
 
     def make(call: Any) -> Kernel:
         def kernel(setting: Setting, count: int, text: Value, characters: Value = blank) -> Value:

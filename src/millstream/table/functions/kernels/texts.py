@@ -13,6 +13,7 @@ from millstream.table.functions.kernels.values import Setting, Value, as_array, 
 from millstream.types import datatypes as t
 from millstream.types import further_types as f
 from millstream.types.java_text import double_text, float_text
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["assume_zone", "interval_text", "to_text", "zoned_to_local"]
 
@@ -45,7 +46,7 @@ def _float(setting: Setting, value: Value, kind: t.DataType) -> Value:
     write: Callable[[float], str] = float_text if isinstance(kind, t.FloatType) else double_text
     if is_constant(value) or len(value) < 32:
         return per_row(write, pa.string(), [value], _count(value))
-    numbers = value.to_numpy(zero_copy_only=False)
+    numbers = as_numpy(value)
     size = np.abs(numbers)
     plain = ((size >= 1e-3) & (size < 1e7)) | (numbers == 0)
     if not plain.all():

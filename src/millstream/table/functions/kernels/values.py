@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.base.clock import Clock, SystemClock
+from millstream.types.numpy_views import as_numpy
 
 __all__ = [
     "Factory",
@@ -44,7 +46,6 @@ class Setting:
         now_ms: The time of this batch, epoch milliseconds; None reads the clock for each batch.
         database: For CURRENT_DATABASE.
         watermark_ms: For CURRENT_WATERMARK; None before the first.
-        generator: For RAND and UUID.
         functions: What user functions are opened with.
     """
 
@@ -53,8 +54,12 @@ class Setting:
     now_ms: int | None = None
     database: str = "default_database"
     watermark_ms: int | None = None
-    generator: np.random.Generator = field(default_factory=np.random.default_rng)
     functions: Any = None
+
+    @cached_property
+    def generator(self) -> np.random.Generator:
+        """What RAND and UUID draw from; made when it is first used."""
+        return np.random.default_rng()
 
     def now(self) -> int:
         """Return the time of this batch, epoch milliseconds."""
@@ -96,7 +101,7 @@ def cast(value: Value, kind: pa.DataType, *, safe: bool = False) -> Value:
 
 def mask_of(value: Value, count: int) -> np.ndarray:
     """Return where a BOOLEAN is TRUE."""
-    return np.asarray(pc.fill_null(as_array(value, count), False).to_numpy(zero_copy_only=False), dtype=bool)
+    return np.asarray(as_numpy(pc.fill_null(as_array(value, count), False)), dtype=bool)
 
 
 def python_values(value: Value, count: int) -> Iterable[Any]:

@@ -15,6 +15,7 @@ from millstream.table.runtime.aggregates.slot_column import SlotRows
 from millstream.table.runtime.arrays import array_of, fixed_dtype, values_of_fixed
 from millstream.table.runtime.growing import Lane
 from millstream.table.runtime.sorting import first_places, last_places, stable_argsort
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["Edge", "Extreme", "NumberExtreme", "RetractingExtreme", "best_rows", "is_ordered_number"]
 
@@ -166,7 +167,7 @@ class Extreme(_OneValue):
         slots, column = slots[rows], column.take(pa.array(rows))
         held = self._value.take(slots)[0]
         better = pc.less(column, held) if self._is_min else pc.greater(column, held)
-        better = pc.fill_null(better, fill_value=True).to_numpy(zero_copy_only=False)
+        better = as_numpy(pc.fill_null(better, fill_value=True))
         self._value.set(slots[better], [column.filter(pa.array(better))])
 
 

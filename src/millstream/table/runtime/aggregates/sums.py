@@ -12,6 +12,7 @@ import pyarrow as pa
 from millstream.table.runtime.aggregates.accumulator import Accumulator, Settings, add_at, without_nulls
 from millstream.table.runtime.arrays import array_of, fixed_dtype, values_of_fixed
 from millstream.table.runtime.growing import Lane
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["Average", "Count", "DecimalLanes", "Sum", "Variance"]
 
@@ -45,7 +46,7 @@ class _Lanes(Accumulator):
 
     def add_partials(self, slots: Any, columns: Sequence[Any]) -> None:
         for lane, column in zip(self._own, columns, strict=True):
-            np.add.at(lane.array, slots, column.to_numpy(zero_copy_only=False))
+            np.add.at(lane.array, slots, as_numpy(column))
 
     def entries(self, slots: Any) -> list[Any]:
         return list(zip(*(lane.array[slots].tolist() for lane in self._own), strict=True)) or [()] * len(
@@ -148,7 +149,7 @@ class Variance(_Numbers):
 
     def _values_of(self, column: pa.Array) -> Any:
         if pa.types.is_decimal(column.type):
-            return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+            return as_numpy(column.cast(pa.float64()))
         return super()._values_of(column)
 
     def _powers(self, values: Any) -> list[Any]:

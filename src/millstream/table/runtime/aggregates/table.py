@@ -18,6 +18,7 @@ from millstream.table.runtime.aggregates.build import build_accumulator
 from millstream.table.runtime.arrays import arrow_type, arrow_types
 from millstream.table.runtime.evaluation import function_context
 from millstream.table.runtime.growing import Lane
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["AggregateTable"]
 
@@ -125,7 +126,7 @@ class AggregateTable:
             mask = chosen.get(call.filter)
             if mask is None:
                 mask = chosen[call.filter] = pc.fill_null(columns[call.filter], fill_value=False)
-            kept = mask.to_numpy(zero_copy_only=False)
+            kept = as_numpy(mask)
             accumulator.add(
                 slots[kept],
                 None if weights is None else weights[kept],
@@ -171,7 +172,7 @@ class AggregateTable:
 
     def add_partials(self, slots: Any, columns: Sequence[Any]) -> None:
         """Add rows of `partials`, in order."""
-        np.add.at(self.rows.array, slots, columns[0].to_numpy(zero_copy_only=False))
+        np.add.at(self.rows.array, slots, as_numpy(columns[0]))
         start = 1
         for accumulator in self._accumulators:
             width = 1 if accumulator.partial_kinds is None else len(accumulator.partial_kinds)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from millstream.operators.base import Operator, OperatorSpec
 from millstream.table.expressions.rex import RowSchema
 from millstream.table.plan.matching import MatchClause
-from millstream.table.runtime.match.match_operator import MatchOperator
 
 __all__ = ["MatchSpec"]
 
@@ -45,4 +44,6 @@ class MatchSpec(OperatorSpec):
 
     def build(self) -> Operator:
         """Make the running half."""
+        from millstream.table.runtime.match.match_operator import MatchOperator
+
         return MatchOperator(self)
