@@ -75,7 +75,7 @@ def import_pandas_late() -> None:
         return
     from pyarrow import lib
 
-    known = getattr(lib, "_pandas_api", None)
+    known: Any = getattr(lib, "_pandas_api", None)
     if not hasattr(type(known), "have_pandas") or not hasattr(type(known), "pd"):
         return
     finder = _PandasFinder(known)

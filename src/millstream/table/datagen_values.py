@@ -16,12 +16,13 @@ from fractions import Fraction
 from typing import Any
 
 from millstream.base.errors import ConfigurationError, NotSupportedError
+from millstream.table.datagen_columns import hashes
 from millstream.table.plan.settings import duration_ms
 from millstream.types import datatypes as t
 from millstream.types.further_types import MultisetType
 from millstream.types.row import Row
 
-__all__ = ["Due", "Generator", "Sequence", "generator_of", "number_of"]
+__all__ = ["Due", "Generator", "Sequence", "column_of", "generator_of", "number_of"]
 
 _STRING = 100
 _ELEMENTS = 3
@@ -63,6 +64,12 @@ class _Integer:
     def __call__(self, source: random.Random, index: int) -> Any:
         return source.randint(self.low, self.high)
 
+    def column(self, indices: Any, seed: int) -> Any:
+        drawn, span = hashes(indices, seed), self.high - self.low + 1
+        if span < 1 << 64:
+            drawn %= drawn.dtype.type(span)
+        return drawn.view(indices.dtype) + indices.dtype.type(self.low)
+
 
 @dataclass(frozen=True)
 class _Float:
@@ -73,6 +80,12 @@ class _Float:
     def __call__(self, source: random.Random, index: int) -> Any:
         value = source.uniform(self.low, self.high)
         return struct.unpack("<f", struct.pack("<f", value))[0] if self.single else value
+
+    def column(self, indices: Any, seed: int) -> Any:
+        drawn = hashes(indices, seed)
+        share = (drawn >> drawn.dtype.type(11)) / float(1 << 53)
+        # Not low + share * (high - low): the difference of the smallest and the largest number overflows.
+        return self.low * (1 - share) + self.high * share
 
 
 @dataclass(frozen=True)
@@ -111,6 +124,10 @@ def _length(source: random.Random, of: _Text | _Bytes) -> int:
 class _Boolean:
     def __call__(self, source: random.Random, index: int) -> Any:
         return source.random() < 0.5
+
+    def column(self, indices: Any, seed: int) -> Any:
+        drawn = hashes(indices, seed)
+        return drawn >> drawn.dtype.type(63) == 1
 
 
 @dataclass(frozen=True)
@@ -185,6 +202,20 @@ class Sequence:
     def __call__(self, source: random.Random, index: int) -> Any:
         """Return the number of a row."""
         return self.convert(self.start + index)
+
+    def column(self, indices: Any, seed: int) -> Any:
+        """Return the numbers of rows, an int64 array as the rows' numbers are."""
+        return indices + self.start
+
+
+def column_of(generator: Generator, kind: t.DataType) -> Callable[[Any, int], Any] | None:
+    """Return what makes a generator's values of an array of rows' numbers and a seed; None if only rows can be made."""
+    if isinstance(generator, Sequence):
+        bits = next((bits for type_, bits in _BITS if isinstance(kind, type_)), None)
+        if bits is None or not -(1 << bits - 1) <= generator.start <= generator.end < 1 << bits - 1:
+            return None
+    column: Callable[[Any, int], Any] | None = getattr(generator, "column", None)
+    return column
 
 
 def generator_of(name: str, kind: t.DataType, options: dict[str, str], due: Due) -> Generator:

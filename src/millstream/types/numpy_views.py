@@ -13,7 +13,7 @@ import pyarrow as pa
 
 __all__ = ["as_numpy"]
 
-_NUMBERS = {
+_NUMBERS: dict[pa.DataType, np.dtype[Any]] = {
     pa.int8(): np.dtype(np.int8),
     pa.int16(): np.dtype(np.int16),
     pa.int32(): np.dtype(np.int32),

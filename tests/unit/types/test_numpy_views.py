@@ -17,16 +17,6 @@ KINDS = [
     pa.float32(),
     pa.float64(),
 ]
-    pa.int8(),
-    pa.uint8(),
-    pa.int16(),
-    pa.int32(),
-    pa.uint32(),
-    pa.int64(),
-    pa.uint64(),
-    pa.float32(),
-    pa.float64(),
-]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

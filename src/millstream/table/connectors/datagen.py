@@ -8,10 +8,10 @@ from typing import Any
 
 from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.operators.base import Operator, OperatorSpec
-from millstream.spi.batch import Batch
+from millstream.spi.batch import Batch, Columns
 from millstream.spi.source import Boundedness
 from millstream.table.connectors.base import TableConnector
-from millstream.table.datagen import build_datagen_source
+from millstream.table.datagen import build_datagen_columns, build_datagen_source
 from millstream.table.functions.python_values import from_python
 from millstream.table.runtime.changes import columns_batch
 from millstream.table.schema import Schema
@@ -45,6 +45,9 @@ class _GeneratedColumns(Operator):
 
     def process(self, batch: Batch) -> None:
         """Convert a batch."""
+        if isinstance(batch, Columns):  # as they are to be
+            self.output.emit(batch)
+            return
         rows = batch.to_rows().values
         arrays = [
             from_python([row[name] for row in rows], kind, "datagen")
@@ -58,12 +61,15 @@ class DatagenConnector(TableConnector):
 
     name = "datagen"
 
-    def _source(self) -> Any:
+    def _described(self) -> TableDescriptor:
         schema = Schema(
             [(column.name, column.type) for column in self.table.physical if column.type is not None]
         )
         options = {key: value for key, value in self.table.options.items() if key != "connector"}
-        return build_datagen_source(TableDescriptor("datagen", schema, options))
+        return TableDescriptor("datagen", schema, options)
+
+    def _source(self) -> Any:
+        return build_datagen_source(self._described())
 
     def check(self) -> None:
         """Check the options, by making the source."""
@@ -78,13 +84,16 @@ class DatagenConnector(TableConnector):
         """Return the rows."""
         self.check_metadata()
         schema = self.table.schema
+        names = tuple(schema.names[place] for place in columns)
+        source = build_datagen_columns(self._described(), names) if names else None
         stream = environment.from_source(
-            self._source(), WatermarkStrategy.no_watermarks(), f"{self.table.name}[datagen]"
+            self._source() if source is None else source,
+            WatermarkStrategy.no_watermarks(),
+            f"{self.table.name}[datagen]",
         )
         parallelism = self.options.integer("scan.parallelism", smallest=1)
         if parallelism is not None:
             stream.set_parallelism(parallelism)
-        names = tuple(schema.names[place] for place in columns)
         types = tuple(schema.types[place] for place in columns)
         spec = GeneratedColumnsSpec(names, types)
         return stream._transform(f"{self.table.name}[columns]", spec)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -105,6 +106,7 @@ def with_nullable(kind: _D, nullable: bool) -> _D:
     return changed
 
 
+@lru_cache(maxsize=4096)
 def same_kind(left: t.DataType, right: t.DataType) -> bool:
     """Whether two types differ in nullability at most, and their parts too."""
     return str(_nullable_throughout(left)) == str(_nullable_throughout(right))

@@ -49,11 +49,31 @@ def divide_integers(left: Value, right: Value) -> Value:
     if not pa.types.is_integer(left.type):
         return pc.divide(left, right)
     right = _divisor(left, right)
+    if is_constant(right) and right.is_valid and right.as_py() > 0 and isinstance(left, pa.Array):
+        return _by_positive(left, right.as_py())
     quotient = pc.divide(left, right)
     least = pc.equal(right, pa.scalar(-1, right.type))  # Arrow's quotient of the least number by -1 is wrong
     if is_constant(least):
         return pc.negate(left) if least.as_py() else quotient
     return pc.if_else(least, pc.negate(left), quotient) if pc.any(least).as_py() else quotient
+
+
+def _by_positive(left: pa.Array, divisor: int) -> pa.Array:
+    """Return quotients cut towards zero, by a number that is the same for all: numpy then divides by multiplying."""
+    bits = left.type.bit_width
+    values = (
+        np.frombuffer(left.buffers()[1], f"i{bits // 8}", count=len(left), offset=left.offset * bits // 8)
+        if len(left)
+        else np.empty(0, f"i{bits // 8}")
+    )
+    by = values.dtype.type(divisor)
+    quotients = values // by
+    if len(values) and values.min() < 0:  # numpy rounds down
+        quotients += (values < 0) & (quotients * by != values)
+    valid = (
+        pa.py_buffer(np.packbits(as_numpy(left.is_valid()), bitorder="little")) if left.null_count else None
+    )
+    return pa.Array.from_buffers(left.type, len(left), [valid, pa.py_buffer(quotients)])
 
 
 def _divisor(left: Value, right: Value) -> Value:
@@ -71,7 +91,8 @@ def _divisor(left: Value, right: Value) -> Value:
 
 def _remainder(left: Value, right: Value) -> Value:
     right = _divisor(left, right)
-    return pc.subtract(left, pc.multiply(divide_integers(left, right), right))
+    quotient = divide_integers(left, right)
+    return pc.subtract(left, pc.multiply(quotient, right))
 
 
 def _negate(call: Any) -> Kernel:

@@ -455,7 +455,9 @@ def _to_timestamp_ltz(call: Any) -> Kernel:
     def kernel(setting: Setting, count: int, value: Value, *rest: Value) -> Value:
         if not textual(value.type):
             digits = rest[0] if rest else pa.scalar(3, pa.int32())
-            stamps = per_row(_scaled, pa.int64(), [value, digits], count)
+            stamps = _all_scaled(value, digits)
+            if stamps is None:
+                stamps = per_row(_scaled, pa.int64(), [value, digits], count)
             return pc.cast(pc.cast(stamps, pa.timestamp("us")), pa.timestamp("us", "UTC"))
         if not rest:
             stamps = per_row(lambda text: _moment_ms(text, setting.zone), pa.int64(), [value], count)
@@ -475,6 +477,18 @@ def _moment_ms(text: str, zone: str) -> int:
         raise EvaluationError(
             f"text {text!r} is no timestamp: {error}", hint="With a format, what does not fit it is NULL."
         ) from error
+
+
+def _all_scaled(value: Value, digits: Value) -> Value | None:
+    """Return microseconds of whole columns; None if row by row is to be told what cannot be computed."""
+    precision = digits.as_py() if is_constant(digits) else None
+    if precision not in (0, 3, 6) or not pa.types.is_integer(value.type):
+        return None
+    scale = pa.scalar(10 ** (6 - precision), pa.int64())
+    try:
+        return pc.multiply_checked(pc.cast(value, pa.int64()), scale)
+    except pa.ArrowInvalid:
+        return None
 
 
 def _scaled(number: int, digits: int) -> int:
