@@ -122,7 +122,7 @@ def seconds_to_prompt() -> tuple[float, float]:
     started = time.time()
     with subprocess.Popen(
         command, env=environment, stdin=of_shell, stdout=of_shell, stderr=of_shell
-    ) as process:
+    ):
         os.close(of_shell)
         shown = b""
         while b"> " not in shown:
