@@ -6,10 +6,12 @@ import pytest
 
 from millstream.base.clock import ManualClock
 from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP, Time
+from millstream.common.serialization import Encoder
 from millstream.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from millstream.datastream import (
     AsyncDataStream,
     AsyncFunction,
+    CoMapFunction,
     KeyedProcessFunction,
     MapFunction,
     OutputTag,
@@ -17,6 +19,7 @@ from millstream.datastream import (
     ProcessWindowFunction,
     SinkFunction,
 )
+from millstream.datastream.connectors.file_system import FileSink
 from millstream.datastream.window import TumblingEventTimeWindows
 from millstream.metrics.groups import MetricKind, MetricName, MetricValue
 from millstream.operators.base import OperatorReport
@@ -359,3 +362,32 @@ def test_parameters_metrics_and_accumulators_are_there_in_every_kind_of_function
     shown = user_metrics(masters[0].metrics)
     assert shown == {f"job.{name}.0.calls of x": 3 for name in names}
     assert result.get_accumulator_result("calls") == 3 * len(names)
+
+
+def test_inputs_have_watermarks_and_sinks_what_they_were_given(new_environment, masters, tmp_path):
+    environment = new_environment("local", 1)
+    some = environment.from_collection([1, 2, 3])
+    other = environment.from_collection([4])
+    both = some.connect(other).map(Joined()).name("Both")
+    files = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build()
+    both.filter(lambda value: value > 1).sink_to(files).name("Sink")
+    environment.execute("job")
+    views = [view for view in masters[0].metrics.views() if view.scope == "operator"]
+    marks = {(view.operator, view.name): view.value for view in views if view.name.startswith("currentInput")}
+    assert {key for key in marks if key[1] != "currentInputWatermark"} == {
+        ("Both", "currentInput1Watermark"),
+        ("Both", "currentInput2Watermark"),
+    }
+    assert marks["Both", "currentInput1Watermark"] == marks["Both", "currentInput2Watermark"] == MAX_TIMESTAMP
+    sent = {(view.operator, view.value) for view in views if view.name == "numRecordsSend"}
+    assert sent == {("Sink", 3)}
+    (rate,) = (view.value for view in views if view.name == "numRecordsSendPerSecond")
+    assert rate["count"] == 3
+
+
+class Joined(CoMapFunction):
+    def map1(self, value):
+        return value
+
+    def map2(self, value):
+        return value

@@ -113,8 +113,7 @@ class JobHistory:
         self._failures: deque[FailureView] = deque(maxlen=sizes.failures)
         self._failure_count = 0
         self._timeline: deque[EpochView] = deque(maxlen=sizes.epochs)
-        self._running_since_ms: int | None = None
-        self._ran_ms = 0
+        self._spent_ms: dict[str, int] = {}
 
     def handle(self, event: JobEvent) -> None:
         """Take note of what happened."""
@@ -170,17 +169,19 @@ class JobHistory:
             return "DEPLOYING" if self.deployed_ms is None else "RUNNING"
         return _TASK_STATUS.get(self.status, "CREATED")
 
-    def running_ms(self, now_ms: int) -> int:
-        """Return for how long the job was RUNNING in all."""
-        since = self._running_since_ms
-        return self._ran_ms + (0 if since is None else max(now_ms - since, 0))
+    def time_in(self, status: str, now_ms: int) -> int:
+        """Return for how long the job has had a status by now, milliseconds; 0 if it has another."""
+        since_ms = self.timestamps.get(status)
+        return max(now_ms - since_ms, 0) if status == self.status and since_ms is not None else 0
+
+    def total_time_in(self, status: str, now_ms: int) -> int:
+        """Return for how long the job had a status in all, milliseconds."""
+        return self._spent_ms.get(status, 0) + self.time_in(status, now_ms)
 
     def _change(self, event: StatusChanged) -> None:
         if self.started_ms is None:
             self.started_ms = event.at_ms
-        if self._running_since_ms is not None:
-            self._ran_ms += max(event.at_ms - self._running_since_ms, 0)
-        self._running_since_ms = event.at_ms if event.status == "RUNNING" else None
+        self._spent_ms[self.status] = self.total_time_in(self.status, event.at_ms)
         self.status = event.status
         self.timestamps[event.status] = event.at_ms
         self._changes.append(StatusChange(event.status, event.at_ms))

@@ -11,6 +11,9 @@ from millstream.spi.source import Pending
 
 __all__ = ["job_metrics", "pending_metrics", "source_lags"]
 
+_STATUSES = ("INITIALIZING", "CREATED", "RUNNING", "FAILING", "RESTARTING")
+"""Those that a job may have before its end; one that is cancelled tells of nothing more."""
+
 
 def job_metrics(history: JobHistory, now_ms: int) -> list[MetricView]:
     """Return the metrics of a job's scope, under Flink's names; durations in milliseconds, sizes in bytes."""
@@ -25,7 +28,11 @@ def _of_job(history: JobHistory, now_ms: int) -> Iterator[tuple[str, Any]]:
     yield "fullRestarts", history.restarts
     yield "uptime", max(now_ms - (running_since_ms or now_ms), 0) if runs else -1
     yield "downtime", 0 if runs or history.ended_ms is not None else _down_ms(history, now_ms)
-    yield "runningTime", history.running_ms(until_ms)
+    for status in _STATUSES:
+        name = status.lower()
+        yield f"{name}State", int(history.status == status)
+        yield f"{name}Time", history.time_in(status, until_ms)
+        yield f"{name}TimeTotal", history.total_time_in(status, until_ms)
     counts = history.checkpoints.counts
     yield "totalNumberOfCheckpoints", counts.triggered
     yield "numberOfCompletedCheckpoints", counts.completed

@@ -46,6 +46,7 @@ _OF_TASKS = frozenset(
 _WITH_RATES = (RECORDS_IN, RECORDS_OUT, BYTES_IN, BYTES_OUT)
 _CURRENT_OUTPUT_WATERMARK = MetricName(("currentOutputWatermark",))
 """Of operators that make watermarks: others pass on what comes in."""
+_RECORDS_SEND = MetricName(("numRecordsSend",))
 _RATE_SPAN_S = 60
 _MOST_INTEGER = 2**63
 
@@ -245,6 +246,10 @@ class JobMetrics:
         yield _view(vertex, owner, key.subtask, key.name, self._values[key].kind.value, shown)
         if key.name in _WITH_RATES:
             yield self._rate_view(vertex, owner, key.subtask, key.name, (key,), now_ms)
+        if key.name == RECORDS_IN and operator.is_sink:  # a writer sends what it is given
+            counter = MetricKind.COUNTER.value
+            yield _view(vertex, operator, key.subtask, _RECORDS_SEND, counter, shown)
+            yield self._rate_view(vertex, operator, key.subtask, _RECORDS_SEND, (key,), now_ms)
 
     def _task_views(self, vertex: VertexPlan, subtask: int, now_ms: int) -> Iterator[MetricView]:
         """Yield what comes into a subtask, and what goes out of it."""

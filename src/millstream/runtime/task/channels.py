@@ -152,6 +152,7 @@ class ChannelMerger:
             inputs.setdefault(index, _Input()).add(channel)
         self._input_of = {channel: inputs[index] for channel, index in channels.items()}
         self._inputs = list(inputs.values())
+        self._input_numbers = tuple(inputs)
         self._combined = MIN_TIMESTAMP
         self._due: int | None = None
 
@@ -164,6 +165,11 @@ class ChannelMerger:
         self._combined = watermark_ms
         for source in self._inputs:
             source.combined = watermark_ms
+
+    @property
+    def input_watermarks(self) -> Mapping[int, int]:
+        """The watermark of each input, by its index."""
+        return dict(zip(self._input_numbers, (source.combined for source in self._inputs), strict=True))
 
     @property
     def channels(self) -> Set[ChannelId]:

@@ -6,7 +6,7 @@ Counting costs one addition for each batch; nothing is reported that has not cha
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from millstream.base.errors import NotSerializableError
@@ -21,6 +21,7 @@ __all__ = [
     "CURRENT_INPUT_WATERMARK",
     "RECORDS_IN",
     "RECORDS_OUT",
+    "InputWatermarks",
     "MarkedHandler",
     "OperatorMeasures",
     "counted",
@@ -121,6 +122,23 @@ class OperatorMeasures:
                 report.accumulators[name] = (type(accumulator).__qualname__, pickled)
         if large_due:
             self._accumulated_ms = now_ms
+
+
+class InputWatermarks:
+    """Puts the watermarks of several inputs into the report of the operator that has them, as far as they changed."""
+
+    def __init__(self) -> None:
+        self._told: dict[int, int] = {}
+
+    def fill(self, report: OperatorReport, watermarks: Mapping[int, int]) -> None:
+        """Fill in `currentInput1Watermark`, `currentInput2Watermark`, …; nothing for a single input."""
+        if len(watermarks) < 2:
+            return
+        for index, watermark_ms in watermarks.items():
+            if self._told.get(index, MIN_TIMESTAMP) != watermark_ms:
+                self._told[index] = watermark_ms
+                name = MetricName((f"currentInput{index + 1}Watermark",))
+                report.metrics[name] = MetricValue(MetricKind.GAUGE, watermark_ms)
 
 
 def _pickle(name: str, accumulator: Accumulator[Any, Any]) -> bytes:

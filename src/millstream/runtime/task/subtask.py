@@ -36,7 +36,7 @@ from millstream.runtime.task.closing import call_all
 from millstream.runtime.task.failures import describing, guarded
 from millstream.runtime.task.held_input import Recovered, add_held_input, restore_held_input
 from millstream.runtime.task.load import SubtaskLoad
-from millstream.runtime.task.measures import OperatorMeasures, counted, counted_marked
+from millstream.runtime.task.measures import InputWatermarks, OperatorMeasures, counted, counted_marked
 from millstream.runtime.task.origin import ORIGIN
 from millstream.runtime.task.outputs import ChainOutput, ExchangeWriter
 from millstream.runtime.task.routes import Route
@@ -97,6 +97,7 @@ class Subtask:
             for node, operator in self.operators
             if not (deployment.batch and node.spec.is_keyed)
         ]
+        self._input_marks = InputWatermarks()
         self._measures = {node.id: OperatorMeasures(operator) for node, operator in self.operators}
         self._sorted: SortedInput | None = None
         self._merger = self._build_merger(deployment.plan.job_graph)
@@ -415,6 +416,8 @@ class Subtask:
                 guarded(operator.end_epoch, node.name)(report, checkpoint=checkpoint)
                 guarded(self._measures[node.id].fill, node.name)(report, checkpoint=checkpoint)
                 reports.append((node.id, report))
+            if self._merger is not None:
+                self._input_marks.fill(reports[0][1], self._merger.input_watermarks)
             self._input_ended = self._input_ended or ends
             if checkpoint:
                 for node, operator in self.operators:

@@ -100,7 +100,11 @@ def test_times_of_each_status_and_of_running_survive_restarts():
         "CREATED",
         "RUNNING",
     ]
-    assert core.running_ms(200) == 100 + 40
+    total = {
+        status: core.total_time_in(status, 200) for status in ("CREATED", "RUNNING", "FAILING", "RESTARTING")
+    }
+    assert total == {"CREATED": 10 + 10, "RUNNING": 100 + 40, "FAILING": 1, "RESTARTING": 39}
+    assert (core.time_in("RUNNING", 200), core.time_in("CREATED", 200)) == (40, 0)
     assert (core.epochs, core.records_read, core.last_epoch.epoch) == (3, 30, 1)
 
 

@@ -344,3 +344,9 @@ def test_watermark_for_which_there_is_no_room_is_reached_before_what_is_behind_i
 def test_batches_of_several_channels_are_cut_and_take_their_turn():
     two = Marked({A: 0, B: 0})
     assert two.run(a="x W2 y W5", b="v W3 w W4") == ["x", "v", "W2", "y", "W3", "w", "W4"]
+
+
+def test_each_input_has_a_watermark_of_its_own():
+    merging = Recorder({A: 1, B: 0})
+    assert merging.run(a="W5", b="W3") == "W3"
+    assert merging._merger.input_watermarks == {0: 3, 1: 5}
