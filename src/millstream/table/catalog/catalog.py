@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from millstream.base.errors import NotSupportedError
 from millstream.table.catalog.resolved import Identifier, ResolvedTable
+from millstream.table.catalog.statistics import CatalogColumnStatistics, CatalogTableStatistics
 from millstream.table.errors import ValidationError, did_you_mean
 
-__all__ = ["Catalog", "CatalogDatabase", "CatalogFunction", "CatalogView", "Entry", "InMemoryCatalog"]
+__all__ = [
+    "Catalog",
+    "CatalogDatabase",
+    "CatalogFunction",
+    "CatalogView",
+    "Entry",
+    "InMemoryCatalog",
+    "Statistics",
+]
 
 
 @dataclass(frozen=True)
@@ -138,6 +147,10 @@ class CatalogFunction:
         return replace(self)
 
 
+Statistics = tuple[CatalogTableStatistics, CatalogColumnStatistics]
+"""What ANALYZE TABLE counted of a table or partition."""
+
+
 class Catalog(ABC):
     """Keeps what is declared, by database and name.
 
@@ -145,6 +158,8 @@ class Catalog(ABC):
         options: What it was made with, `type` among them.
         comment: What it is for.
         default_database: The database it is used with first.
+        statistics: What ANALYZE TABLE counted in this session: by database, table, and partition (`key=value/...`, ""
+            for the table).
     """
 
     def __init__(
@@ -153,6 +168,7 @@ class Catalog(ABC):
         self.default_database = default_database
         self.options = dict(options or {})
         self.comment = comment
+        self.statistics: dict[tuple[str, str, str], Statistics] = {}
 
     @abstractmethod
     def databases(self) -> Sequence[str]:
@@ -193,6 +209,14 @@ class Catalog(ABC):
     @abstractmethod
     def remove_function(self, database: str, name: str) -> None:
         """Remove a function."""
+
+    def procedures(self, database: str) -> Mapping[str, Callable[..., Any]]:
+        """Return the procedures of a database by name, for CALL; none by default.
+
+        A procedure is called with the values of the arguments, named ones by their names, and gives a list of values
+        or of rows (dicts).
+        """
+        return {}
 
     def close(self) -> None:
         """Be left: the catalog was dropped or the session ends."""

@@ -1,4 +1,4 @@
-"""What catalogs have of partitions, statistics, procedures and models: mostly nothing, and they say so."""
+"""What catalogs have of partitions, statistics, procedures and models: what is not there says so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NoReturn
 from urllib.parse import unquote
 
 from millstream.base.errors import NotSupportedError
-from millstream.table.catalog.catalog import Catalog, CatalogView, Entry
+from millstream.table.catalog.catalog import Catalog, CatalogView, Entry, Statistics
 from millstream.table.catalog.model import CatalogModel, Procedure
 from millstream.table.catalog.object_identifier import ObjectPath
 from millstream.table.catalog.partitions import CatalogPartition, CatalogPartitionSpec
@@ -20,7 +20,7 @@ __all__ = ["PartitionsAndModels"]
 
 
 class PartitionsAndModels(ABC):
-    """Partitions are the directories of tables of files; statistics are unknown; there are no procedures and models."""
+    """Partitions are the directories of tables of files; statistics are what ANALYZE TABLE counted."""
 
     @abstractmethod
     def _entry(self, path: ObjectPath) -> Entry: ...
@@ -131,44 +131,53 @@ class PartitionsAndModels(ABC):
     # --- statistics
 
     def get_table_statistics(self, table_path: ObjectPath) -> CatalogTableStatistics:
-        """Return that nothing is known: all numbers are -1.
+        """Return what ANALYZE TABLE counted in this session; numbers that are not known are -1.
 
         Raises:
             ValidationError: If the table is not there.
         """
         self._entry(table_path)
-        return CatalogTableStatistics()
+        return self._statistics(table_path, "")[0]
+
+    def _statistics(self, path: ObjectPath, partition: str) -> Statistics:
+        catalog = self._checked(path.get_database_name())
+        known = catalog.statistics.get((path.get_database_name(), path.get_object_name(), partition))
+        return known or (CatalogTableStatistics(), CatalogColumnStatistics())
 
     def get_table_column_statistics(self, table_path: ObjectPath) -> CatalogColumnStatistics:
-        """Return that nothing is known of any column.
+        """Return what ANALYZE TABLE counted of columns in this session: `null_count`, `ndv`, `min`, `max`, ...
 
         Raises:
             ValidationError: If the table is not there.
         """
         self._entry(table_path)
-        return CatalogColumnStatistics()
+        return self._statistics(table_path, "")[1]
 
     def get_partition_statistics(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec
     ) -> CatalogTableStatistics:
-        """Return that nothing is known: all numbers are -1.
+        """Return what ANALYZE TABLE counted in this session; numbers that are not known are -1.
 
         Raises:
             ValidationError: If the table or the partition is not there.
         """
         self.get_partition(table_path, partition_spec)
-        return CatalogTableStatistics()
+        return self._statistics(table_path, self._partition_name(table_path, partition_spec))[0]
+
+    def _partition_name(self, path: ObjectPath, spec: CatalogPartitionSpec) -> str:
+        entry, values = self._entry(path), spec.get_partition_spec()
+        return "/".join(f"{key}={values[key]}" for key in getattr(entry, "partition_keys", ()))
 
     def get_partition_column_statistics(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec
     ) -> CatalogColumnStatistics:
-        """Return that nothing is known of any column.
+        """Return what ANALYZE TABLE counted of columns in this session.
 
         Raises:
             ValidationError: If the table or the partition is not there.
         """
         self.get_partition(table_path, partition_spec)
-        return CatalogColumnStatistics()
+        return self._statistics(table_path, self._partition_name(table_path, partition_spec))[1]
 
     def bulk_get_partition_statistics(
         self, table_path: ObjectPath, partition_specs: Sequence[CatalogPartitionSpec]
@@ -233,13 +242,12 @@ class PartitionsAndModels(ABC):
     # --- procedures
 
     def list_procedures(self, database_name: str) -> list[str]:
-        """Return no names: there are no procedures.
+        """Return the names of the procedures of a database.
 
         Raises:
             ValidationError: If the database is not there.
         """
-        self._checked(database_name)
-        return []
+        return sorted(self._checked(database_name).procedures(database_name))
 
     def get_procedure(self, procedure_path: ObjectPath) -> Procedure:
         """Raise an error: there are no procedures.

@@ -6,20 +6,21 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 
 from millstream.base.errors import ConfigurationError, NotSupportedError
+from millstream.config.configuration import Configuration
 from millstream.table.catalog.catalog import Catalog, InMemoryCatalog
 from millstream.table.errors import did_you_mean
 
 __all__ = ["build_catalog"]
 
-_ELSEWHERE = ("hive", "jdbc", "paimon", "iceberg", "spark")
+_ELSEWHERE = ("hive", "jdbc", "paimon", "iceberg")
 
 
-def _in_memory(name: str, options: dict[str, str], comment: str) -> Catalog:
+def _in_memory(name: str, options: dict[str, str], comment: str, _: Configuration) -> Catalog:
     _check_known(name, options, ("type", "default-database"))
     return InMemoryCatalog(options.get("default-database", "default"), options, comment)
 
 
-def _files(name: str, options: dict[str, str], comment: str) -> Catalog:
+def _files(name: str, options: dict[str, str], comment: str, _: Configuration) -> Catalog:
     from millstream.table.catalog.file_catalog import FileCatalog
 
     _check_known(name, options, ("type", "path", "default-database"))
@@ -30,14 +31,30 @@ def _files(name: str, options: dict[str, str], comment: str) -> Catalog:
     return FileCatalog(name, options["path"], options.get("default-database", "default"), options, comment)
 
 
-_BUILT_IN: dict[str, Callable[[str, dict[str, str], str], Catalog]] = {
+def _spark(name: str, options: dict[str, str], comment: str, configuration: Configuration) -> Catalog:
+    from millstream.table.catalog.spark_catalog import SparkCatalog
+
+    _check_known(name, options, ("type", "default-database"))
+    return SparkCatalog(name, configuration, options.get("default-database"), options, comment)
+
+
+_BUILT_IN: dict[str, Callable[[str, dict[str, str], str, Configuration], Catalog]] = {
     "file": _files,
     "generic_in_memory": _in_memory,
+    "spark": _spark,
 }
 
 
-def build_catalog(name: str, options: dict[str, str], comment: str = "") -> Catalog:
+def build_catalog(
+    name: str, options: dict[str, str], comment: str = "", configuration: Configuration | None = None
+) -> Catalog:
     """Return the catalog of a CREATE CATALOG.
+
+    Args:
+        name: Its name in the session.
+        options: What stands behind WITH.
+        comment: What it is for.
+        configuration: Options of the session's jobs.
 
     Raises:
         ConfigurationError: If it names no type, one that is not there, or an option does not fit.
@@ -54,7 +71,7 @@ def build_catalog(name: str, options: dict[str, str], comment: str = "") -> Cata
         made: Catalog = others[kind].load()(name, options, comment)
         return made
     if kind in _BUILT_IN:
-        return _BUILT_IN[kind](name, options, comment)
+        return _BUILT_IN[kind](name, options, comment, configuration or Configuration())
     if kind in _ELSEWHERE:
         raise NotSupportedError(
             f'catalog "{name}" has the type "{kind}", which is not in millstream yet',

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from millstream.base.errors import NotSupportedError
+from millstream.connectors.files.buckets import partition_text
 from millstream.files.paths import local_path
 from millstream.table.catalog.resolved import ResolvedTable
 
-__all__ = ["list_partitions", "truncate"]
+__all__ = ["list_partitions", "partition_directory", "truncate"]
 
 
 def list_partitions(table: ResolvedTable, wanted: Mapping[str, str]) -> list[str]:
@@ -21,6 +22,8 @@ def list_partitions(table: ResolvedTable, wanted: Mapping[str, str]) -> list[str
         NotSupportedError: If the table is not of local files.
     """
     base = _local(table)
+    if not os.path.isdir(base):
+        return []
     found = [""]
     for key in table.partition_keys:
         found = [
@@ -30,6 +33,20 @@ def list_partitions(table: ResolvedTable, wanted: Mapping[str, str]) -> list[str
             if entry.is_dir() and entry.name.startswith(f"{key}=")
         ]
     return [each for each in found if _fits(each, wanted)]
+
+
+def partition_directory(table: ResolvedTable, values: Mapping[str, str | None]) -> str:
+    """Return the directory of a partition, whether it is there or not.
+
+    Raises:
+        NotSupportedError: If the table is not of local files.
+    """
+    default = table.options.get("partition.default-name", "__DEFAULT_PARTITION__")
+    parts = [
+        f"{partition_text(key)}={partition_text(values[key] or '') or default}"
+        for key in table.partition_keys
+    ]
+    return os.path.join(_local(table), *parts)
 
 
 def truncate(table: ResolvedTable) -> None:

@@ -25,6 +25,7 @@ _BUILT_IN = {
     "jdbc": "jdbc:JdbcConnector",
     "kafka": "kafka:KafkaConnector",
     "print": "print_sinks:PrintConnector",
+    "spark": "spark_tables:SparkConnector",
     "upsert-kafka": "upsert_kafka:UpsertKafkaConnector",
 }
 _ELSEWHERE = (
