@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
 from random import Random
 
 import duckdb
@@ -12,6 +14,7 @@ from sql_runs import DELETE, INSERT, SqlRun, schema_of
 from millstream.config.configuration import Configuration
 from millstream.table.environment import TableEnvironment
 from millstream.table.environment_settings import EnvironmentSettings
+from millstream.table.errors import ValidationError
 from millstream.table.expressions.rex import AggregateCall, SortKey
 from millstream.table.plan.logical import OverFrame
 from millstream.table.runtime.specs import OverSpec
@@ -120,6 +123,31 @@ def test_queries_give_what_duckdb_gives(mode: str) -> None:
                 found[tuple(row)] += -1 if row.get_row_kind().value & 1 else 1
         assert all(number >= 0 for number in found.values()), query
         assert Counter({row: n for row, n in found.items() if n}) == duck(ROWS, query), query
+
+
+FLINK = json.loads(Path(__file__).with_name("flink_over.json").read_text(encoding="utf-8"))["cases"]
+VALUES = (
+    "('a', 1, CAST(5.0 AS DOUBLE)), ('a', 3, 1.0), ('b', 2, 2.0), ('a', 2, 4.0), ('b', 2, 7.0), ('a', 3, 0.5), "
+    "('a', CAST(NULL AS INT), 9.0)"
+)
+
+
+@pytest.mark.parametrize("mode", ["batch", "streaming"])
+def test_queries_give_what_flink_gives(mode: str) -> None:
+    tables = environment(mode)
+    tables.execute_sql(f"CREATE TEMPORARY VIEW v AS SELECT * FROM (VALUES {VALUES}) AS t (k, v, d)")
+    for case in FLINK:
+        if mode == "streaming" and "OVER (PARTITION BY k) " in case["sql"]:
+            with pytest.raises(ValidationError, match="without ORDER BY"):
+                tables.execute_sql(case["sql"])
+            continue
+        found: Counter[tuple] = Counter()
+        with tables.execute_sql(case["sql"]).collect() as rows:
+            for row in rows:
+                found[tuple(row)] += -1 if row.get_row_kind().value & 1 else 1
+        assert Counter({row: n for row, n in found.items() if n}) == Counter(map(tuple, case["rows"])), case[
+            "sql"
+        ]
 
 
 def test_batch_results_can_be_written_where_only_inserts_can(tmp_path) -> None:

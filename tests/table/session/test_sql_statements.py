@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from millstream.base.errors import ConfigurationError, MillstreamError, NotSupportedError
 from millstream.config.configuration import Configuration
+from millstream.table.catalog import CatalogPartitionSpec, ObjectPath
+from millstream.table.catalog.catalog import InMemoryCatalog
 from millstream.table.environment import TableEnvironment
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.errors import SqlError, ValidationError
@@ -192,7 +195,11 @@ def test_statement_set_reads_a_table_once(tables, rows, tmp_path):
         ("CREATE MODEL m INPUT (a INT) OUTPUT (b INT)", NotSupportedError, "MODEL"),
         ("CREATE MATERIALIZED TABLE m AS SELECT 1", NotSupportedError, "MATERIALIZED TABLE"),
         ("DELETE FROM t WHERE a = 1", NotSupportedError, "DELETE"),
+        ("SHOW MATERIALIZED TABLES", NotSupportedError, "MATERIALIZED TABLES"),
+        ("DROP CONNECTION c", NotSupportedError, "CONNECTION"),
         ("LOAD MODULE hive", NotSupportedError, "hive"),
+        ("ADD FILES '/nowhere.py', '/x.py'", ConfigurationError, "'/nowhere.py' of ADD FILE was not found"),
+        ("REMOVE FILE '/nowhere.py'", ValidationError, "was not added"),
         ("ADD JAR '/x.jar'", NotSupportedError, "no Java classes"),
         ("CREATE FUNCTION f AS 'org.x.F'", NotSupportedError, "LANGUAGE PYTHON"),
         ("CREATE CATALOG c WITH ('type' = 'hive')", NotSupportedError, "hive"),
@@ -275,3 +282,99 @@ def test_error_shows_the_line_of_a_longer_text(tables):
         tables.execute_sql("SELECT\n  1,\n  nope\nFROM (VALUES (1)) AS t (x)")
     assert "(line 3, column 3)" in str(caught.value)
     assert "  nope" in str(caught.value)
+
+
+def test_analyze_counts_what_the_catalog_then_knows(tmp_path):
+    tables = environment("batch")
+    tables.execute_sql(
+        "CREATE TABLE t (a INT, b STRING, f BOOLEAN, dt STRING) PARTITIONED BY (dt) WITH ("
+        f"'connector' = 'filesystem', 'path' = '{tmp_path}/t', 'format' = 'json')"
+    )
+    tables.execute_sql(
+        "INSERT INTO t VALUES (1, 'x', TRUE, 'u'), (5, 'yyy', FALSE, 'u'), (3, CAST(NULL AS STRING), TRUE, 'w')"
+    ).wait()
+    with pytest.raises(ValidationError, match=r"PARTITION \(dt\)"):
+        tables.execute_sql("ANALYZE TABLE t COMPUTE STATISTICS")
+    tables.execute_sql("ANALYZE TABLE t PARTITION (dt) COMPUTE STATISTICS FOR ALL COLUMNS")
+    catalog = tables.get_catalog("default_catalog")
+    path = ObjectPath("default_database", "t")
+    part = CatalogPartitionSpec({"dt": "u"})
+    assert catalog.get_partition_statistics(path, part).get_row_count() == 2
+    counted = catalog.get_partition_column_statistics(path, part).get_column_statistics_data()
+    assert counted["a"] == {"null_count": 0, "ndv": 2, "min": 1, "max": 5}
+    assert counted["b"] == {"null_count": 0, "ndv": 2, "max_length": 3, "avg_length": 2.0}
+    assert counted["f"] == {"null_count": 0, "true_count": 1, "false_count": 1}
+    assert catalog.get_table_statistics(path).get_row_count() == -1
+    tables.execute_sql("SET 'execution.runtime-mode' = 'streaming'")
+    with pytest.raises(ValidationError, match="batch mode"):
+        tables.execute_sql("ANALYZE TABLE t PARTITION (dt) COMPUTE STATISTICS")
+
+
+def test_partitions_are_added_and_dropped(tables, rows, tmp_path):
+    assert not (tmp_path / "t").exists()
+    tables.execute_sql(
+        "CREATE TABLE t (a INT, dt STRING) PARTITIONED BY (dt) WITH ("
+        f"'connector' = 'filesystem', 'path' = '{tmp_path}/t', 'format' = 'csv')"
+    )
+    assert rows("SHOW PARTITIONS t") == []
+    tables.execute_sql("ALTER TABLE t ADD PARTITION (dt = 'a b') PARTITION (dt = 'c')")
+    assert rows("SHOW PARTITIONS t") == [("dt=a b",), ("dt=c",)]
+    with pytest.raises(ValidationError, match="exists already"):
+        tables.execute_sql("ALTER TABLE t ADD PARTITION (dt = 'c')")
+    tables.execute_sql("ALTER TABLE t ADD IF NOT EXISTS PARTITION (dt = 'c')")
+    tables.execute_sql("ALTER TABLE t DROP PARTITION (dt = 'c')")
+    assert rows("SHOW PARTITIONS t") == [("dt=a b",)]
+    with pytest.raises(ValidationError, match="SHOW PARTITIONS"):
+        tables.execute_sql("ALTER TABLE t DROP PARTITION (dt = 'c')")
+    with pytest.raises(ValidationError, match='"d" is no partition column'):
+        tables.execute_sql("ALTER TABLE t DROP PARTITION (d = 'c')")
+
+
+def test_procedures_of_a_catalog_are_called(tables, rows):
+    def add(left, right=10):
+        return [left + right]
+
+    def files(count):
+        return [{"name": f"f{number}", "bytes": number * 2} for number in range(count)]
+
+    class WithProcedures(InMemoryCatalog):
+        def procedures(self, database):
+            return {"add": add, "files": files} if database == "sys" else {}
+
+    catalog = WithProcedures("sys")
+    tables._executor.catalogs.register_catalog("c", catalog)
+    assert rows("CALL c.sys.`add`(1 + 1, `right` => 5)") == [(7,)]
+    assert rows("CALL c.sys.files(2)") == [("f0", 0), ("f1", 2)]
+    assert rows("SHOW PROCEDURES FROM c.sys") == [("add",), ("files",)]
+    with pytest.raises(ValidationError, match='Did you mean "files"'):
+        tables.execute_sql("CALL c.sys.filess(2)")
+
+
+def test_added_files_are_imported_by_functions_until_they_are_removed(tables, rows, tmp_path, monkeypatch):
+    before = list(sys.path)
+    path = tmp_path / "added_by_sql.py"
+    path.write_text(
+        "from millstream.table import DataTypes\nfrom millstream.table.udf import udf\n\n"
+        "@udf(result_type=DataTypes.BIGINT())\ndef plus(x):\n    return x + 1\n"
+    )
+    tables.execute_sql(f"ADD FILE '{path}'")
+    assert rows("SHOW FILES") == [(str(path),)]
+    tables.execute_sql("CREATE FUNCTION plus AS 'added_by_sql.plus' LANGUAGE PYTHON")
+    assert rows("SELECT plus(4)") == [(5,)]
+    tables.execute_sql(f"REMOVE FILE '{path}'")
+    assert rows("SHOW FILES") == [] and sys.path == before
+    monkeypatch.delitem(sys.modules, "added_by_sql")
+
+
+def test_reset_gives_what_the_session_began_with(tables, rows):
+    tables.execute_sql("SET 'execution.target' = 'nowhere'")
+    tables.execute_sql("SET 'pipeline.name' = 'mine'")
+    tables.execute_sql("RESET")
+    found = dict(rows("SET"))
+    assert found["execution.target"] == "local" and "pipeline.name" not in found
+
+
+def test_statement_set_of_a_script_takes_inserts_only(tables):
+    tables.execute_sql("BEGIN STATEMENT SET")
+    with pytest.raises(ValidationError, match="INSERT only"):
+        tables.execute_sql("SELECT 1")

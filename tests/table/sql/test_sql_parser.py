@@ -262,7 +262,7 @@ def test_create_table_is_read_whole():
         ("DROP DATABASE d CASCADE", st.Drop("DATABASE", ("d",), cascade=True)),
         ("STOP JOB 'x' WITH SAVEPOINT WITH DRAIN", st.StopJob("x", True, True)),
         ("TRUNCATE TABLE t", st.Truncate(("t",))),
-        ("ADD JAR 'x.jar'", st.JarCommand("ADD", "JAR", "x.jar")),
+        ("ADD JAR 'x.jar'", st.JarCommand("ADD", "JAR", ("x.jar",))),
         ("CREATE CATALOG c WITH ('type' = 'x')", st.CreateCatalog("c", (("type", "x"),))),
         ("CREATE DATABASE IF NOT EXISTS d COMMENT 'y'", st.CreateDatabase(("d",), (), "y", True)),
         (

@@ -12,6 +12,7 @@ from millstream.table.catalog.definition import as_column, build_table, columns_
 from millstream.table.catalog.resolved import ResolvedTable, TableColumn
 from millstream.table.errors import ValidationError, did_you_mean
 from millstream.table.result import TableResult
+from millstream.table.session.contents import alter_partitions
 from millstream.table.session.naming import with_full_names
 from millstream.table.sql import statements_ast as st
 
@@ -280,7 +281,10 @@ def alter_table(executor: StatementExecutor, statement: st.AlterTable) -> TableR
     if change.action == "RENAME":
         manager.rename(entry, _same_place(executor, entry, change.names))
         return TableResult.ok()
-    if change.action in ("ADD PARTITION", "DROP PARTITION", "DISTRIBUTION"):
+    if change.action in ("ADD PARTITION", "DROP PARTITION"):
+        alter_partitions(entry, change)
+        return TableResult.ok()
+    if change.action == "DISTRIBUTION":
         raise NotSupportedError(f"ALTER TABLE ... {change.action} is not in millstream yet")
     changed = _changed(entry, change)
     executor.check_table(changed)

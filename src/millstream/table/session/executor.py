@@ -17,7 +17,7 @@ from millstream.table.connectors.registry import find_connector
 from millstream.table.errors import SqlError, ValidationError, did_you_mean
 from millstream.table.expressions.rex import RowSchema
 from millstream.table.result import TableResult
-from millstream.table.session import ddl, show
+from millstream.table.session import contents, ddl, show
 from millstream.table.session.jobs import SessionJobs
 from millstream.table.sql import ast
 from millstream.table.sql import statements_ast as st
@@ -40,16 +40,17 @@ class StatementExecutor:
         catalogs: All catalogs.
         config: The session's options.
         modules: Names of modules, and whether each is used.
-        jars: Files that were added; what Java classes are in them is of no use.
+        files: Python files that were added.
     """
 
     def __init__(self, environment: Any, catalogs: CatalogManager, config: TableConfig) -> None:
         self.environment = environment
         self.catalogs: CatalogManager = catalogs
         self.config: TableConfig = config
+        self._begun_with = dict(config.to_map())
         self.jobs = SessionJobs(environment, SystemClock())
         self.modules: list[tuple[str, bool]] = [("core", True)]
-        self.jars: list[str] = []
+        self.files: list[str] = []
         self._pending: list[st.Insert] | None = None
 
     # --- texts
@@ -79,6 +80,12 @@ class StatementExecutor:
             self._plan(statement)
             self._pending.append(statement)
             return TableResult.ok()
+        if self._pending is not None and not isinstance(statement, st.StatementSetMark):
+            raise ValidationError(
+                "a statement set takes INSERT only",
+                at=statement.at,
+                hint="END; runs the INSERTs of the set, and ends it.",
+            )
         method = _METHODS.get(type(statement))
         if method is None:
             raise NotSupportedError(f"{type(statement).__name__} is not in millstream yet")
@@ -366,7 +373,8 @@ class StatementExecutor:
     def _create_catalog(self, statement: st.CreateCatalog) -> TableResult:
         if statement.name in self.catalogs.catalogs() and statement.if_not_exists:
             return TableResult.ok()
-        catalog = build_catalog(statement.name, dict(statement.options), statement.comment)
+        configuration = self.environment._configuration
+        catalog = build_catalog(statement.name, dict(statement.options), statement.comment, configuration)
         self.catalogs.register_catalog(statement.name, catalog)
         return TableResult.ok()
 
@@ -436,6 +444,8 @@ class StatementExecutor:
         if statement.reset:
             for key in [statement.key] if statement.key else list(self.config.to_map()):
                 self.config.reset(key)
+                if key in self._begun_with:
+                    self.set_option(key, self._begun_with[key])
             return TableResult.ok()
         if not statement.key:
             rows = sorted(self.config.to_map().items())
@@ -464,66 +474,6 @@ class StatementExecutor:
         directory = self.config.get("execution.checkpointing.savepoint-dir", "") or None
         path = record.client.stop_with_savepoint(statement.drain, directory).result()
         return TableResult.of_rows([("savepoint path", VarCharType())], [(path,)])
-
-    def _jar(self, statement: st.JarCommand) -> TableResult:
-        if statement.kind == "FILE":
-            if statement.action == "REMOVE":
-                raise NotSupportedError("REMOVE FILE is not in millstream yet")
-            self.environment.add_python_file(statement.path)
-            return TableResult.ok()
-        raise NotSupportedError(
-            f"{statement.action} JAR '{statement.path}' is not possible: millstream runs no Java classes",
-            hint="Connectors and formats are built in; write functions in Python (LANGUAGE PYTHON).",
-        )
-
-    def partitions(self, name: st.Name, partition: Sequence[tuple[str, ast.Expression]]) -> list[str]:
-        """Return the partitions of a table of files, `key=value/key=value`.
-
-        Raises:
-            ValidationError: If it has none.
-        """
-        from millstream.table.connectors.listing import list_partitions
-
-        entry = self.catalogs.table(name)
-        if isinstance(entry, CatalogView) or not entry.partition_keys:
-            raise ValidationError(f'"{entry.full_name}" is not partitioned')
-        wanted = {key: str(value.value) for key, value in partition if isinstance(value, ast.LiteralValue)}
-        return list_partitions(entry, wanted)
-
-    def _truncate(self, statement: st.Truncate) -> TableResult:
-        from millstream.table.connectors.listing import truncate
-
-        entry = self.catalogs.table(statement.name)
-        if isinstance(entry, CatalogView):
-            raise ValidationError(f'"{entry.full_name}" is a view', at=statement.at)
-        if self.streaming:
-            raise ValidationError(
-                "TRUNCATE TABLE needs batch mode", hint="SET 'execution.runtime-mode' = 'batch'."
-            )
-        truncate(entry)
-        return TableResult.ok()
-
-    def _analyze(self, statement: st.Analyze) -> TableResult:
-        entry = self.catalogs.table(statement.name)
-        if isinstance(entry, CatalogView):
-            raise ValidationError(f'"{entry.full_name}" is a view and has no statistics', at=statement.at)
-        for name in statement.columns:
-            if entry.column(name) is None:
-                names = [column.name for column in entry.columns]
-                raise ValidationError(
-                    f'table "{entry.full_name}" has no column "{name}"', hint=did_you_mean(name, names)
-                )
-        raise NotSupportedError(
-            "ANALYZE TABLE is not in millstream yet",
-            detail="The planner does not use statistics: nothing is lost.",
-        )
-
-    def _call(self, statement: st.Call) -> TableResult:
-        raise ValidationError(
-            f'procedure "{".".join(statement.name)}" was not found',
-            at=statement.at,
-            detail="No catalog of the session has procedures.",
-        )
 
     def _compile_plan(self, statement: st.CompilePlan) -> TableResult:
         from millstream.table.session.compiled import compile_to_file
@@ -565,8 +515,8 @@ _METHODS: dict[type[st.Statement], Callable[[Any, Any], TableResult]] = {
     st.AlterFunction: StatementExecutor._alter_function,
     st.AlterTable: ddl.alter_table,
     st.AlterView: ddl.alter_view,
-    st.Analyze: StatementExecutor._analyze,
-    st.Call: StatementExecutor._call,
+    st.Analyze: contents.analyze,
+    st.Call: contents.call,
     st.CompilePlan: StatementExecutor._compile_plan,
     st.CreateCatalog: StatementExecutor._create_catalog,
     st.CreateDatabase: StatementExecutor._create_database,
@@ -578,7 +528,7 @@ _METHODS: dict[type[st.Statement], Callable[[Any, Any], TableResult]] = {
     st.ExecutePlan: StatementExecutor._execute_plan,
     st.Explain: StatementExecutor._explain,
     st.Insert: StatementExecutor._insert,
-    st.JarCommand: StatementExecutor._jar,
+    st.JarCommand: contents.change_files,
     st.Modules: StatementExecutor._modules,
     st.QueryStatement: StatementExecutor._query,
     st.SetOption: StatementExecutor._set,
@@ -586,7 +536,7 @@ _METHODS: dict[type[st.Statement], Callable[[Any, Any], TableResult]] = {
     st.StatementSet: StatementExecutor._statement_set,
     st.StatementSetMark: StatementExecutor._statement_set_mark,
     st.StopJob: StatementExecutor._stop_job,
-    st.Truncate: StatementExecutor._truncate,
+    st.Truncate: contents.truncate_table,
     st.Unsupported: StatementExecutor._unsupported,
     st.Use: StatementExecutor._use,
 }

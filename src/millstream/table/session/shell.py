@@ -5,27 +5,32 @@ The prompt is there before the planner is: it is imported on a thread of its own
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from millstream.base.errors import MillstreamError
 from millstream.table.session.session import SqlSession, history_path, read_script
 from millstream.table.session.tableau import print_line
 from millstream.table.sql.reserved import words
 
 __all__ = ["Shell"]
 
+log = logging.getLogger(__name__)
+
 PROMPT = "millstream> "
 CONTINUED = "          > "
 _KEYWORDS = words(
     """
-    ALTER AS BEGIN BETWEEN BY CASE CAST CATALOG CATALOGS CREATE CROSS CURRENT DATABASE DATABASES DESCRIBE DISTINCT
-    DROP ELSE END EXECUTE EXISTS EXPLAIN FROM FULL FUNCTION FUNCTIONS GROUP HAVING IF IN INNER INSERT INTERVAL
-    INTO IS JOBS JOIN LEFT LIKE LIMIT NOT NULL ON OR ORDER OVER OVERWRITE PARTITION PARTITIONED PRIMARY KEY RESET
-    RIGHT SELECT SET SHOW STATEMENT STOP TABLE TABLES TEMPORARY THEN TUMBLE HOP CUMULATE DESCRIPTOR UNION USE
-    VALUES VIEW VIEWS WATERMARK WHEN WHERE WITH AND QUIT EXIT HELP CLEAR SOURCE
+    ADD ALTER ANALYZE AS BEGIN BETWEEN BY CALL CASE CAST CATALOG CATALOGS COMPUTE CREATE CROSS CURRENT DATABASE
+    DATABASES DESCRIBE DISTINCT DROP ELSE END EXECUTE EXISTS EXPLAIN FILE FROM FULL FUNCTION FUNCTIONS GROUP HAVING IF
+    IN INNER INSERT INTERVAL INTO IS JOBS JOIN LEFT LIKE LIMIT NOT NULL ON OR ORDER OVER OVERWRITE PARTITION
+    PARTITIONED PARTITIONS PRIMARY KEY REMOVE RESET RIGHT SELECT SET SHOW STATEMENT STATISTICS STOP TABLE TABLES
+    TEMPORARY THEN TRUNCATE TUMBLE HOP CUMULATE DESCRIPTOR UNION USE VALUES VIEW VIEWS WATERMARK WHEN WHERE WITH AND
+    QUIT EXIT HELP CLEAR SOURCE
     """
 )
 HELP = """\
@@ -105,11 +110,22 @@ class Shell:
             text = "\n".join(lines)
             if self._is_complete(text):
                 return text
+            if self._is_blank(text):  # comments only
+                return ""
 
     def _is_complete(self, text: str) -> bool:
         from millstream.table.sql.parser import is_complete  # not needed for the prompt
 
         return is_complete(text)
+
+    def _is_blank(self, text: str) -> bool:
+        from millstream.table.sql.errors import SqlParseError  # not needed for the prompt
+        from millstream.table.sql.lexer import TokenKind, tokenize
+
+        try:
+            return all(token.kind is TokenKind.END for token in tokenize(text))
+        except SqlParseError:
+            return False
 
     def _command(self, word: str) -> str | None:
         """Execute what is the shell's own; None if it is not."""
@@ -149,7 +165,7 @@ class Shell:
             self._say(f'[INFO] Job {record.job_id} "{record.name}" ends with the shell.')
             record.client.cancel()
         for record in running:
-            self._guarded(lambda record=record: _wait(record))  # type: ignore[misc]
+            _wait(record)
 
     # --- the terminal
 
@@ -237,4 +253,8 @@ def _write_history(path: str) -> None:
 
 
 def _wait(record: Any) -> None:
-    record.client.get_job_execution_result().result()
+    """Wait until a job that was cancelled has ended; that it was cancelled is no news."""
+    try:
+        record.client.get_job_execution_result().result()
+    except MillstreamError as error:
+        log.info("job ended with the shell", extra={"job": record.job_id, "error": str(error)})

@@ -12,6 +12,7 @@ from millstream.table.catalog.resolved import ResolvedTable
 from millstream.table.catalog.text import create_table_text, create_view_text, options_text
 from millstream.table.errors import ValidationError
 from millstream.table.result import TableResult
+from millstream.table.session.contents import partitions_of
 from millstream.table.sql import statements_ast as st
 from millstream.table.sql.unparse import quote_name, quote_text
 from millstream.types.datatypes import DataType, VarCharType
@@ -91,6 +92,11 @@ def _databases(executor: StatementExecutor, statement: st.Show) -> _Listed:
     return _single("database name", sorted(manager.catalog(name).databases()))
 
 
+def _procedures(executor: StatementExecutor, statement: st.Show) -> _Listed:
+    catalog, database = _place(executor, statement)
+    return _single("procedure name", sorted(executor.catalogs.catalog(catalog).procedures(database)))
+
+
 def _functions(executor: StatementExecutor, _: st.Show) -> _Listed:
     return _single("function name", executor.function_names())
 
@@ -100,7 +106,7 @@ def _jobs(executor: StatementExecutor, _: st.Show) -> _Listed:
 
 
 def _partitions(executor: StatementExecutor, statement: st.Show) -> _Listed:
-    return _single("partition name", executor.partitions(statement.name, statement.partition))
+    return _single("partition name", partitions_of(executor, statement.name, statement.partition))
 
 
 _LISTS: dict[str, Callable[[StatementExecutor, st.Show], _Listed]] = {
@@ -117,11 +123,12 @@ _LISTS: dict[str, Callable[[StatementExecutor, st.Show], _Listed]] = {
         [(name, _BOOLEAN_TEXT[used]) for name, used in executor.modules],
     ),
     "FUNCTIONS": _functions,
-    "JARS": lambda executor, _: _single("jars", executor.jars),
+    "FILES": lambda executor, _: _single("files", executor.files),
+    "JARS": lambda executor, _: _single("jars", []),
     "JOBS": _jobs,
     "MODULES": lambda executor, _: _single("module name", [name for name, used in executor.modules if used]),
     "PARTITIONS": _partitions,
-    "PROCEDURES": lambda executor, _: _single("procedure name", []),
+    "PROCEDURES": _procedures,
     "TABLES": lambda executor, statement: _single(
         "table name", executor.catalogs.names(*_place(executor, statement))
     ),

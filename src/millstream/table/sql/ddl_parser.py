@@ -436,12 +436,13 @@ class DdlParser:
                 cursor.advance()
             return st.TableChange("DISTRIBUTION")
         if action == "ADD" and (cursor.is_word("PARTITION") or cursor.is_word("IF", "NOT", "EXISTS")):
-            cursor.take("IF", "NOT", "EXISTS")
+            there = cursor.take("IF", "NOT", "EXISTS")
+            partitions = []
             while cursor.is_word("PARTITION"):
-                self.statements.partition()
+                partitions.append(self.statements.partition())
                 if cursor.take("WITH"):
                     self.options()
-            return st.TableChange("ADD PARTITION")
+            return st.TableChange("ADD PARTITION", partitions=tuple(partitions), if_exists=there)
         found = _Columns()
         if cursor.is_symbol("("):
             found = self._columns()
@@ -464,11 +465,12 @@ class DdlParser:
         if cursor.take("DISTRIBUTION"):
             return st.TableChange("DISTRIBUTION")
         if cursor.is_word("PARTITION") or cursor.is_word("IF", "EXISTS"):
-            cursor.take("IF", "EXISTS")
+            gone = cursor.take("IF", "EXISTS")
+            partitions = []
             while cursor.is_word("PARTITION"):
-                self.statements.partition()
+                partitions.append(self.statements.partition())
                 cursor.take_symbol(",")
-            return st.TableChange("DROP PARTITION")
+            return st.TableChange("DROP PARTITION", partitions=tuple(partitions), if_exists=gone)
         if cursor.is_symbol("("):
             return st.TableChange("DROP COLUMN", names=cursor.names_in_parentheses("a column"))
         cursor.take("COLUMN")

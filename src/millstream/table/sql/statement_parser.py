@@ -22,6 +22,7 @@ _SHOWN = (
     "CREATE",
     "CURRENT",
     "DATABASES",
+    "FILES",
     "FULL",
     "FUNCTIONS",
     "JARS",
@@ -251,10 +252,14 @@ class StatementParser:
             kind = cursor.expect_one_of("TABLE", "VIEW", "CATALOG", "MATERIALIZED", "MODEL")
             if kind == "MATERIALIZED":
                 cursor.expect("TABLE")
-            if kind in ("MATERIALIZED", "MODEL"):
+                kind = "MATERIALIZED TABLE"
+            if kind in ("MATERIALIZED TABLE", "MODEL"):
                 return self._unsupported(f"SHOW CREATE {kind}")
             return st.Show(f"CREATE {kind}", cursor.dotted_name("a name"))
         if word in ("CONNECTIONS", "MODELS", "MATERIALIZED"):
+            if word == "MATERIALIZED":
+                cursor.expect("TABLES")
+                word = "MATERIALIZED TABLES"
             return self._unsupported(f"SHOW {word}")
         if word == "CURRENT":
             return st.Show(f"CURRENT {cursor.expect_one_of('CATALOG', 'DATABASE')}")
@@ -278,7 +283,7 @@ class StatementParser:
                 name = cursor.dotted_name("a name")
             elif word == "COLUMNS":
                 cursor.fail("FROM", "IN")
-        if word in ("JARS", "JOBS", "MODULES"):
+        if word in ("FILES", "JARS", "JOBS", "MODULES"):
             return st.Show(word)
         negated = cursor.take("NOT")
         kind = cursor.take_one_of("LIKE", "ILIKE")
@@ -388,8 +393,11 @@ class StatementParser:
 
     def _jar(self, action: str) -> st.Statement:
         cursor = self.cursor
-        kind = cursor.expect_one_of("JAR", "FILE")
-        return st.JarCommand(action, kind, cursor.string("a path in quotes"))
+        kind = cursor.expect_one_of("JAR", "FILE", "FILES").removesuffix("S")
+        paths = [cursor.string("a path in quotes")]
+        while kind == "FILE" and cursor.take_symbol(","):
+            paths.append(cursor.string("a path in quotes"))
+        return st.JarCommand(action, kind, tuple(paths))
 
     def _unsupported(self, what: str) -> st.Statement:
         """Take the rest of a statement that millstream does not have."""

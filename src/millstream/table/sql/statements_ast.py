@@ -269,7 +269,7 @@ class AlterView(Statement):
 
 @dataclass(frozen=True)
 class TableChange:
-    """One change of ALTER TABLE: `action` says which, the rest what.
+    """One change of ALTER TABLE: `action` says which, the rest what (`if_exists`: or IF NOT EXISTS, of partitions).
 
     Actions: `SET`, `RESET`, `RENAME`, `RENAME COLUMN`, `ADD`, `MODIFY`, `DROP COLUMN`, `DROP WATERMARK`,
     `DROP PRIMARY KEY`, `COMMENT`, `ADD PARTITION`, `DROP PARTITION`, `DROP CONSTRAINT`, `DISTRIBUTION`.
@@ -282,6 +282,8 @@ class TableChange:
     watermark: WatermarkDefinition | None = None
     primary_key: tuple[str, ...] = ()
     comment: str = ""
+    partitions: tuple[tuple[tuple[str, Expression | None], ...], ...] = ()
+    if_exists: bool = False
 
 
 @dataclass(frozen=True)
@@ -405,11 +407,11 @@ class StopJob(Statement):
 
 @dataclass(frozen=True)
 class JarCommand(Statement):
-    """`ADD JAR | FILE 'path'`, `REMOVE JAR | FILE 'path'`."""
+    """`ADD JAR | FILE | FILES 'path', 'path'`, `REMOVE JAR | FILE | FILES 'path', 'path'`; kind JAR or FILE."""
 
     action: str
     kind: str
-    path: str
+    paths: tuple[str, ...]
 
 
 @dataclass(frozen=True)
