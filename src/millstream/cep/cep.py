@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +14,12 @@ from millstream.cep.pattern import Pattern
 from millstream.cep.pattern_stream import PatternStream
 from millstream.datastream import DataStream
 from millstream.datastream.streams.data_stream import check_stream
+from millstream.operators.patterns.growth import growing_parts
 from millstream.operators.patterns.parts import PatternSpec
 
 __all__ = ["CEP"]
+
+_log = logging.getLogger(__name__)
 
 
 class CEP:
@@ -118,4 +122,7 @@ def _compiled(pattern: Pattern[Any]) -> PatternSpec:
             f"a stream of patterns has {shorten(pattern)} of type {type(pattern).__name__}",
             hint="Make Patterns of its records: control_stream.map(...).",
         )
-    return compile_pattern(pattern)
+    spec = compile_pattern(pattern)
+    for told in growing_parts(spec):
+        _log.warning(told, extra={"pattern": spec.describe()})
+    return spec

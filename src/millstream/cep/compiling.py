@@ -10,6 +10,7 @@ import cloudpickle
 from millstream.base.errors import NotSerializableError
 from millstream.cep.errors import GrowingStateWarning, MalformedPatternError
 from millstream.cep.pattern import Pattern
+from millstream.operators.patterns.growth import growing_parts
 from millstream.operators.patterns.parts import (
     ANYTHING,
     Condition,
@@ -135,14 +136,6 @@ def _check_pickles(name: str, condition: Condition) -> None:
 
 
 def warn_of_growth(spec: PatternSpec) -> None:
-    """Warn of parts that may collect events without end."""
-    if spec.within_ms is not None:
-        return
-    for part in spec.parts():
-        if isinstance(part, Part) and part.quantity.loops and part.until is None:
-            what = f'part "{part.name}"' if part.name else f"the group {part.describe()}"
-            warnings.warn(
-                f"{what} of a pattern loops without within(...) or until(...): state may grow without bound",
-                GrowingStateWarning,
-                stacklevel=4,
-            )
+    """Warn of parts that may collect events without end, or be waited for without end."""
+    for told in growing_parts(spec):
+        warnings.warn(told, GrowingStateWarning, stacklevel=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from millstream.base.errors import JobDefinitionError
+from millstream.operators.patterns.growth import GrowingStateWarning
 
 __all__ = ["GrowingStateWarning", "MalformedPatternError"]
 
@@ -21,20 +22,3 @@ class MalformedPatternError(JobDefinitionError):
     """
 
     code = "MALFORMED_PATTERN"
-
-
-class GrowingStateWarning(UserWarning):
-    """A pattern may collect events without end.
-
-    Example:
-        >>> import warnings
-        >>> from millstream.cep import CEP, GrowingStateWarning, Pattern
-        >>> from millstream.datastream import StreamExecutionEnvironment
-        >>> numbers = StreamExecutionEnvironment.get_execution_environment().from_collection([1, 2, 3])
-        >>> endless = Pattern.begin("any").one_or_more().followed_by("end").where(lambda n: n == 0)
-        >>> with warnings.catch_warnings(record=True) as seen:
-        ...     warnings.simplefilter("always")
-        ...     matches = CEP.pattern(numbers, endless).select(lambda match: match["any"])
-        >>> [warning.category.__name__ for warning in seen]
-        ['GrowingStateWarning']
-    """

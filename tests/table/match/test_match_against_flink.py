@@ -11,6 +11,8 @@ from millstream.common import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.table import StreamTableEnvironment
 
+pytestmark = pytest.mark.filterwarnings("ignore::millstream.cep.GrowingStateWarning")
+
 FLINK = json.loads(RECORDED.read_text())["results"]
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import pytest
 from match_queries import QUERIES, RECORDED, lines, plain, table
 
+from millstream.cep import GrowingStateWarning
 from millstream.config.configuration import Configuration
 from millstream.table import EnvironmentSettings, TableEnvironment
+
+pytestmark = pytest.mark.filterwarnings("ignore::millstream.cep.GrowingStateWarning")
 
 FLINK = json.loads(RECORDED.read_text())["results"]
 
@@ -85,3 +89,19 @@ def test_explain_shows_the_clauses(environment):
         "pattern=[(A B+ C) WITHIN 10000 ms], define=[{B=(price > 10), C=(price < 20)}])"
     ) in text
     assert "Exchange(distribution=[hash[symbol]])" in text
+
+
+def test_a_variable_that_may_take_rows_without_end_is_named_before_the_job_starts(environment):
+    tables = environment("streaming")
+    with pytest.warns(
+        GrowingStateWarning, match=r"variable DOWN of PATTERN \(S DOWN\+ UP\) may take any number of rows"
+    ):
+        tables.execute_sql(QUERIES["v shape"]).collect().close()
+
+
+@pytest.mark.parametrize("pattern", ["(S DOWN+ UP) WITHIN INTERVAL '1' HOUR", "(S DOWN{1,5} UP)"])
+def test_a_pattern_with_a_bound_is_not_warned_of(environment, pattern):
+    tables = environment("streaming")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tables.execute_sql(QUERIES["v shape"].replace("(S DOWN+ UP)", pattern)).collect().close()

@@ -23,6 +23,8 @@ from millstream.table.runtime.match.scalars import compile_scalar
 from millstream.table.runtime.specs import MatchSpec
 from millstream.types.datatypes import DataTypes
 
+pytestmark = pytest.mark.filterwarnings("ignore::millstream.cep.GrowingStateWarning")
+
 FLINK = json.loads(RECORDED.read_text())["results"]
 RUN = [
     "v shape",

@@ -12,6 +12,8 @@ from millstream.config.configuration import Configuration
 from millstream.table import EnvironmentSettings, TableEnvironment
 from millstream.table.errors import SqlError
 
+pytestmark = pytest.mark.filterwarnings("ignore::millstream.cep.GrowingStateWarning")
+
 SAID = {
     "all rows": ("ALL ROWS PER MATCH", "ticks"),
     "no order": ("no ORDER BY", "ticks"),

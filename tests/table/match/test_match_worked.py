@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from millstream.common import Configuration
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.table import StreamTableEnvironment
+
+pytestmark = pytest.mark.filterwarnings("ignore::millstream.cep.GrowingStateWarning")
 
 PRICES = {
     "acme": (12, 17, 19, 21, 25, 18, 15, 14, 24, 25, 19),

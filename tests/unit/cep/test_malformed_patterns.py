@@ -170,6 +170,41 @@ def test_a_group_that_may_grow_without_bound_is_named(new_environment):
         CEP.pattern(stream, Pattern.begin(group()).one_or_more())
 
 
+WAITS = {
+    "followed_by": lambda: begin().followed_by("b"),
+    "followed_by_any": lambda: begin().next("c").followed_by_any("b"),
+    "in a group": lambda: begin().next(Pattern.begin("x").followed_by("b")),
+    "times": lambda: Pattern.begin("b").times(2),
+    "behind what must not come": lambda: begin().not_followed_by("n").followed_by("b"),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_part_that_is_waited_for_without_end_is_named(name, new_environment):
+    stream = new_environment().from_collection([1])
+    with pytest.warns(GrowingStateWarning, match='part "b" of a pattern is waited for without within'):
+        CEP.pattern(stream, WAITS[name]())
+
+
+BOUNDED = {
+    "within": lambda: begin().followed_by("b").within(5),
+    "within behind the part before": lambda: (
+        begin().followed_by("b").within(5, WithinType.PREVIOUS_AND_CURRENT)
+    ),
+    "right behind": lambda: begin().next("b").not_next("c").next("d"),
+    "consecutive": lambda: begin().times(3).consecutive(),
+    "times less than a time apart": lambda: begin().times(2, Time.seconds(3)),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_a_pattern_that_is_bounded_is_not_warned_of(name, new_environment):
+    stream = new_environment().from_collection([1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CEP.pattern(stream, BOUNDED[name]())
+
+
 def test_a_loop_with_a_bound_is_not_warned_of(new_environment):
     stream = new_environment().from_collection([1])
     with warnings.catch_warnings():

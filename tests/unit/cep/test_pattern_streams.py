@@ -158,6 +158,7 @@ def test_conditions_are_combined():
     assert [test(Small()), test(None), test(5)] == [True, True, False]
 
 
+@pytest.mark.filterwarnings("ignore:part .c. of a pattern is waited for")
 def test_gaps_between_events_are_bounded(new_environment):
     pattern = (
         Pattern.begin("a").where(letter("a"))

@@ -105,6 +105,18 @@ class MatchClause:
         """Where to go on after a match, as text."""
         return f"SKIP {self.skip} {self.skip_variable}".rstrip()
 
+    def growing(self) -> tuple[str, ...]:
+        """Return what may keep rows without end, in words: variables with any number of rows, and no bound on time."""
+        if self.within_ms is not None:
+            return ()
+        return tuple(
+            f"variable {part.variable} of PATTERN {self.pattern_text} may take any number of rows, and there is no "
+            "WITHIN: state may grow without bound. Write PATTERN (...) WITHIN INTERVAL '1' HOUR, or as long as a match "
+            "may take"
+            for part in self.parts
+            if part.most is None
+        )
+
     def columns(self, width: int) -> frozenset[int]:
         """Return the places of the input's columns that are read, of `width`."""
         used = set(self.partition) | {key.index for key in self.order}

@@ -6,12 +6,14 @@ without keys it is one subtask's. Equal parts of several plans become one operat
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from millstream.base.errors import NotSupportedError
 from millstream.datastream.streams.data_stream import transform
+from millstream.operators.patterns.growth import GrowingStateWarning
 from millstream.operators.sink import SinkSpec
 from millstream.table.errors import ValidationError
 from millstream.table.expressions.compiling import constant_value
@@ -280,6 +282,8 @@ class Translator:
         return self._one(node, spec, node.partition)
 
     def _match(self, node: p.MatchNode) -> Any:
+        for told in node.clause.growing():
+            warnings.warn(told, GrowingStateWarning, stacklevel=2)
         spec = specs.MatchSpec(node.input.schema, node.clause, node.rowtime)
         return self._one(node, spec, node.clause.partition)
 
