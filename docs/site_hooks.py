@@ -69,6 +69,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     if page.file.generated_by is not None:
         return markdown
     source = Path(page.file.abs_src_path).relative_to(ROOT).as_posix()
+    if source.startswith(("benchmarks/", "docs/decisions/")):
+        page.meta.setdefault("search", {"boost": 0.2})  # who searches wants to know how something is done
     here = posixpath.dirname(page.file.src_uri)
 
     def in_site(found: re.Match[str]) -> str:

@@ -45,11 +45,13 @@ def main(brokers: str, database: str, *options: str) -> None:
     )
     (
         env.from_source(builder.build(), WatermarkStrategy.no_watermarks(), "orders")
+        .uid("orders")
         .map(parse, Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()]))
         .key_by(lambda order: order[0])
         .reduce(lambda one, other: (one[0], one[1] + other[1], one[2] + other[2]))
         .uid("totals")
         .sink_to(totals)
+        .uid("table of totals")
     )
     env.execute("orders to totals")
 
