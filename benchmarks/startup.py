@@ -120,9 +120,7 @@ def seconds_to_prompt() -> tuple[float, float]:
     command, environment = _command("sql")
     terminal, of_shell = os.openpty()
     started = time.time()
-    with subprocess.Popen(
-        command, env=environment, stdin=of_shell, stdout=of_shell, stderr=of_shell
-    ):
+    with subprocess.Popen(command, env=environment, stdin=of_shell, stdout=of_shell, stderr=of_shell):
         os.close(of_shell)
         shown = b""
         while b"> " not in shown:

@@ -45,10 +45,8 @@ def _text(value: Any, *, exact: bool) -> str:
         if type(value).__name__ == "ResolvedTable":
             name = f"table({'.'.join(value.identifier)})"
             return f"{name}{sorted(value.options.items())}" if exact else name
-        if isinstance(value, RowSchema) and not exact:
-            return ",".join(map(str, value.types))
         if isinstance(value, RowSchema):
-            return ",".join(f"{name} {kind}" for name, kind in zip(value.names, value.types, strict=True))
+            return _schema(value, exact=exact)
         parts = [f"{each.name}={_text(getattr(value, each.name), exact=exact)}" for each in fields(value)]
         return f"{type(value).__name__}({', '.join(parts)})"
     if isinstance(value, DataType):
@@ -69,6 +67,12 @@ def _text(value: Any, *, exact: bool) -> str:
     if shown or not _is_value(value):  # an object of a function's class has its address for a text
         return f"{type(value).__name__}:{shown or ''}"
     return f"{type(value).__name__}:{value}"
+
+
+def _schema(schema: RowSchema, *, exact: bool) -> str:
+    if exact:
+        return ",".join(f"{name} {kind}" for name, kind in zip(schema.names, schema.types, strict=True))
+    return ",".join(map(str, schema.types))
 
 
 def _is_value(value: Any) -> bool:
