@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import pytest
@@ -21,6 +22,13 @@ from millstream.table import (
 from millstream.table.errors import ValidationError
 from millstream.table.expressions import col, descriptor, lit, map_
 
+
+@dataclass
+class Scored:
+    name: str
+    score: int
+
+
 SET, ROWS = ArgumentTrait.SET_SEMANTIC_TABLE, ArgumentTrait.ROW_SEMANTIC_TABLE
 
 
@@ -31,6 +39,7 @@ def tables():
     environment.get_config().set("parallelism.default", "1")
     for name, function in FUNCTIONS.items():
         environment.create_temporary_system_function(name, function())
+    environment.create_temporary_system_function("Carts", Carts())
     environment.execute_sql(
         "CREATE TEMPORARY VIEW t AS SELECT * FROM (VALUES ('Bob', 12), ('Alice', 42), ('Bob', 99)) AS T(name, score)"
     )
@@ -188,6 +197,44 @@ def test_equal_calls_are_one_operator(tables):
     query = "SELECT * FROM Memory(input => TABLE t PARTITION BY name, uid => 'x')"
     both = tables.sql_query(f"{query} UNION ALL {query}")
     assert sorted(rows_of(both)) == sorted(MEMORY * 2)
+
+
+@dataclass
+class Cart:
+    items: dict[str, int] = field(default_factory=dict)
+
+
+class Carts(ProcessTableFunction):
+    """Rows of dataclasses in, a map in state and out."""
+
+    def get_result_type(self):
+        return "ROW<items MAP<STRING, INT>>"
+
+    def eval(self, cart: Annotated[Cart, StateHint()], item: Annotated[Scored, ArgumentHint(SET)]):
+        cart.items[str(item.score)] = len(cart.items) + 1
+        self.collect((dict(cart.items),))
+
+
+def test_dataclasses_as_state_and_as_rows(tables):
+    found = rows_of(tables.sql_query("SELECT * FROM Carts(TABLE t PARTITION BY name)"))
+    assert found == [("Bob", {"12": 1}), ("Alice", {"42": 1}), ("Bob", {"12": 1, "99": 2})]
+
+
+def test_uids_of_operators_do_not_depend_on_where_objects_are(tables):
+    from millstream.table.plan.digest import uid_of
+    from millstream.table.plan.planner import plan_query
+
+    def uids(query):
+        """Those of a call, and of the operator behind it, of a function that was made anew."""
+        tables.create_temporary_function("fresh", Memory())
+        sink = plan_query(tables.sql_query(query).node, tables.plan_context()).physical
+        return uid_of(sink.input), uid_of(sink.input.input)
+
+    query = "SELECT UPPER(name) AS n FROM fresh(input => TABLE t PARTITION BY name, uid => 'mine') WHERE name <> 'x'"
+    first = uids(query)
+    tables.drop_temporary_function("fresh")
+    assert uids(query) == first
+    assert first[1] == "ProcessTableFunction-mine"
 
 
 class Fails(ProcessTableFunction[str]):

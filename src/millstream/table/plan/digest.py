@@ -41,7 +41,7 @@ def _text(value: Any, *, exact: bool) -> str:
         names = ",".join(value.table.schema.names[place] for place in value.columns)
         mode = _text(value.mode, exact=exact)
         return f"TableScan({_text(value.table, exact=exact)}, {names}, {_text(value.schema, exact=exact)}, {mode})"
-    if isinstance(value, p.PhysicalNode) or hasattr(value, "__dataclass_fields__"):
+    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
         if type(value).__name__ == "ResolvedTable":
             name = f"table({'.'.join(value.identifier)})"
             return f"{name}{sorted(value.options.items())}" if exact else name
@@ -59,6 +59,11 @@ def _text(value: Any, *, exact: bool) -> str:
         return f"{{{', '.join(sorted(_text(each, exact=exact) for each in value))}}}"
     if value is None or isinstance(value, (str, int, float, bool, bytes)):
         return repr(value)
+    return _text_of_object(value, exact=exact)
+
+
+def _text_of_object(value: Any, *, exact: bool) -> str:
+    """Return the text of a function, a class, or a value of a program."""
     if exact:
         return (
             f"{type(value).__name__}@{id(value)}" if callable(value) or not _is_value(value) else repr(value)
