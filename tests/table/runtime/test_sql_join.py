@@ -15,6 +15,7 @@ from millstream.table.expressions.rex import Call, InputRef
 from millstream.table.plan.logical import JoinKind
 from millstream.table.runtime.specs import JoinSpec
 from millstream.types.datatypes import DataTypes as D
+from millstream.types.row import RowKind
 
 LEFT = schema_of(D.BIGINT(), D.STRING(), D.INT())
 RIGHT = schema_of(D.BIGINT(), D.INT())
@@ -146,6 +147,7 @@ def test_rows_with_a_unique_key_replace_those_before(kind: JoinKind, before: boo
     )
     run = SqlRun(spec, [LEFT, RIGHT], [(0,), (0,)], random)
     assert run.run(mixed(random, changes_left, changes_right)) == joined(left, right, kind, condition=True)
+    assert run.folded.kinds[RowKind.UPDATE_BEFORE] == run.folded.kinds[RowKind.UPDATE_AFTER]
 
 
 @given(seed=st.integers(0, 10**9))
@@ -172,3 +174,28 @@ def test_not_in_leaves_nothing_where_a_null_is_among_the_values(seed: int) -> No
         }
     )
     assert run.run(mixed(random, changes_left, changes_right)) == expected
+
+
+def test_rows_that_take_the_place_of_others_are_updates_of_an_inner_join():
+    """A row of another key in its place is one that goes and one that comes, as in Flink."""
+    spec = JoinSpec(LEFT, RIGHT, (0,), (0,), JoinKind.INNER, left_unique=(1,), left_retracts=True)
+    run = SqlRun(spec, [LEFT, RIGHT], [(0,), (0,)], Random(0), disturbed=False)
+    width = len(LEFT)
+
+    def row(*values):
+        return (*values, *([None] * (width - len(values))))[:width]
+
+    def end(changes):
+        run.push(0, changes)
+        run.end_epoch()
+        shown, run.emitted = [kind for kind, _ in run.emitted], []
+        return shown
+
+    insert, before, after, delete = RowKind
+    one = (1, *([None] * (len(RIGHT) - 1)))
+    run.push(1, [(insert, one), (insert, (2, *one[1:]))])
+    assert end([(insert, row(1, "a")), (insert, row(1, "b"))]) == [insert, insert]
+    assert end([(before, row(1, "a")), (after, row(1, "a", 9))]) == [before, after]
+    assert end([(before, row(1, "a", 9)), (after, row(2, "a", 9))]) == [delete, insert]
+    assert end([(delete, row(1, "b")), (insert, row(1, "c"))]) == [delete, insert]
+    run.harness.close()

@@ -31,6 +31,7 @@ from millstream.table.runtime.evaluation import Expressions
 from millstream.table.runtime.group_aggregate import distinct_slots
 from millstream.table.runtime.join_side import Delta, JoinSide
 from millstream.table.runtime.key_slots import KeySlots
+from millstream.table.runtime.sorting import stable_argsort
 from millstream.table.runtime.spill.spilled_keys import SpilledKeys
 from millstream.table.runtime.spill.spilled_side import SpilledSide
 
@@ -144,12 +145,14 @@ class JoinOperator(EpochOperator):
         now_ms = self.context.time.now_ms
         found: list[_Pairs] = []
         looked: list[list[Any]] = [[], []]
+        updates: list[tuple[Any, Any] | None] = [None, None]
         forgets = self._null_aware_counts()
         for index, given in enumerate(inputs):
             if given is None:
                 continue
             delta, joins = self._delta(index, given, now_ms)
             looked[index].append(delta.rows)
+            updates[index] = delta.updates
             if not len(delta.rows):
                 continue
             if index == 1 and self._spec.null_aware:
@@ -161,7 +164,7 @@ class JoinOperator(EpochOperator):
             found.append(pairs)
         if forgets != self._null_aware_counts():
             looked[0].append(self._sides[0].used)
-        self._hand_on(found, looked)
+        self._hand_on(found, looked, updates)
         if self._spill is not None:
             self._spill.end_round(now_ms)
 
@@ -241,9 +244,12 @@ class JoinOperator(EpochOperator):
             np.add.at(other.matches.array, others, pairs.changes)
             other.mark(others)
 
-    def _hand_on(self, found: list[_Pairs], looked: list[list[Any]]) -> None:
+    def _hand_on(
+        self, found: list[_Pairs], looked: list[list[Any]], updates: list[tuple[Any, Any] | None]
+    ) -> None:
         columns: list[list[pa.Array]] = []
         weights: list[Any] = []
+        halves = None
         if self._pairs_matter:
             pairs = self._net(found)
             if pairs is not None and len(pairs.weights):
@@ -251,6 +257,8 @@ class JoinOperator(EpochOperator):
                     [*self._sides[0].rows.take(pairs.left), *self._sides[1].rows.take(pairs.right)]
                 )
                 weights.append(pairs.weights)
+                if self._spec.before and self._spec.join is JoinKind.INNER:
+                    halves = self._halves(pairs, updates)
         for index in (0, 1):
             if self._alone[index] and looked[index]:
                 rows, changed = self._change_alone(index, np.concatenate(looked[index]))
@@ -259,7 +267,28 @@ class JoinOperator(EpochOperator):
                     weights.append(changed)
         if weights:
             whole = [concat(parts) for parts in zip(*columns, strict=True)]
-            self.emit(weighted(whole, np.concatenate(weights)))
+            self.emit(weighted(whole, np.concatenate(weights), update=halves))
+
+    def _halves(self, pairs: _Pairs, updates: list[tuple[Any, Any] | None]) -> Any | None:
+        """Return where pairs are halves of an update (-U, +U) of an inner join; None for nowhere.
+
+        They are where a row took the place of another one with the same unique key, and both meet the same row.
+        """
+        halves = None
+        for index, update in enumerate(updates):
+            if update is None:
+                continue
+            mine, others = (pairs.left, pairs.right) if index == 0 else (pairs.right, pairs.left)
+            both = np.concatenate(update)
+            order = stable_argsort(both)
+            place = np.minimum(np.searchsorted(both[order], mine), len(both) - 1)
+            known = both[order][place] == mine
+            which = order[place] % len(update[0])
+            marks = np.where(known, which << _HALF | others, -1 - np.arange(len(mine)))
+            _, back, often = np.unique(marks, return_inverse=True, return_counts=True)
+            found = known & (often[back] == 2)
+            halves = found if halves is None else halves | found
+        return halves
 
     def _net(self, found: list[_Pairs]) -> _Pairs | None:
         """Return all pairs; those that came and went in the epoch are left out."""

@@ -34,11 +34,13 @@ class Delta:
         rows: Numbers of rows, each once.
         weights: How many come, negative if they go; never 0.
         slots: The key of each.
+        updates: Numbers of rows that are replaced, and of those in their place, of the same key; None if there are none.
     """
 
     rows: Any
     weights: Any
     slots: Any
+    updates: tuple[Any, Any] | None = None
 
 
 class JoinSide:
@@ -118,7 +120,11 @@ class JoinSide:
         at[touched[comes]] = come
         rows = np.concatenate([gone, come])
         net = np.concatenate([np.full(len(gone), -1), np.ones(len(come), np.int64)])
-        return Delta(rows, net, self.slot_of.array[rows])
+        both = (before >= 0) & comes
+        replaced, by = before[both], at[touched[both]]
+        same = self.slot_of.array[replaced] == self.slot_of.array[by]
+        updates = (replaced[same], by[same]) if same.any() else None
+        return Delta(rows, net, self.slot_of.array[rows], updates)
 
     def _append(self, columns: Sequence[pa.Array], slots: Any) -> Any:
         rows = self.rows.append(columns, len(slots))
@@ -140,9 +146,9 @@ class JoinSide:
             return delta
         net = np.maximum(after, 0) - np.maximum(before, 0)
         if (net != 0).all():
-            return Delta(delta.rows, net, delta.slots)
+            return Delta(delta.rows, net, delta.slots, delta.updates)
         moved = net != 0
-        return Delta(delta.rows[moved], net[moved], delta.slots[moved])
+        return Delta(delta.rows[moved], net[moved], delta.slots[moved], delta.updates)
 
     def mark(self, rows: Any) -> None:
         """Note that what is kept of rows changes, other than by `apply`: here nobody has to know."""
