@@ -34,7 +34,7 @@ class Delta:
         rows: Numbers of rows, each once.
         weights: How many come, negative if they go; never 0.
         slots: The key of each.
-        updates: Numbers of rows that are replaced, and of those in their place, of the same key; None if there are none.
+        updates: Numbers of rows that are replaced, and of those in their place, of the same key; None if none are.
     """
 
     rows: Any
