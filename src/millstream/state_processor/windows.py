@@ -77,7 +77,11 @@ def own_entries(states: Mapping[str, Iterable[tuple[Any, Any, Any]]]) -> Iterato
                 for window, accumulator in windows.items():
                     yield WINDOW_CONTENTS, key, names.get(window, window), accumulator
         elif name in _BUFFERS:
-            yield from _buffered(_BUFFERS[name], entries)
+            kept = list(entries)
+            if any(namespace is None for namespace, _, _ in kept):  # a join of SQL, which has no buckets
+                yield from ((name, key, None, entry) for _, key, entry in kept)
+            else:
+                yield from _buffered(_BUFFERS[name], kept)
         elif name != MERGED:
             for namespace, key, entry in entries:
                 yield from [(name, key, namespace, entry)] if show is None else show(namespace, key, entry)

@@ -8,6 +8,8 @@ from typing import Any
 from millstream.base.errors import ConfigurationError
 from millstream.base.time import Duration
 from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.config.options import RUNTIME_MODE
+from millstream.config.options_checkpointing import CHECKPOINT_INTERVAL
 from millstream.connectors.jdbc.lookup import JdbcLookup
 from millstream.connectors.jdbc.options import (
     JdbcConnectionOptions,
@@ -30,14 +32,20 @@ from millstream.types.typeinfo import RowTypeInfo
 
 __all__ = ["JdbcConnector"]
 
+_GUARANTEES = ("at-least-once", "exactly-once")
+
 
 class JdbcConnector(TableConnector):
     """Reads, writes and looks up a table of a database.
 
     Options as Flink's: `url`, `table-name`, `driver`, `username`, `password`, `connection.max-retry-timeout`,
     `scan.partition.*`, `scan.fetch-size`, `lookup.cache`, `lookup.partial-cache.*`, `lookup.max-retries`,
-    `sink.buffer-flush.*`, `sink.max-retries`, `sink.parallelism`. With a primary key rows are written by key (upsert),
-    and deletions delete; without one they are appended.
+    `sink.buffer-flush.*`, `sink.max-retries`, `sink.parallelism`; and `sink.delivery-guarantee`. With a primary key
+    rows are written by key (upsert), and deletions delete; without one they are appended.
+
+    What an epoch changes is netted by key. So a job that goes on from a checkpoint may have nothing to say of a row
+    that the killed attempt wrote behind that checkpoint: it may come and go within one epoch now. Written as they come,
+    upserts would leave such rows in the table. With checkpoints they are written as these complete, exactly once.
     """
 
     name = "jdbc"
@@ -58,6 +66,7 @@ class JdbcConnector(TableConnector):
         self._cache()
         options.integer("lookup.max-retries", 3, smallest=0)
         self._execution()
+        options.choice("sink.delivery-guarantee", _GUARANTEES, _GUARANTEES[0])
         options.check_all_read()
         if len(self.table.physical) != len(self.table.schema):
             raise ConfigurationError(
@@ -166,6 +175,14 @@ class JdbcConnector(TableConnector):
             .build()
         )
 
+    def _once(self, stream: Any) -> bool:
+        """Return whether rows are written with checkpoints: by default upserts are, where there are any checkpoints."""
+        if self.options.text("sink.delivery-guarantee") is not None:
+            return self.options.choice("sink.delivery-guarantee", _GUARANTEES, "") == _GUARANTEES[1]
+        configuration = stream._environment._configuration
+        checkpoints = configuration.get(CHECKPOINT_INTERVAL) and configuration.get(RUNTIME_MODE) != "BATCH"
+        return bool(self.table.primary_key) and bool(checkpoints)
+
     def accepts(self, mode: ChangelogMode) -> ChangelogMode:
         """Take updates by key and deletions if there is a primary key, else inserts."""
         if not self.table.primary_key or mode.insert_only:
@@ -185,7 +202,10 @@ class JdbcConnector(TableConnector):
         if table.primary_key:
             builder.with_key_columns(*table.primary_key)
         builder.with_execution_options(self._execution())
-        sink = builder.build_at_least_once(self._connection())
+        if self._once(stream):
+            sink = builder.build_exactly_once(self._connection())
+        else:
+            sink = builder.build_at_least_once(self._connection())
         spec = FromSqlSpec(schema.names, schema.types, keeps_kinds=bool(table.primary_key))
         named = stream._transform(f"{table.name}[rows]", spec)
         ended = named._transform(f"Sink: {table.full_name}", SinkSpec(sink, type_info))
