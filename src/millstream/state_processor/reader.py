@@ -354,7 +354,9 @@ class SavepointReader:
             ConfigurationError: If there is no such operator or state; lists those that there are.
         """
         entry = self._entry(uid)
-        if name not in self._schemas(entry) and name not in OWN_NAMES.get(entry.kind, ()):
+        if name in self._schemas(entry) or name in OWN_NAMES.get(entry.kind, ()):
+            return
+        if not any(name in states for _, states in self._by_slot(entry, ChunkKind.ENTRIES)):
             raise self._no_state(entry, name, "keyed state")
 
     def chains(self) -> Mapping[int, StateChain]:

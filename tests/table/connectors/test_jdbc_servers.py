@@ -148,7 +148,8 @@ def test_with_checkpoints_upserts_are_written_as_they_complete(tables, database,
     database.create("counts", ("id", "whole"))
     database.create("seen", ("id", "whole"))
     database.execute(TRIGGER[database.kind])
-    declare(tables, database, "counts", ("id", "whole"), key="id", extra=guarantee)
+    one = ", 'sink.buffer-flush.max-rows' = '1'"
+    declare(tables, database, "counts", ("id", "whole"), key="id", extra=one + guarantee)
     tables.get_config().set("millstream.epoch.fixed-records", "1")
     tables.get_config().set("execution.checkpointing.interval", "1 h")
     tables.execute_sql(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -144,3 +145,16 @@ def test_an_unchanged_part_goes_on(tmp_path, capfd):
         shown += capfd.readouterr().out
     client.cancel().result()
     assert "+U[a, 15]" in shown, "the sum of before goes on"
+
+
+def test_a_compiled_plan_has_the_uids_of_its_operators(job, tmp_path):
+    operators = job(TOTALS)
+    tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    tables.execute_sql(
+        f"CREATE TABLE orders ({ORDERS}) "
+        f"WITH ('connector' = 'filesystem', 'path' = '{tmp_path / 'orders.csv'}', 'format' = 'csv')"
+    )
+    tables.execute_sql("CREATE TABLE totals (buyer STRING, cents BIGINT) WITH ('connector' = 'print')")
+    plan = json.loads(tables.compile_plan_sql(TOTALS).as_json_string())
+    assert set(plan["uids"]) <= set(operators)
+    assert len(plan["uids"]) == 1
