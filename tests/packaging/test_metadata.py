@@ -36,6 +36,20 @@ def test_extras_that_exist_are_named():
     assert EXTRAS - named_extras() - in_tables - {"dev"} == set()
 
 
+def test_classifiers_say_what_the_documents_say():
+    install = (ROOT / "docs" / "start" / "install.md").read_text()
+    (oldest,) = re.findall(r"Python (3\.\d+) or newer", install)
+    assert PROJECT["requires-python"] == f">={oldest}"
+    named = re.findall(r"Programming Language :: Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    assert named == [f"3.{minor}" for minor in range(int(oldest[2:]), int(oldest[2:]) + len(named))]
+    systems = {
+        each.split(" :: ")[-1].lower()
+        for each in PROJECT["classifiers"]
+        if each.startswith("Operating System")
+    }
+    assert systems == {each.lower() for each in re.findall(r"on (Linux) or (macOS)", install)[0]}
+
+
 def test_the_image_installs_extras_that_exist():
     dockerfile = (ROOT / "deploy" / "docker" / "Dockerfile").read_text()
     (default,) = re.findall(r"^ARG EXTRAS=(.*)$", dockerfile, re.M)
