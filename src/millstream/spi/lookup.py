@@ -29,18 +29,19 @@ class AsyncLookup(ABC):
     All of it runs on the event loop: what blocks there blocks every call, so give what blocks to
     `asyncio.to_thread`.
 
-    Example::
-
-        class Users(AsyncLookup):
-            async def open(self):
-                self.pool = await connect()
-
-            async def lookup(self, keys):
-                rows = await self.pool.fetch("SELECT id, name FROM users WHERE id = ANY($1)", keys)
-                return {row["id"]: row for row in rows}
-
-            async def close(self):
-                await self.pool.close()
+    Example:
+        >>> import asyncio
+        >>> class Users(AsyncLookup):
+        ...     async def open(self):
+        ...         self.names = {7: "ann", 8: "bob"}  # in its place: a pool of connections
+        ...     async def lookup(self, keys):
+        ...         return {key: {"id": key, "name": self.names[key]} for key in keys if key in self.names}
+        >>> async def ask(*keys):
+        ...     users = Users()
+        ...     await users.open()
+        ...     return await users.lookup(keys)
+        >>> asyncio.run(ask(7, 9))
+        {7: {'id': 7, 'name': 'ann'}}
     """
 
     async def open(self) -> None:

@@ -69,13 +69,19 @@ class SavepointWriter:
     Made by `new` or `from_existing`.
 
     Example:
+        >>> import tempfile
         >>> from millstream.common.state import ValueStateDescriptor
+        >>> from millstream.state_processor import KeyedBootstrap, SavepointReader, SavepointWriter
         >>> accounts = [{"id": 1, "balance": 10}, {"id": 2, "balance": 5}]
         >>> balance = ValueStateDescriptor("balance")
         >>> writer = SavepointWriter.new(128).with_operator(
         ...     "accounts", KeyedBootstrap(accounts, "id", {"balance": (balance, "balance")})
         ... )
-        >>> writer.write("/savepoints/accounts")  # doctest: +SKIP
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     path = writer.write(f"{directory}/accounts")
+        ...     entries = SavepointReader.read(path).keyed_state("accounts", "balance")
+        ...     sorted((key, value) for key, namespace, value in entries)
+        [(1, 10), (2, 5)]
     """
 
     def __init__(self, max_parallelism: int, source: SavepointReader | None = None) -> None:

@@ -82,24 +82,16 @@ class KafkaMetadataService(ABC):
     Called on the driver, when the job starts and then at intervals, on a thread of its own. It travels with the source:
     it has to be picklable. An id of a cluster means the same cluster for ever: positions are kept under it.
 
-    Example::
-
-        class StreamsInFile(KafkaMetadataService):
-            '''Streams as a JSON file has them, which may be changed while jobs run.'''
-
-            def __init__(self, path):
-                self.path = path
-
-            def get_all_streams(self):
-                with open(self.path) as file:
-                    streams = json.load(file)
-                return {
-                    KafkaStream(stream, {
-                        cluster: ClusterMetadata(each["topics"], {"bootstrap.servers": each["servers"]})
-                        for cluster, each in clusters.items()
-                    })
-                    for stream, clusters in streams.items()
-                }
+    Example:
+        >>> class OneTopicEach(KafkaMetadataService):
+        ...     def __init__(self, topics, servers):
+        ...         self.topics, self.servers = topics, servers
+        ...     def get_all_streams(self):  # asked again and again: it may read a file, or ask a service
+        ...         cluster = {"bootstrap.servers": self.servers}
+        ...         return {KafkaStream(each, {"west": ClusterMetadata({each}, cluster)}) for each in self.topics}
+        >>> service = OneTopicEach(["orders", "returns"], "west:9092")
+        >>> sorted(stream.stream_id for stream in service.get_all_streams())
+        ['orders', 'returns']
     """
 
     def __init__(self, j_metadata_service: Any = None) -> None:
