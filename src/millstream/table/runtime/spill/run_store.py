@@ -34,6 +34,7 @@ _FAN = 8
 _LEAST_ROWS = 1 << 14
 _SLICE_ROWS = 1 << 17
 _WORK = 4
+_MOST_RUNS = 3 * _FAN
 _LEAST_GARBAGE = 1 << 17
 
 
@@ -65,6 +66,7 @@ class RunStore:
         self._number = 0
         self._merge: Iterator[int] | None = None
         self._gone = 0
+        self._owed = 0
         self.now_ms = 0
         self.settled = 0
 
@@ -195,18 +197,23 @@ class RunStore:
 
     def _work(self, rows: int) -> None:
         """Drop what has expired, and merge some rows if runs are many."""
-        while rows > 0:
+        self._owed += rows
+        while self._owed > 0 or self.runs > _MOST_RUNS:
             if self._merge is None:
                 self._drop_expired()
                 chosen = self._choose()
                 if chosen is None:
+                    self._owed = 0
                     return
                 self._merge = self._merging(chosen)
             done = next(self._merge, None)
             if done is None:
                 self._merge = None
-            else:
-                rows -= done
+                continue
+            # A portion may be more than is due: it counts for the runs to come.
+            self._owed -= done
+            if self._owed <= 0:
+                return
 
     def expire(self, now_ms: int) -> None:
         """Remove runs of which all rows have expired."""
