@@ -1,4 +1,4 @@
-"""Process table functions of the tests: the same as those of `FlinkFunctions.java`, of which Flink's answers are."""
+"""Process table functions that the tests call."""
 
 from __future__ import annotations
 

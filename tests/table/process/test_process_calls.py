@@ -102,6 +102,43 @@ def test_upserts_of_a_function_are_normalized_where_the_row_before_is_needed(tab
     assert "ChangelogNormalize" not in tables.explain_sql("SELECT * FROM Upserting(TABLE w PARTITION BY k)")
 
 
+@pytest.mark.parametrize(
+    ("call", "mode"),
+    [
+        ("Kinds(TABLE u PARTITION BY name)", "[INSERT, UPDATE_AFTER]"),
+        ("Kinds(TABLE u PARTITION BY c)", "[INSERT, UPDATE_BEFORE, UPDATE_AFTER]"),
+        ("KindsBefore(TABLE u PARTITION BY name)", "[INSERT, UPDATE_BEFORE, UPDATE_AFTER]"),
+        ("KindsFull(TABLE u PARTITION BY name)", "[INSERT, UPDATE_AFTER]"),
+        ("KindsRow(TABLE u)", "[INSERT, UPDATE_BEFORE, UPDATE_AFTER]"),
+        ("Kinds(TABLE t PARTITION BY name)", "[INSERT]"),
+    ],
+)
+def test_a_table_has_the_changes_that_flink_gives_it(tables, call, mode):
+    """Of the first two Flink 2.3's EXPLAIN says [I,UA] and [I,UB,UA]."""
+    found = rows_of(tables.sql_query(f"SELECT what FROM {call}"))
+    assert {what.split("] ", 1)[1] for (what,) in found} == {mode}
+
+
+def test_views_and_rows_in_state(tables):
+    tables.execute_sql(
+        "CREATE TEMPORARY VIEW w AS SELECT * FROM (VALUES ('a', 1), ('a', 2), ('a', 1), ('a', 0), ('a', 9), ('a', 3)) "
+        "AS T(k, v)"
+    )
+    assert [
+        row[1:] for row in rows_of(tables.sql_query("SELECT * FROM Viewing(TABLE w PARTITION BY k)"))
+    ] == [
+        ("[1]", "{1=1}"),
+        ("[1, 2]", "{1=1, 2=1}"),
+        ("[1, 2, 1]", "{1=2, 2=1}"),
+        ("[1, 2, 1]", "{1=2, 2=1}"),  # cleared behind the call
+        ("[]", "{1=2, 2=1}"),
+        ("[3]", "{3=1}"),
+    ]
+    assert rows_of(tables.sql_query("SELECT n FROM RowState(TABLE w PARTITION BY k, 3)")) == [
+        (1,), (2,), (3,), (1,), (2,), (3,)
+    ]  # fmt: skip
+
+
 REFUSED = {
     "SELECT * FROM Memory(TABLE t)": ("requires a PARTITION BY clause", 22),
     "SELECT * FROM Greeting(TABLE t PARTITION BY name)": ("has PARTITION BY", 24),
