@@ -1,9 +1,6 @@
 """See into state, and make it (Flink's State Processor API): read any checkpoint or savepoint, write savepoints.
 
-Example:
-    >>> from millstream.state_processor import SavepointReader  # doctest: +SKIP
-    >>> for key, namespace, value in SavepointReader.read(path).keyed_state("counter", "count"):  # doctest: +SKIP
-    ...     print(key, value)
+`SavepointReader` and `SavepointWriter` are where to begin; the writer has an example of both.
 """
 
 from millstream.state_processor.bootstrap import BroadcastBootstrap, KeyedBootstrap, ListBootstrap

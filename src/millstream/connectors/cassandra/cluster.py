@@ -44,13 +44,15 @@ def load_driver(module: str = "cassandra.cluster") -> Any:
 class ClusterBuilder:
     """Makes connections to a cluster, in slots and on the driver; picklable. Its password is shown nowhere.
 
-    For what is not here, such as TLS or more than one data centre, override `build_cluster`::
+    For what is not here, such as TLS or more than one data centre, override `build_cluster`:
 
-        class Secured(ClusterBuilder):
-            def build_cluster(self):
-                cluster = super().build_cluster()
-                cluster.ssl_context = ssl.create_default_context(cafile="/etc/cassandra/ca.pem")
-                return cluster
+    >>> import ssl
+    >>> class Secured(ClusterBuilder):
+    ...     def build_cluster(self):
+    ...         cluster = super().build_cluster()
+    ...         cluster.ssl_context = ssl.create_default_context(cafile="/etc/cassandra/ca.pem")
+    ...         return cluster
+    >>> builder = Secured("cassandra-1", "cassandra-2")
 
     Args:
         hosts: Some nodes of the cluster, which tell of the others.

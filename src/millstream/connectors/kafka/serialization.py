@@ -96,14 +96,6 @@ class KafkaTopicSelector(ABC):
 class KafkaRecordSerializationSchema(SerializationSchema):
     """Makes messages of records; built by `builder()`.
 
-    ::
-
-        KafkaRecordSerializationSchema.builder()
-            .set_topic("counts")
-            .set_key_serialization_schema(KeyOf())
-            .set_value_serialization_schema(SimpleStringSchema())
-            .build()
-
     Example:
         >>> from millstream.common import SimpleStringSchema
         >>> from millstream.datastream.connectors.kafka import KafkaRecordSerializationSchema

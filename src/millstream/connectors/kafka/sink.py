@@ -30,15 +30,6 @@ _PREFIX = re.compile(r"[A-Za-z0-9._-]{1,150}")
 class KafkaSink(Sink):
     """Writes records to topics; built by `builder()`.
 
-    ::
-
-        KafkaSink.builder()
-            .set_bootstrap_servers("host:9092")
-            .set_record_serializer(schema)
-            .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
-            .set_transactional_id_prefix("orders-to-counts")
-            .build()
-
     `NONE` writes records as they come; `AT_LEAST_ONCE` waits at each checkpoint until all before it are
     acknowledged. With `EXACTLY_ONCE` records wait in files of the slots until their checkpoint is complete, and come
     into the topics by transactions: readers have to read `read_committed`.
