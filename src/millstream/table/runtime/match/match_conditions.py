@@ -9,7 +9,6 @@ by the same program that computes columns, over one row.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Any
 
 from millstream.operators.base import OperatorContext
@@ -109,12 +108,22 @@ class LookingBack:
         place = -1 if navigation.column is None else kept[navigation.column]
         counts = navigation.variable in (self._variable, "")
 
+        back = navigation.offset - counts
+        variable = navigation.variable
+
+        def current(row: Row, edge: Any) -> Any:
+            return row[place]
+
         def last(row: Row, edge: Any) -> Any:
-            back = navigation.offset - counts
-            if back < 0:
-                return row[place]
-            found = next(islice(self._backwards(edge, navigation.variable), back, None), None)
-            return None if found is None else found[place]
+            places = self.places.get(variable, frozenset())
+            left = back
+            while edge is not None:  # as `_backwards` goes; a generator would cost as much as all else
+                if not variable or edge[1] in places:
+                    if not left:
+                        return edge[2][2][place]
+                    left -= 1
+                edge = edge[0]
+            return None
 
         def whole(row: Row, edge: Any) -> Any:
             rows = list(self._backwards(edge, navigation.variable))
@@ -123,7 +132,9 @@ class LookingBack:
                 rows.append(row)
             return value_of(navigation, rows, place)
 
-        return last if navigation.function == "LAST" else whole
+        if navigation.function != "LAST":
+            return whole
+        return current if back < 0 else last
 
     def _backwards(self, edge: Any, variable: str) -> Any:
         """Yield the rows of a variable, of all with none, last to first."""
