@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "sql_nexmark.md"
 # Of the number n of an event: hashes by two generators of Park and Miller's kind, and the ids as of Nexmark.
 EVENTS = """CREATE TABLE events (
   n BIGINT,
-  ts AS TO_TIMESTAMP_LTZ(1704067200000 + n / 10, 3),
+  ts AS TO_TIMESTAMP_LTZ(1704067200000 + {since}, 3),
   WATERMARK FOR ts AS ts - INTERVAL '4' SECOND
 ) WITH (
   'connector' = 'datagen', 'rows-per-second' = '1000000000',
@@ -221,7 +221,7 @@ class Task:
 
 
 class Side:
-    """One side, in a process of its own that waits for words: `few` and `run`."""
+    """One side, in a process of its own that waits for words, `few` and `run`, and names of queries."""
 
     def __init__(self, python: str, name: str, task: Task) -> None:
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")} if name == "ours" else dict(os.environ)
@@ -239,17 +239,17 @@ class Side:
             env=environment,
         )
 
-    def ask(self, word: str) -> Any:
-        """Return the answer to a word."""
+    def ask(self, word: str, query: str) -> Any:
+        """Return the answer to a word about a query."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(word + "\n")
+        self._process.stdin.write(f"{word} {query}\n")
         self._process.stdin.flush()
         for line in self._process.stdout:
             if line.startswith("answer "):
                 return json.loads(line.removeprefix("answer "))
         self._errors.seek(0)
         raise SystemExit(
-            f"{self.name} failed at {self.task.query}:\n{self._errors.read()[-4000:].decode(errors='replace')}"
+            f"{self.name} failed at {query}:\n{self._errors.read()[-4000:].decode(errors='replace')}"
         )
 
     def end(self) -> None:
@@ -267,10 +267,11 @@ class Side:
 def serve(name: str, task: Task) -> None:
     """Answer the words that come in."""
     for line in sys.stdin:
-        events = task.few if line.strip() == "few" else task.events
+        word, task.query = line.strip().split(" ", 1)
+        events = task.few if word == "few" else task.events // SMALLER.get(task.group, 1)
         environment = (make_ours if name == "ours" else make_flink)(task)
-        declare(environment, task, events, line.strip())
-        answer = look(environment, task) if line.strip() == "few" else timed(environment, task)
+        declare(environment, task, events, word)
+        answer = look(environment, task) if word == "few" else timed(environment, task)
         print("answer " + json.dumps(answer), flush=True)
 
 
@@ -325,7 +326,8 @@ def with_functions(environment: Any, udf: Any, types: Any) -> Any:
 def declare(environment: Any, task: Task, events: int, word: str) -> None:
     """Make the tables of a query."""
     if task.group != "files":
-        environment.execute_sql(EVENTS.format(last=events - 1))
+        since = "n / 10" if word == "run" else "n * 10"  # few events are to fill several windows, too
+        environment.execute_sql(EVENTS.format(last=events - 1, since=since))
         for each in TABLES:
             environment.execute_sql(each)
         columns = QUERIES[task.query][2]
@@ -379,39 +381,32 @@ def write_lines(place: Path, word: str, rows: int) -> None:
             objects.write(f'{{"k": {h % 100_000}, "v": {g}, "name": "name {h % 997}"}}\n')
 
 
-def measure(given: argparse.Namespace, query: str, place: Path) -> dict[str, Any]:
+def measure(
+    given: argparse.Namespace, query: str, place: Path, sides: dict[str, Side]
+) -> dict[str, Any] | None:
     """Compare, then measure in turns."""
     group = QUERIES[query][0]
     events = given.events // SMALLER.get(group, 1)
     if group == "files":
         write_lines(place, "few", given.few)
         write_lines(place, "run", events)
-    tasks = Task(query, events, given.few, str(place), given.jars)
-    python = str(given.pyflink_env / "bin" / "python")
-    sides = {"ours": Side(sys.executable, "ours", tasks)}
-    settings = [("default", False), ("mini-batch, object reuse", True)]
-    if group in ("files",):
-        settings = [("default", False), ("object reuse", True)]
-    for name, tuned in settings:
-        sides[name] = Side(python, "flink", Task(**{**vars(tasks), "tuned": tuned}))
-    try:
-        tables = {name: side.ask("few") for name, side in sides.items()}
-        rows = len(tables["ours"])
-        for name, table in tables.items():
-            if table != tables["ours"]:
-                extra = sorted(set(table) ^ set(tables["ours"]))
-                raise SystemExit(
-                    f"{query}: the tables differ ({rows} rows, {len(table)} of Flink, {name}), as by {extra[:5]}"
-                )
-        seconds: dict[str, list[float]] = {name: [] for name in sides}
-        for turn in range(given.rounds + 1):
-            for name, side in sides.items():
-                took = side.ask("run")
-                if turn:  # the first warms up
-                    seconds[name].append(took)
-    finally:
-        for side in sides.values():
-            side.end()
+    tables = {name: side.ask("few", query) for name, side in sides.items()}
+    rows = len(tables["ours"])
+    for name, table in tables.items():
+        if table != tables["ours"]:
+            extra = sorted(set(table) ^ set(tables["ours"]))
+            raise SystemExit(
+                f"{query}: the tables differ ({rows} rows, {len(table)} of Flink, {name}), as by {extra[:5]}"
+            )
+    if given.compare:
+        print(f"{query}: the same {rows} rows", flush=True)
+        return None
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    for turn in range(given.rounds + 1):
+        for name, side in sides.items():
+            took = side.ask("run", query)
+            if turn:  # the first warms up
+                seconds[name].append(took)
     medians = {name: statistics.median(each) for name, each in seconds.items()}
     ours = medians.pop("ours")
     best = min(medians, key=medians.__getitem__)
@@ -443,10 +438,11 @@ def main() -> None:
     )
     parser.add_argument("--pyflink-env", type=Path)
     parser.add_argument("--events", type=int, default=4_000_000)
-    parser.add_argument("--few", type=int, default=50_000, help="events of the tables that are compared")
+    parser.add_argument("--few", type=int, default=4_000, help="events of the tables that are compared")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="*", choices=list(QUERIES), default=list(QUERIES))
     parser.add_argument("--jars", default="", help="URLs of jars for Flink, with ; between them")
+    parser.add_argument("--compare", action="store_true", help="compare the tables only")
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS}")
     parser.add_argument("--side", choices=["ours", "flink"])
     parser.add_argument("--task", type=json.loads)
@@ -460,10 +456,23 @@ def main() -> None:
         "|---|---|---:|---:|---|---:|---:|---:|---|---:|",
     ]
     with tempfile.TemporaryDirectory() as place:
-        for query in given.only:
-            lines.append(line_of(measure(given, query, Path(place))))
-            print(lines[-1], flush=True)
-    if given.write:
+        task = Task("", given.events, given.few, place, given.jars)
+        python = str(given.pyflink_env / "bin" / "python")
+        sides = {
+            "ours": Side(sys.executable, "ours", task),
+            "defaults": Side(python, "flink", task),
+            "mini-batch, object reuse": Side(python, "flink", replace(task, tuned=True)),
+        }
+        try:
+            for query in given.only:
+                found = measure(given, query, Path(place), sides)
+                if found is not None:
+                    lines.append(line_of(found))
+                    print(lines[-1], flush=True)
+        finally:
+            for side in sides.values():
+                side.end()
+    if given.write and not given.compare:
         command = f"python benchmarks/sql_nexmark.py --events {given.events} --rounds {given.rounds}"
         about = (
             f"`{command}`, {os.cpu_count()} cores, load of the machine before: {load:.1f}. Events a second over the "
