@@ -10,7 +10,8 @@ state), with its defaults and with mini-batch and object reuse, and its better m
 ours, one of Flink's with defaults, one with mini-batch; each side has warmed up by a round. Before that each query is
 run over the first --few events, and the tables that come out are compared. q12 counts by event time: windows of
 processing time hold other rows in each run. ENV is an environment of Python's with apache-flink in it; --jars names
-jars for it (its format of Parquet is not in the wheel).
+jars for it, with ; between them: of files, flink-sql-parquet of its version, and hadoop-client-api and
+hadoop-client-runtime, which are among PySpark's jars.
 """
 
 from __future__ import annotations
