@@ -35,6 +35,7 @@ def rows(tables, query):
         return sorted(tuple(row) for row in found)
 
 
+@pytest.mark.long
 def test_tables_of_spark_are_read(new_environment, view):
     tables = StreamTableEnvironment.create(new_environment(TARGET, 2))
     tables.execute_sql("CREATE CATALOG s WITH ('type' = 'spark')")
