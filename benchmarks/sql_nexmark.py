@@ -181,8 +181,8 @@ QUERIES: dict[str, tuple[str, str, str]] = {
         "ON B.auction = A.id WHERE A.category = 10",
         f"{TOP_COLUMNS}, channel STRING, itemName STRING, category BIGINT",
     ),
-    "row-wise": ("UDF", "SELECT n, plus(h, g) AS v FROM hashed", "n BIGINT, v BIGINT"),
-    "pandas": ("UDF", "SELECT n, plus_all(h, g) AS v FROM hashed", "n BIGINT, v BIGINT"),
+    "row-wise": ("UDF", "SELECT n, mix_numbers(h, g) AS v FROM hashed", "n BIGINT, v BIGINT"),
+    "pandas": ("UDF", "SELECT n, mix_columns(h, g) AS v FROM hashed", "n BIGINT, v BIGINT"),
     "CSV": ("files", "SELECT k, COUNT(*) AS c, SUM(v) AS s, MAX(v) AS m FROM lines GROUP BY k", ""),
     "JSON": ("files", "SELECT k, COUNT(*) AS c, SUM(v) AS s, MAX(v) AS m FROM lines GROUP BY k", ""),
 }
@@ -311,15 +311,15 @@ def batch_or_not(builder: Any, task: Task) -> Any:
 
 
 def with_functions(environment: Any, udf: Any, types: Any) -> Any:
-    def plus(h: int, g: int) -> int:
+    def mix_numbers(h: int, g: int) -> int:
         return h + 2 * g if h % 2 else g
 
-    def plus_all(h: Any, g: Any) -> Any:
+    def mix_columns(h: Any, g: Any) -> Any:
         return (h + 2 * g).where(h % 2 == 1, g)
 
-    environment.create_temporary_function("plus", udf(plus, result_type=types.BIGINT()))
+    environment.create_temporary_function("mix_numbers", udf(mix_numbers, result_type=types.BIGINT()))
     environment.create_temporary_function(
-        "plus_all", udf(plus_all, result_type=types.BIGINT(), func_type="pandas")
+        "mix_columns", udf(mix_columns, result_type=types.BIGINT(), func_type="pandas")
     )
     return environment
 
