@@ -24,7 +24,8 @@ from typing import Any
 RESULTS = Path(__file__).parent / "results" / "match_flink.md"
 SOURCE = """CREATE TABLE numbers (
   n BIGINT, ts AS TO_TIMESTAMP_LTZ(n, 3), WATERMARK FOR ts AS ts
-) WITH ('connector' = 'datagen', 'rows-per-second' = '100000000', 'number-of-rows' = '{rows}', 'fields.n.kind' = 'sequence',
+) WITH ('connector' = 'datagen', 'rows-per-second' = '100000000',
+  'number-of-rows' = '{rows}', 'fields.n.kind' = 'sequence',
   'fields.n.start' = '1', 'fields.n.end' = '{rows}')"""
 EVENTS = """CREATE VIEW events AS SELECT n, ts, MOD(n * 7919, 1009) AS k, MOD(n * 104729, 8) AS letter,
   MOD(n * 31337, 101) AS price FROM numbers"""
