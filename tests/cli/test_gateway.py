@@ -20,7 +20,7 @@ from millstream.runtime.checkpoint.restore import find_saved
 from millstream.runtime.control import views
 from millstream.runtime.control.archive import JobArchive
 from millstream.runtime.control.channel import find_jobs
-from millstream.runtime.control.codec import VIEWS
+from millstream.runtime.control.codec import KEPT_VIEWS
 from millstream.runtime.control.commands import Cancel, QueryState, Stop, TriggerCheckpoint
 
 
@@ -133,7 +133,9 @@ def test_a_job_is_seen_from_another_process_and_behind_its_end(start, tmp_path):
     assert (last.status, last.restarts, last.ended_ms is not None) == ("FINISHED", 1, True)
     assert ended.view(views.CheckpointsView).latest_savepoint.path == savepoint
     assert ended.view(views.CheckpointsView).latest_savepoint.stops
-    assert all(ended.view(kind) is not None for kind in VIEWS.values())
+    assert all(ended.view(kind) is not None for kind in KEPT_VIEWS.values())
+    with pytest.raises(JobRequestError, match="no ThreadsView is kept"):
+        ended.view(views.ThreadsView)
     assert "FINISHED    counting  (ended " in CliRunner().invoke(main, ["list", "--all"]).stdout
 
 
