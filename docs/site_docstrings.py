@@ -14,13 +14,8 @@ _EXAMPLE = re.compile(r"(?:^[ \t]*>>> .*\n?(?:^[ \t]*\S.*\n?)*\n?)+", re.M)
 def fenced(text: str) -> str:
     """Put a fence around each run of examples, which may be indented.
 
-    >>> print(fenced("Sums.\\n\\n>>> 1 + 1\\n2\\n"))
-    Sums.
-    <BLANKLINE>
-    ```pycon
-    >>> 1 + 1
-    2
-    ```
+    >>> fenced("Sums.\\n\\n>>> 1 + 1\\n2\\n").splitlines()
+    ['Sums.', '', '```pycon', '>>> 1 + 1', '2', '```']
     """
     return _EXAMPLE.sub(
         lambda found: f"```pycon\n{textwrap.dedent(found.group(0)).rstrip()}\n```\n", text

@@ -70,6 +70,11 @@ class SchemaRegistry:
         key_file: Its key, if that is in another file.
         timeout_s: How long an answer is waited for.
         patience: How long a registry that is away is waited for.
+
+    Example:
+        >>> registry = SchemaRegistry("http://registry:8081", user="app", password="secret")
+        >>> registry.url, registry.timeout_s
+        ('http://registry:8081', 10.0)
     """
 
     url: str
@@ -101,7 +106,14 @@ class SchemaRegistry:
 
 
 class Subject:
-    """Under which name the schema of messages is registered: the three strategies that registries know."""
+    """Under which name the schema of messages is registered: the three strategies that registries know.
+
+    Example:
+        >>> text = '{"type": "record", "name": "click", "namespace": "shop", "fields": []}'
+        >>> schema = AvroSchema.parse_string(text)
+        >>> Subject.of_topic("clicks")(schema), Subject.of_topic_and_record("clicks")(schema)
+        ('clicks-value', 'clicks-shop.click')
+    """
 
     @staticmethod
     def of_topic(topic: str, *, is_key: bool = False) -> Callable[[AvroSchema], str]:
@@ -285,6 +297,13 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
 
     Raises:
         ConfigurationError: If the address or the schema does not fit; if fastavro is not installed.
+
+    Example:
+        >>> text = '{"type": "record", "name": "click", "fields": [{"name": "page", "type": "string"}]}'
+        >>> schema = AvroSchema.parse_string(text)
+        >>> reads = ConfluentRegistryAvroDeserializationSchema("http://registry:8081", schema)
+        >>> reads.get_produced_type()
+        RowTypeInfo(page: String)
     """
 
     def __init__(self, registry: SchemaRegistry | str, schema: AvroSchema | None = None) -> None:
@@ -350,6 +369,12 @@ class ConfluentRegistryAvroSerializationSchema(SerializationSchema):
 
     Raises:
         ConfigurationError: If the address or the schema does not fit; if fastavro is not installed.
+
+    Example:
+        >>> text = '{"type": "record", "name": "click", "fields": [{"name": "page", "type": "string"}]}'
+        >>> writes = ConfluentRegistryAvroSerializationSchema(
+        ...     "http://registry:8081", AvroSchema.parse_string(text), Subject.of_topic("clicks")
+        ... )  # for KafkaRecordSerializationSchema, set_value_serialization_schema(writes)
     """
 
     def __init__(
@@ -407,6 +432,11 @@ class ConfluentRegistryProtobufDeserializationSchema(DeserializationSchema):
     Raises:
         ConfigurationError: If it is none; if protobuf is not installed.
         NotSupportedError: If the message holds itself.
+
+    Example:
+        >>> from google.protobuf.duration_pb2 import Duration  # any class that protoc generated
+        >>> ConfluentRegistryProtobufDeserializationSchema(Duration).get_produced_type()
+        RowTypeInfo(seconds: Long, nanos: Integer)
     """
 
     def __init__(self, message: Any) -> None:
@@ -443,6 +473,10 @@ class ConfluentRegistryProtobufSerializationSchema(SerializationSchema):
     Raises:
         ConfigurationError: If an argument does not fit; if protobuf is not installed.
         NotSupportedError: If the message holds itself.
+
+    Example:
+        >>> from google.protobuf.duration_pb2 import Duration  # any class that protoc generated
+        >>> writes = ConfluentRegistryProtobufSerializationSchema("http://registry:8081", Duration, "waits-value")
     """
 
     def __init__(self, registry: SchemaRegistry | str, message: Any, subject: str) -> None:

@@ -40,6 +40,11 @@ class ProtobufMessage:
 
     Raises:
         ConfigurationError: If there is no such message in it; if protobuf is not installed.
+
+    Example:
+        >>> from google.protobuf.duration_pb2 import Duration  # any class that protoc generated
+        >>> ProtobufMessage.of_class(Duration).type_info()
+        RowTypeInfo(seconds: Long, nanos: Integer)
     """
 
     def __init__(self, name: str, descriptor_set: bytes) -> None:
@@ -140,6 +145,12 @@ class ProtobufRowDeserializationSchema(DeserializationSchema):
     Raises:
         ConfigurationError: If it is none; if protobuf is not installed.
         NotSupportedError: If the message holds itself.
+
+    Example:
+        >>> from google.protobuf.duration_pb2 import Duration  # any class that protoc generated
+        >>> reads = ProtobufRowDeserializationSchema(Duration)
+        >>> reads.deserialize(Duration(seconds=3, nanos=5).SerializeToString())
+        Row(seconds=3, nanos=5)
     """
 
     def __init__(self, message: Any) -> None:
@@ -179,6 +190,11 @@ class ProtobufRowSerializationSchema(SerializationSchema):
     Raises:
         ConfigurationError: If it is none; if protobuf is not installed.
         NotSupportedError: If the message holds itself.
+
+    Example:
+        >>> from google.protobuf.duration_pb2 import Duration  # any class that protoc generated
+        >>> ProtobufRowSerializationSchema(Duration).serialize({"seconds": 3})
+        b'\\x08\\x03'
     """
 
     def __init__(self, message: Any) -> None:

@@ -68,6 +68,16 @@ class KeyedBootstrap(Bootstrap):
         states: State name -> (descriptor, what a row adds).
         event_timers: When event-time timers of the row's key are due, epoch milliseconds: one or several, or None.
         processing_timers: The same by the clock.
+
+    Example:
+        >>> from millstream.common.state import ListStateDescriptor, ValueStateDescriptor
+        >>> from millstream.state_processor import KeyedBootstrap, SavepointWriter
+        >>> rows = [{"id": 1, "name": "Ann", "tag": "a"}, {"id": 1, "name": "Anna", "tag": "b"}]
+        >>> states = {
+        ...     "name": (ValueStateDescriptor("name"), "name"),  # the last row's: Anna
+        ...     "tags": (ListStateDescriptor("tags"), lambda row: row["tag"]),  # both
+        ... }
+        >>> writer = SavepointWriter.new(128).with_operator("people", KeyedBootstrap(rows, "id", states))
     """
 
     rows: Any
@@ -118,6 +128,12 @@ class ListBootstrap(Bootstrap):
     Attributes:
         states: State name -> (descriptor, elements).
         union: Whether every subtask gets all elements, `get_union_list_state`; otherwise they are dealt out.
+
+    Example:
+        >>> from millstream.common.state import ListStateDescriptor
+        >>> from millstream.state_processor import ListBootstrap, SavepointWriter
+        >>> buffered = ListBootstrap({"buffered": (ListStateDescriptor("buffered"), ["a", "b", "c"])})
+        >>> writer = SavepointWriter.new(128).with_operator("buffer", buffered, used_by="map")
     """
 
     states: Mapping[str, tuple[ListStateDescriptor, Iterable[Any]]]
@@ -148,6 +164,12 @@ class BroadcastBootstrap(Bootstrap):
 
     Attributes:
         states: State name -> (descriptor, entries).
+
+    Example:
+        >>> from millstream.common.state import MapStateDescriptor
+        >>> from millstream.state_processor import BroadcastBootstrap, SavepointWriter
+        >>> rules = BroadcastBootstrap({"limits": (MapStateDescriptor("limits"), {"low": 1, "high": 9})})
+        >>> writer = SavepointWriter.new(128).with_operator("rules", rules)
     """
 
     states: Mapping[str, tuple[MapStateDescriptor, Mapping[Any, Any]]]

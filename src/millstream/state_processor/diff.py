@@ -27,6 +27,20 @@ class StateChange:
         namespace: The window or the like.
         before: The value in the first; None if it was added.
         after: The value in the second; None if it was removed.
+
+    Example:
+        >>> import tempfile
+        >>> from millstream.common.state import ValueStateDescriptor
+        >>> from millstream.state_processor import KeyedBootstrap, SavepointReader, SavepointWriter, diff_states
+        >>> def written(path, balance):
+        ...     states = {"balance": (ValueStateDescriptor("balance"), "balance")}
+        ...     rows = KeyedBootstrap([{"id": 1, "balance": balance}], "id", states)
+        ...     return SavepointReader.read(SavepointWriter.new(128).with_operator("accounts", rows).write(path))
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     old, new = written(f"{directory}/old", 10), written(f"{directory}/new", 7)
+        ...     for change in diff_states(old, new):
+        ...         print(change.operator, change.state, change.key, change.change, change.before, change.after)
+        accounts balance 1 changed 10 7
     """
 
     operator: str

@@ -49,6 +49,17 @@ class StateInfo:
         kind: What it is, in words.
         entries: How many entries it has: keys with their namespaces, elements of lists, entries of maps.
         keys: How many keys it has; None if it is not keyed.
+
+    Example:
+        >>> import tempfile
+        >>> from millstream.common.state import ValueStateDescriptor
+        >>> from millstream.state_processor import KeyedBootstrap, SavepointReader, SavepointWriter
+        >>> states = {"balance": (ValueStateDescriptor("balance"), "balance")}
+        >>> accounts = KeyedBootstrap([{"id": 1, "balance": 10}, {"id": 2, "balance": 5}], "id", states)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     path = SavepointWriter.new(128).with_operator("accounts", accounts).write(f"{directory}/accounts")
+        ...     SavepointReader.read(path).states("accounts")
+        [StateInfo(name='balance', kind='value state', entries=2, keys=2)]
     """
 
     name: str
@@ -70,6 +81,18 @@ class OperatorInfo:
         max_parallelism: Number of key groups.
         state_names: Names of its states that are declared, with their kinds in words.
         size_bytes: What it takes in the checkpoint's files; with changes to earlier checkpoints, those too.
+
+    Example:
+        >>> import tempfile
+        >>> from millstream.common.state import ValueStateDescriptor
+        >>> from millstream.state_processor import KeyedBootstrap, SavepointReader, SavepointWriter
+        >>> states = {"balance": (ValueStateDescriptor("balance"), "balance")}
+        >>> accounts = KeyedBootstrap([{"id": 1, "balance": 10}], "id", states)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     path = SavepointWriter.new(128).with_operator("accounts", accounts).write(f"{directory}/accounts")
+        ...     for operator in SavepointReader.read(path).operators():
+        ...         print(operator.label, operator.max_parallelism, dict(operator.state_names))
+        accounts 128 {'balance': 'value state'}
     """
 
     operator_id: str
@@ -96,6 +119,15 @@ class Timer:
         namespace: The window it belongs to; None for timers of functions.
         timestamp_ms: When it is due, epoch milliseconds.
         event_time: Whether it waits for the watermark (or for the clock).
+
+    Example:
+        >>> import tempfile
+        >>> from millstream.state_processor import KeyedBootstrap, SavepointReader, SavepointWriter
+        >>> rows = KeyedBootstrap([{"id": 1, "due": 60_000}], "id", {}, event_timers="due")
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     path = SavepointWriter.new(128).with_operator("reminders", rows).write(f"{directory}/reminders")
+        ...     list(SavepointReader.read(path).timers("reminders"))
+        [Timer(key=1, namespace=None, timestamp_ms=60000, event_time=True)]
     """
 
     key: Any
@@ -111,6 +143,10 @@ class OperatorStateContents:
     Attributes:
         mode: How it is dealt out at a restore: "list", "union list" or "broadcast".
         parts: What each subtask holds, a list or, for broadcast state, a dict; by the index of the subtask.
+
+    Example:
+        >>> OperatorStateContents("list", {0: ["a"], 1: ["b", "c"]}).elements
+        ['a', 'b', 'c']
     """
 
     mode: str
@@ -132,6 +168,17 @@ class SavepointReader:
 
     Attributes:
         path: Where it is.
+
+    Example:
+        >>> import tempfile
+        >>> from millstream.common.state import ValueStateDescriptor
+        >>> from millstream.state_processor import KeyedBootstrap, SavepointReader, SavepointWriter
+        >>> states = {"balance": (ValueStateDescriptor("balance"), "balance")}
+        >>> accounts = KeyedBootstrap([{"id": 1, "balance": 10}], "id", states)
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     path = SavepointWriter.new(128).with_operator("accounts", accounts).write(f"{directory}/accounts")
+        ...     list(SavepointReader.read(path).keyed_state("accounts", "balance"))
+        [(1, None, 10)]
     """
 
     def __init__(self, saved: Saved, *, modules: Modules | None = None, strict: bool = False) -> None:

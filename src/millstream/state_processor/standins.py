@@ -42,6 +42,13 @@ class StandIn:
         arguments: What it was made of.
         state: Its attributes or whatever it was pickled with; None if nothing.
         items: What was added to it, for lists and dicts.
+
+    Example:
+        >>> from millstream.state_processor.standins import load_tolerantly
+        >>> pickled = b"ccards\\nStats\\n(I3\\ntR."  # pickle of cards.Stats(3); there is no module "cards" here
+        >>> value = load_tolerantly(pickled)
+        >>> value.type_name, value.arguments
+        ('cards.Stats', (3,))
     """
 
     type_name: ClassVar[str] = "?"

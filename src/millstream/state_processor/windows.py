@@ -54,6 +54,10 @@ class WindowStart:
 
     Attributes:
         start: Epoch milliseconds.
+
+    Example:
+        >>> WindowStart(60_000).start
+        60000
     """
 
     start: int

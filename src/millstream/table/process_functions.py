@@ -54,6 +54,10 @@ class ArgumentTrait(Enum):
         REQUIRE_UPDATE_BEFORE: Updates come as -U and +U, not as +U by key.
         REQUIRE_FULL_DELETE: Rows of -D have all columns, not only the key.
         REQUIRE_ON_TIME: The call needs `on_time`.
+
+    Example:
+        >>> ArgumentTrait.SET_SEMANTIC_TABLE.is_root, ArgumentTrait.SUPPORT_UPDATES.is_root
+        (True, False)
     """
 
     SCALAR = "SCALAR"
@@ -81,6 +85,17 @@ class ArgumentHint:
         name: Its name in calls; that of the parameter by default.
         type: Its type, or its text; of a table a ROW, any columns by default.
         is_optional: Whether a call may leave it out: it is None then, or the parameter's default.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from millstream.table import ArgumentHint, ArgumentTrait, ProcessTableFunction, Row
+        >>> class Totals(ProcessTableFunction[int]):
+        ...     def eval(
+        ...         self,
+        ...         orders: Annotated[Row, ArgumentHint(ArgumentTrait.ROW_SEMANTIC_TABLE)],
+        ...         factor: Annotated[int, ArgumentHint(type="INT")],
+        ...     ):
+        ...         yield orders["amount"] * factor
     """
 
     traits: tuple[ArgumentTrait, ...]
@@ -113,6 +128,18 @@ class StateHint:
         type: Of a `Row`: its ROW type, or its text.
         ttl: How long it is kept when it does not change (`"1 day"`, milliseconds as a number); None as
             `table.exec.state.ttl` says, "0" for ever.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from millstream.table import ArgumentHint, ArgumentTrait, ProcessTableFunction, Row, StateHint
+        >>> class Counts(ProcessTableFunction[int]):
+        ...     def eval(
+        ...         self,
+        ...         count: Annotated[Row, StateHint(type="ROW<n BIGINT>", ttl="1 day")],
+        ...         orders: Annotated[Row, ArgumentHint(ArgumentTrait.SET_SEMANTIC_TABLE)],
+        ...     ):
+        ...         count["n"] = (count["n"] or 0) + 1
+        ...         yield count["n"]
     """
 
     name: str = ""
@@ -121,7 +148,12 @@ class StateHint:
 
 
 class SortDirection(Enum):
-    """How ORDER BY sorts by a column."""
+    """How ORDER BY sorts by a column.
+
+    Example:
+        >>> SortDirection.DESC_NULLS_LAST.name  # of ORDER BY ts DESC, in TableSemantics.order_by_directions()
+        'DESC_NULLS_LAST'
+    """
 
     ASC_NULLS_FIRST = "ASC_NULLS_FIRST"
     ASC_NULLS_LAST = "ASC_NULLS_LAST"
@@ -131,7 +163,20 @@ class SortDirection(Enum):
 
 @dataclass(frozen=True)
 class TableSemantics:
-    """What a function may know of a table that it was called with."""
+    """What a function may know of a table that it was called with.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from millstream.table import ArgumentHint, ArgumentTrait, ProcessTableFunction, Row
+        >>> class Keys(ProcessTableFunction[str]):
+        ...     def eval(
+        ...         self,
+        ...         ctx: ProcessTableFunction.Context,
+        ...         input: Annotated[Row, ArgumentHint(ArgumentTrait.SET_SEMANTIC_TABLE)],
+        ...     ):
+        ...         places = ctx.table_semantics_for("input").partition_by_columns()
+        ...         yield ", ".join(str(input[place]) for place in places)
+    """
 
     _data_type: DataType
     _partition_by: tuple[int, ...] = ()
@@ -257,6 +302,25 @@ class ProcessTableFunction(UserDefinedFunction, Generic[T]):
 
     The type of a row is said by the class's parameter (`ProcessTableFunction[str]`), or by `get_result_type`. `eval`
     hands on rows by `collect`, or yields them; so does `on_timer`.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from millstream.table import ArgumentHint, ArgumentTrait, ProcessTableFunction, Row, StateHint
+        >>> class Greeting(ProcessTableFunction[str]):
+        ...     def eval(
+        ...         self,
+        ...         visits: Annotated[Row, StateHint(type="ROW<n BIGINT>")],
+        ...         input: Annotated[Row, ArgumentHint(ArgumentTrait.SET_SEMANTIC_TABLE)],
+        ...     ):
+        ...         visits["n"] = (visits["n"] or 0) + 1
+        ...         self.collect(f"Hello {input['name']}, visit {visits['n']}")
+        >>> greeting = Greeting()  # names.partition_by(col("name")).process(greeting)
+        >>> greeting.set_collector(print)  # for a test: a job does this itself, and keeps the state
+        >>> visits = Row(n=None)
+        >>> greeting.eval(visits, Row(name="Bob"))
+        Hello Bob, visit 1
+        >>> greeting.eval(visits, Row(name="Bob"))
+        Hello Bob, visit 2
     """
 
     Context: TypeAlias = Context
@@ -311,6 +375,17 @@ class ChangelogFunction(abc.ABC):
     """Mixed into a `ProcessTableFunction` whose rows are not only inserts: they say their kind, `Row.set_row_kind`.
 
     Of upserts the key is that of PARTITION BY. Such functions take tables of set semantics, and no `on_time`.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from millstream.table import ArgumentHint, ArgumentTrait, ChangelogMode, ProcessTableFunction, Row
+        >>> class Latest(ProcessTableFunction[int], ChangelogFunction):
+        ...     def get_changelog_mode(self, changelog_context):
+        ...         return ChangelogMode.upsert()
+        ...     def eval(self, input: Annotated[Row, ArgumentHint(ArgumentTrait.SET_SEMANTIC_TABLE)]):
+        ...         row = Row(input["value"])
+        ...         row.set_row_kind(RowKind.UPDATE_AFTER)
+        ...         yield row
     """
 
     ChangelogContext: TypeAlias = ChangelogContext

@@ -39,7 +39,20 @@ _Types = DataType | str | Iterable[DataType | str] | None
 
 
 class FunctionContext:
-    """What a function may ask when it is opened."""
+    """What a function may ask when it is opened.
+
+    Example:
+        >>> from millstream.table.udf import FunctionContext, ScalarFunction
+        >>> class Prefixed(ScalarFunction):
+        ...     def open(self, function_context):
+        ...         self.prefix = function_context.get_job_parameter("prefix", "no.")
+        ...     def eval(self, number):
+        ...         return f"{self.prefix} {number}"
+        >>> function = Prefixed()
+        >>> function.open(FunctionContext(None, {"prefix": "order"}))  # the job does this, before the first row
+        >>> function.eval(7)
+        'order 7'
+    """
 
     def __init__(
         self,
@@ -99,7 +112,19 @@ class FunctionContext:
 
 
 class UserDefinedFunction(abc.ABC):
-    """Base of all users' functions; one thread calls an instance."""
+    """Base of all users' functions; one thread calls an instance.
+
+    Example:
+        >>> import random
+        >>> from millstream.table.udf import ScalarFunction
+        >>> class Dice(ScalarFunction):
+        ...     def open(self, function_context):
+        ...         self.random = random.Random()
+        ...     def eval(self):
+        ...         return self.random.randint(1, 6)
+        ...     def is_deterministic(self):
+        ...         return False
+    """
 
     def open(self, function_context: FunctionContext) -> None:
         """Called once before the first row."""
@@ -113,7 +138,18 @@ class UserDefinedFunction(abc.ABC):
 
 
 class ScalarFunction(UserDefinedFunction):
-    """A value for each row."""
+    """A value for each row.
+
+    Example:
+        >>> from millstream.table.udf import ScalarFunction, udf
+        >>> class Shout(ScalarFunction):
+        ...     def eval(self, text):
+        ...         return text.upper() + "!"
+        >>> Shout().eval("hi")
+        'HI!'
+        >>> shout = udf(Shout(), result_type="STRING")
+        >>> # t_env.create_temporary_function("shout", shout); t_env.execute_sql("SELECT shout(name) FROM people")
+    """
 
     @abc.abstractmethod
     def eval(self, *args: Any) -> Any:
@@ -121,7 +157,17 @@ class ScalarFunction(UserDefinedFunction):
 
 
 class AsyncScalarFunction(UserDefinedFunction):
-    """A value for each row, waited for together with those of other rows."""
+    """A value for each row, waited for together with those of other rows.
+
+    Example:
+        >>> import asyncio
+        >>> from millstream.table.udf import AsyncScalarFunction, udf
+        >>> class Price(AsyncScalarFunction):
+        ...     async def eval(self, product):
+        ...         await asyncio.sleep(0)  # ask a service
+        ...         return {"tea": 3}.get(product)
+        >>> price = udf(Price(), result_type="INT")  # t_env.create_temporary_function("price", price)
+    """
 
     @abc.abstractmethod
     async def eval(self, *args: Any) -> Any:
@@ -129,7 +175,19 @@ class AsyncScalarFunction(UserDefinedFunction):
 
 
 class TableFunction(UserDefinedFunction):
-    """Any number of rows for each row."""
+    """Any number of rows for each row.
+
+    Example:
+        >>> from millstream.table.udf import TableFunction, udtf
+        >>> class Words(TableFunction):
+        ...     def eval(self, text):
+        ...         for word in text.split():
+        ...             yield word, len(word)
+        >>> list(Words().eval("to do"))
+        [('to', 2), ('do', 2)]
+        >>> words = udtf(Words(), result_types=["STRING", "INT"])
+        >>> # SELECT word, size FROM texts, LATERAL TABLE(words(text)) AS w(word, size)
+    """
 
     @abc.abstractmethod
     def eval(self, *args: Any) -> Any:
@@ -145,7 +203,23 @@ def _missing(method: _M) -> _M:
 
 
 class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
-    """Base of functions that aggregate rows."""
+    """Base of functions that aggregate rows.
+
+    Example:
+        >>> from millstream.table.udf import AggregateFunction
+        >>> class Total(AggregateFunction):
+        ...     def create_accumulator(self):
+        ...         return [0]
+        ...     def accumulate(self, accumulator, number):
+        ...         accumulator[0] += number
+        ...     def retract(self, accumulator, number):  # for input with updates
+        ...         accumulator[0] -= number
+        ...     def merge(self, accumulator, accumulators):  # for session windows
+        ...         for other in accumulators:
+        ...             accumulator[0] += other[0]
+        ...     def get_value(self, accumulator):
+        ...         return accumulator[0]
+    """
 
     @abc.abstractmethod
     def create_accumulator(self) -> ACC:
@@ -175,7 +249,26 @@ class ImperativeAggregateFunction(UserDefinedFunction, Generic[T, ACC]):
 
 
 class AggregateFunction(ImperativeAggregateFunction[T, ACC]):
-    """A value of many rows."""
+    """A value of many rows.
+
+    Example:
+        >>> from millstream.table.udf import AggregateFunction, udaf
+        >>> class Longest(AggregateFunction):
+        ...     def create_accumulator(self):
+        ...         return [""]
+        ...     def accumulate(self, accumulator, text):
+        ...         accumulator[0] = max(accumulator[0], text, key=len)
+        ...     def get_value(self, accumulator):
+        ...         return accumulator[0]
+        >>> function = Longest()
+        >>> accumulator = function.create_accumulator()
+        >>> for word in ("a", "bcd", "ef"):
+        ...     function.accumulate(accumulator, word)
+        >>> function.get_value(accumulator)
+        'bcd'
+        >>> longest = udaf(Longest(), result_type="STRING", accumulator_type="ARRAY<STRING>")
+        >>> # t_env.create_temporary_function("longest", longest); SELECT longest(word) FROM words
+    """
 
     @abc.abstractmethod
     def get_value(self, accumulator: ACC) -> T:
@@ -183,7 +276,26 @@ class AggregateFunction(ImperativeAggregateFunction[T, ACC]):
 
 
 class TableAggregateFunction(ImperativeAggregateFunction[T, ACC]):
-    """Any number of rows of many rows."""
+    """Any number of rows of many rows.
+
+    Example:
+        >>> from millstream.table.udf import TableAggregateFunction, udtaf
+        >>> class TopTwo(TableAggregateFunction):
+        ...     def create_accumulator(self):
+        ...         return []
+        ...     def accumulate(self, accumulator, number):
+        ...         accumulator[:] = sorted([*accumulator, number], reverse=True)[:2]
+        ...     def emit_value(self, accumulator):
+        ...         yield from accumulator
+        >>> function = TopTwo()
+        >>> accumulator = function.create_accumulator()
+        >>> for number in (1, 3, 2):
+        ...     function.accumulate(accumulator, number)
+        >>> list(function.emit_value(accumulator))
+        [3, 2]
+        >>> top = udtaf(TopTwo(), result_type="BIGINT", accumulator_type="ARRAY<BIGINT>").alias("n")
+        >>> # numbers.group_by(col("k")).flat_aggregate(top(col("v"))).select(col("k"), col("n"))
+    """
 
     @abc.abstractmethod
     def emit_value(self, accumulator: ACC) -> Iterable[T]:
@@ -191,7 +303,19 @@ class TableAggregateFunction(ImperativeAggregateFunction[T, ACC]):
 
 
 class UserDefinedFunctionWrapper:
-    """A function as `udf` and the others give it: callable on expressions, registrable under a name."""
+    """A function as `udf` and the others give it: callable on expressions, registrable under a name.
+
+    Example:
+        >>> from millstream.table.expressions import col
+        >>> from millstream.table.udf import udf
+        >>> @udf
+        ... def twice(number: int) -> int:
+        ...     return 2 * number
+        >>> twice.result_type()
+        BIGINT
+        >>> twice(col("n"))  # an expression, for table.select
+        twice(n)
+    """
 
     kind: ClassVar[FunctionKind] = FunctionKind.SCALAR
 
@@ -291,7 +415,13 @@ def _check_type(said: Any, what: str) -> None:
 
 
 class UserDefinedScalarFunctionWrapper(UserDefinedFunctionWrapper):
-    """What `udf` gives."""
+    """What `udf` gives.
+
+    Example:
+        >>> from millstream.table.udf import udf
+        >>> udf(lambda cents: cents / 100, result_type="DOUBLE").result_type()
+        DOUBLE
+    """
 
     def __init__(
         self, func: Any, input_types: Any, result_type: Any, func_type: Any, deterministic: Any, name: Any
@@ -309,13 +439,32 @@ class UserDefinedScalarFunctionWrapper(UserDefinedFunctionWrapper):
 
 
 class UserDefinedAsyncScalarFunctionWrapper(UserDefinedScalarFunctionWrapper):
-    """What `udf` gives of an `AsyncScalarFunction` or an `async def`."""
+    """What `udf` gives of an `AsyncScalarFunction` or an `async def`.
+
+    Example:
+        >>> from millstream.table.udf import udf
+        >>> @udf
+        ... async def price(product: str) -> int:
+        ...     return {"tea": 3}[product]  # or what a service answers
+        >>> type(price).__name__
+        'UserDefinedAsyncScalarFunctionWrapper'
+    """
 
     kind = FunctionKind.ASYNC_SCALAR
 
 
 class UserDefinedTableFunctionWrapper(UserDefinedFunctionWrapper):
-    """What `udtf` gives."""
+    """What `udtf` gives.
+
+    Example:
+        >>> from millstream.table.udf import udtf
+        >>> @udtf(result_types=["STRING", "INT"])
+        ... def words(text):
+        ...     for word in text.split():
+        ...         yield word, len(word)
+        >>> words.alias("word", "size").result_type().names
+        ['f0', 'f1']
+    """
 
     kind = FunctionKind.TABLE
 
@@ -343,7 +492,16 @@ class UserDefinedTableFunctionWrapper(UserDefinedFunctionWrapper):
 
 
 class UserDefinedAggregateFunctionWrapper(UserDefinedFunctionWrapper):
-    """What `udaf` and `udtaf` give."""
+    """What `udaf` and `udtaf` give.
+
+    Example:
+        >>> from millstream.table.udf import udaf
+        >>> @udaf(result_type="DOUBLE", func_type="pandas")
+        ... def average(numbers):
+        ...     return numbers.mean()
+        >>> average.result_type()
+        DOUBLE
+    """
 
     def __init__(
         self,

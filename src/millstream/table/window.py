@@ -34,6 +34,12 @@ class GroupWindow:
     Attributes:
         name: The name.
         call: The window as SQL's group window function.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> from millstream.table.window import Tumble
+        >>> Tumble.over(lit(10).minutes).on(col("ts")).alias("w").name
+        'w'
     """
 
     def __init__(self, name: str, call: ast.Function) -> None:
@@ -53,7 +59,14 @@ class _Draft:
 
 
 class Tumble:
-    """Windows side by side: `Tumble.over(lit(10).minutes).on(col("ts")).alias("w")`."""
+    """Windows side by side: `Tumble.over(lit(10).minutes).on(col("ts")).alias("w")`.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> from millstream.table.window import Tumble
+        >>> window = Tumble.over(lit(10).minutes).on(col("ts")).alias("w")
+        >>> # orders.window(window).group_by(col("w"), col("shop")).select(col("shop"), col("w").end, col("cents").sum)
+    """
 
     @classmethod
     def over(cls, size: Any) -> TumbleWithSize:
@@ -62,7 +75,14 @@ class Tumble:
 
 
 class TumbleWithSize:
-    """Windows of a size."""
+    """Windows of a size.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> from millstream.table.window import Tumble
+        >>> hours = Tumble.over(lit(1).hours)
+        >>> by_order, by_payment = hours.on(col("ordered")).alias("w"), hours.on(col("paid")).alias("w")
+    """
 
     def __init__(self, draft: _Draft) -> None:
         self._draft = draft
@@ -73,7 +93,13 @@ class TumbleWithSize:
 
 
 class TumbleWithSizeOnTime:
-    """Windows of a size by a time attribute."""
+    """Windows of a size by a time attribute.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> from millstream.table.window import Tumble
+        >>> window = Tumble.over(lit(1).hours).on(col("ts")).alias("hour")  # group_by(col("hour"))
+    """
 
     def __init__(self, draft: _Draft) -> None:
         self._draft = draft
@@ -84,7 +110,14 @@ class TumbleWithSizeOnTime:
 
 
 class Session:
-    """Windows with a gap between them: `Session.with_gap(lit(10).minutes).on(col("ts")).alias("w")`."""
+    """Windows with a gap between them: `Session.with_gap(lit(10).minutes).on(col("ts")).alias("w")`.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> from millstream.table.window import Session
+        >>> window = Session.with_gap(lit(30).minutes).on(col("ts")).alias("visit")
+        >>> # clicks.window(window).group_by(col("visit"), col("user")).select(col("user"), col("page").count)
+    """
 
     @classmethod
     def with_gap(cls, gap: Any) -> SessionWithGap:
@@ -93,7 +126,14 @@ class Session:
 
 
 class SessionWithGap:
-    """Sessions with a gap."""
+    """Sessions with a gap.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> from millstream.table.window import Session
+        >>> half_an_hour = Session.with_gap(lit(30).minutes)
+        >>> visits = half_an_hour.on(col("clicked")).alias("visit")
+    """
 
     def __init__(self, draft: _Draft) -> None:
         self._draft = draft
@@ -104,7 +144,14 @@ class SessionWithGap:
 
 
 class SessionWithGapOnTime:
-    """Sessions with a gap by a time attribute."""
+    """Sessions with a gap by a time attribute.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> from millstream.table.window import Session
+        >>> Session.with_gap(lit(30).minutes).on(col("ts")).alias("visit").name
+        'visit'
+    """
 
     def __init__(self, draft: _Draft) -> None:
         self._draft = draft
@@ -115,7 +162,14 @@ class SessionWithGapOnTime:
 
 
 class Slide:
-    """Windows that overlap: `Slide.over(lit(10).minutes).every(lit(5).minutes).on(col("ts")).alias("w")`."""
+    """Windows that overlap: `Slide.over(lit(10).minutes).every(lit(5).minutes).on(col("ts")).alias("w")`.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> from millstream.table.window import Slide
+        >>> window = Slide.over(lit(10).minutes).every(lit(5).minutes).on(col("ts")).alias("w")
+        >>> # orders.window(window).group_by(col("w"), col("shop")).select(col("shop"), col("cents").avg)
+    """
 
     @classmethod
     def over(cls, size: Any) -> SlideWithSize:
@@ -124,7 +178,14 @@ class Slide:
 
 
 class SlideWithSize:
-    """Windows of a size."""
+    """Windows of a size.
+
+    Example:
+        >>> from millstream.table.expressions import lit
+        >>> from millstream.table.window import Slide
+        >>> hours = Slide.over(lit(1).hours)
+        >>> each_minute, each_quarter = hours.every(lit(1).minutes), hours.every(lit(15).minutes)
+    """
 
     def __init__(self, draft: _Draft) -> None:
         self._draft = draft
@@ -135,7 +196,14 @@ class SlideWithSize:
 
 
 class SlideWithSizeAndSlide:
-    """Windows of a size that begin every slide."""
+    """Windows of a size that begin every slide.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> from millstream.table.window import Slide
+        >>> each_minute = Slide.over(lit(1).hours).every(lit(1).minutes)
+        >>> window = each_minute.on(col("ts")).alias("w")
+    """
 
     def __init__(self, draft: _Draft) -> None:
         self._draft = draft
@@ -146,7 +214,14 @@ class SlideWithSizeAndSlide:
 
 
 class SlideWithSizeAndSlideOnTime:
-    """Windows of a size that begin every slide, by a time attribute."""
+    """Windows of a size that begin every slide, by a time attribute.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> from millstream.table.window import Slide
+        >>> Slide.over(lit(1).hours).every(lit(1).minutes).on(col("ts")).alias("w").name
+        'w'
+    """
 
     def __init__(self, draft: _Draft) -> None:
         self._draft = draft
@@ -162,6 +237,12 @@ class OverWindow:
     Attributes:
         name: The name.
         window: The window as SQL's.
+
+    Example:
+        >>> from millstream.table.expressions import col
+        >>> from millstream.table.window import Over
+        >>> Over.partition_by(col("shop")).order_by(col("ts")).alias("w").name
+        'w'
     """
 
     def __init__(self, name: str, window: ast.WindowSpec) -> None:
@@ -170,7 +251,14 @@ class OverWindow:
 
 
 class Over:
-    """Windows of OVER: `Over.partition_by(col("k")).order_by(col("ts")).preceding(UNBOUNDED_RANGE).alias("w")`."""
+    """Windows of OVER: `Over.partition_by(col("k")).order_by(col("ts")).preceding(UNBOUNDED_RANGE).alias("w")`.
+
+    Example:
+        >>> from millstream.table.expressions import UNBOUNDED_RANGE, col
+        >>> from millstream.table.window import Over
+        >>> window = Over.partition_by(col("shop")).order_by(col("ts")).preceding(UNBOUNDED_RANGE).alias("w")
+        >>> # orders.over_window(window).select(col("shop"), col("cents").sum.over(col("w")))
+    """
 
     @classmethod
     def order_by(cls, order_by: Any) -> OverWindowPartitionedOrdered:
@@ -184,7 +272,13 @@ class Over:
 
 
 class OverWindowPartitioned:
-    """Rows parted by columns."""
+    """Rows parted by columns.
+
+    Example:
+        >>> from millstream.table.expressions import col
+        >>> from millstream.table.window import Over
+        >>> window = Over.partition_by(col("shop"), col("currency")).order_by(col("ts")).alias("w")
+    """
 
     def __init__(self, partition: tuple[ast.Expression, ...]) -> None:
         self._partition = partition
@@ -195,7 +289,14 @@ class OverWindowPartitioned:
 
 
 class OverWindowPartitionedOrdered:
-    """Rows parted and ordered; all rows up to the current one, unless `preceding` says otherwise."""
+    """Rows parted and ordered; all rows up to the current one, unless `preceding` says otherwise.
+
+    Example:
+        >>> from millstream.table.expressions import col, row_interval
+        >>> from millstream.table.window import Over
+        >>> ordered = Over.partition_by(col("shop")).order_by(col("ts"))
+        >>> so_far, last_ten = ordered.alias("w"), ordered.preceding(row_interval(9)).alias("w")
+    """
 
     def __init__(self, partition: tuple[ast.Expression, ...], order: ast.Expression) -> None:
         self._window = ast.WindowSpec(partition, (ast.OrderItem(order),))
@@ -210,7 +311,14 @@ class OverWindowPartitionedOrdered:
 
 
 class OverWindowPartitionedOrderedPreceding:
-    """Rows parted and ordered, from a bound on."""
+    """Rows parted and ordered, from a bound on.
+
+    Example:
+        >>> from millstream.table.expressions import CURRENT_RANGE, col, lit
+        >>> from millstream.table.window import Over
+        >>> last_hour = Over.partition_by(col("shop")).order_by(col("ts")).preceding(lit(1).hours)
+        >>> window = last_hour.following(CURRENT_RANGE).alias("w")
+    """
 
     def __init__(self, window: ast.WindowSpec, preceding: Any, following: Any = None) -> None:
         self._window = window

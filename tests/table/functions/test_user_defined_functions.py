@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from millstream.base.errors import ConfigurationError, NotSupportedError, TypeMismatchError
+from millstream.table import EnvironmentSettings, TableEnvironment
 from millstream.table.data_view import ListView, MapView
 from millstream.table.errors import ValidationError
 from millstream.table.expressions.compiling import ExpressionProgram, Setting
@@ -262,3 +263,13 @@ def test_wrong_declarations_are_refused() -> None:
         udf(lambda a: a, result_type=INT, func_type="rows")
     with pytest.raises(TypeError, match="AggregateFunction"):
         udaf(lambda a: a, result_type=INT)
+
+
+def test_a_function_that_stands_alone_in_from_has_names_for_its_columns() -> None:
+    words = udtf(lambda text: [(word, len(word)) for word in text.split()], result_types=[STRING, INT])
+    t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    t_env.create_temporary_function("words", words)
+    schema = t_env.sql_query("SELECT w.* FROM TABLE(words('to do')) AS w(word, size)").get_schema()
+    assert (schema.get_field_names(), schema.get_field_data_types()) == (["word", "size"], [STRING, INT])
+    array = t_env.sql_query("SELECT number FROM UNNEST(ARRAY[7, 8]) AS numbers(number)")
+    assert array.get_schema().get_field_names() == ["number"]

@@ -103,6 +103,10 @@ class JdbcLookup(BlockingLookup[_Connection]):
     """Finds rows of a table or a query by key; made by `JdbcLookup.builder()`.
 
     A key is a value, or a tuple of the values of several columns.
+
+    Example:
+        >>> names = JdbcLookup.builder().set_db_url("jdbc:sqlite:shop.db").set_table("customers", "id").build()
+        >>> # AsyncDataStream.unordered_lookup(orders, names, ...)
     """
 
     def __init__(self, query: _KeyQuery, maker: RowMaker, settings: LookupSettings) -> None:
@@ -152,7 +156,12 @@ class JdbcLookup(BlockingLookup[_Connection]):
 
 
 class JdbcLookupBuilder(LookupBuilder, ReadBuilder):
-    """Makes a `JdbcLookup`; each method returns the builder."""
+    """Makes a `JdbcLookup`; each method returns the builder.
+
+    Example:
+        >>> builder = JdbcLookup.builder().set_db_url("jdbc:sqlite:shop.db").set_table("customers", "id")
+        >>> names = builder.set_columns("name").build()  # AsyncDataStream.unordered_lookup(orders, names, ...)
+    """
 
     def __init__(self) -> None:
         super().__init__()

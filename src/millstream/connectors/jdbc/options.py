@@ -82,6 +82,18 @@ class JdbcConnectionOptions:
         user_name: The user, None if the URL tells.
         password: The password, None if the URL tells or none is needed.
         patience_s: How long a server that is away is waited for, in seconds.
+
+    Example:
+        >>> from millstream.datastream.connectors.jdbc import JdbcConnectionOptions
+        >>> options = (
+        ...     JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
+        ...     .with_url("jdbc:postgresql://localhost:5432/shop")
+        ...     .with_user_name("app")
+        ...     .with_password("secret")
+        ...     .build()
+        ... )
+        >>> options.get_user_name(), options.patience_s
+        ('app', 60.0)
     """
 
     url: str = field(repr=False)
@@ -148,6 +160,11 @@ class JdbcExecutionOptions:
         batch_size: Records that are written at once; 0 for all up to a checkpoint or the interval.
         batch_interval_ms: How long a record waits at most; 0 for as long as its batch is not full.
         max_retries: How often a batch is written again.
+
+    Example:
+        >>> from millstream.datastream.connectors.jdbc import JdbcExecutionOptions
+        >>> JdbcExecutionOptions.builder().with_batch_size(1_000).with_batch_interval_ms(200).build()
+        JdbcExecutionOptions(batch_size=1000, batch_interval_ms=200, max_retries=3)
     """
 
     batch_size: int = 5_000
@@ -212,6 +229,12 @@ class JdbcExactlyOnceOptions:
     Attributes:
         marker_table: The table of markers; made if it is not there.
         retention_ms: How long markers, and staged rows that nobody came back for, are kept.
+
+    Example:
+        >>> from millstream.datastream.connectors.jdbc import JdbcExactlyOnceOptions
+        >>> options = JdbcExactlyOnceOptions.builder().with_marker_table("etl.commits").with_retention_days(7).build()
+        >>> options.marker_table, options.retention_ms
+        ('etl.commits', 604800000)
     """
 
     marker_table: str = "millstream_commits"

@@ -16,7 +16,15 @@ __all__ = [
 
 
 class JdbcParameterValuesProvider(ABC):
-    """Says which values a query is executed with; each row of values is a split."""
+    """Says which values a query is executed with; each row of values is a split.
+
+    Example:
+        >>> class Months(JdbcParameterValuesProvider):
+        ...     def get_parameter_values(self):
+        ...         return [(f"2024-{month:02}",) for month in range(1, 4)]
+        >>> Months().get_parameter_values()
+        [('2024-01',), ('2024-02',), ('2024-03',)]
+    """
 
     @abstractmethod
     def get_parameter_values(self) -> Sequence[Sequence[Any]]:
@@ -28,6 +36,11 @@ class JdbcGenericParameterValuesProvider(JdbcParameterValuesProvider):
 
     Args:
         parameters: A row of values for each split.
+
+    Example:
+        >>> shops = JdbcGenericParameterValuesProvider([("Bonn",), ("Ulm",)])  # WHERE shop = ?
+        >>> len(shops.get_parameter_values())
+        2
     """
 
     def __init__(self, parameters: Sequence[Sequence[Any]]) -> None:

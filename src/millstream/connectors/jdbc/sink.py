@@ -48,7 +48,15 @@ class _Settings:
 
 
 class JdbcSink(SinkFunction[Any], Sink):
-    """Writes records into a database; made by its static methods, for `add_sink` or `sink_to`."""
+    """Writes records into a database; made by its static methods, for `add_sink` or `sink_to`.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
+        >>> database = JdbcConnectionOptions("jdbc:sqlite:shop.db")
+        >>> orders = Types.ROW_NAMED(["id", "cents"], [Types.LONG(), Types.LONG()])
+        >>> sink = JdbcSink.sink("INSERT INTO orders VALUES (?, ?)", orders, database)  # stream.add_sink(sink)
+    """
 
     def __init__(self, settings: _Settings) -> None:
         self._settings = settings
@@ -208,7 +216,19 @@ class JdbcSink(SinkFunction[Any], Sink):
 
 
 class JdbcTableSinkBuilder:
-    """Builds a sink of a whole table; each method but the last returns the builder."""
+    """Builds a sink of a whole table; each method but the last returns the builder.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
+        >>> orders = Types.ROW_NAMED(["id", "cents"], [Types.LONG(), Types.LONG()])
+        >>> sink = (
+        ...     JdbcSink.table("orders")
+        ...     .with_type_info(orders)
+        ...     .with_key_columns("id")
+        ...     .build_exactly_once(JdbcConnectionOptions("jdbc:postgresql://localhost:5432/shop"))
+        ... )  # stream.sink_to(sink)
+    """
 
     def __init__(self, table: str) -> None:
         if not isinstance(table, str) or not table:

@@ -19,7 +19,19 @@ __all__ = ["JdbcSource", "JdbcSourceBuilder"]
 
 
 class JdbcSource(Source):
-    """The rows of a query, which is executed once for each row of parameters. Made by `JdbcSource.builder()`."""
+    """The rows of a query, which is executed once for each row of parameters. Made by `JdbcSource.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.jdbc import JdbcNumericBetweenParametersProvider
+        >>> source = (
+        ...     JdbcSource.builder()
+        ...     .set_db_url("jdbc:sqlite:/tmp/shop.db")
+        ...     .set_sql("SELECT id, cents FROM orders WHERE id BETWEEN ? AND ?")
+        ...     .set_jdbc_parameter_values_provider(JdbcNumericBetweenParametersProvider(1, 100).of_batch_num(4))
+        ...     .set_result_extractor(tuple)
+        ...     .build()
+        ... )  # four splits; env.from_source(source, WatermarkStrategy.no_watermarks(), "orders")
+    """
 
     def __init__(self, query: JdbcQuery, provider: JdbcParameterValuesProvider | None) -> None:
         self._query = query

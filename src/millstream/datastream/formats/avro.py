@@ -41,6 +41,10 @@ class AvroInputFormat(InputFormat, ResultTypeQueryable):
 
     Raises:
         ConfigurationError: If it is no AvroSchema; if fastavro is not installed.
+
+    Example:
+        >>> text = '{"type": "record", "name": "click", "fields": [{"name": "page", "type": "string"}]}'
+        >>> clicks = AvroInputFormat("data/clicks", AvroSchema.parse_string(text))  # env.create_input(clicks)
     """
 
     def __init__(self, path: str, schema: AvroSchema) -> None:

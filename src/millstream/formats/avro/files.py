@@ -46,6 +46,10 @@ class AvroFormat(BulkFormat):
     The file's own schema says how a record was written. With a schema here it is read by that, as Avro resolves
     schemas: fields that the file lacks have their default, those that are not wanted are left out, numbers are
     promoted.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import FileSource
+        >>> source = FileSource.for_bulk_file_format(AvroFormat.for_rows(), "data/clicks").build()
     """
 
     byte_positions = True
@@ -225,7 +229,15 @@ class _AvroRecords(FileRecords):
 
 
 class AvroBulkWriters:
-    """Makes writers of Avro files for `FileSink.for_bulk_format`."""
+    """Makes writers of Avro files for `FileSink.for_bulk_format`.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import FileSink
+        >>> from millstream.formats.avro.schema import AvroSchema
+        >>> text = '{"type": "record", "name": "click", "fields": [{"name": "page", "type": "string"}]}'
+        >>> writers = AvroBulkWriters.for_generic_record(AvroSchema.parse_string(text), codec="deflate")
+        >>> sink = FileSink.for_bulk_format("out/clicks", writers).build()  # stream.sink_to(sink)
+    """
 
     @staticmethod
     def for_generic_record(schema: AvroSchema, codec: str = "null") -> BulkWriterFactory:

@@ -22,6 +22,12 @@ class GenericRecordAvroTypeInfo(TypeInformation):
 
     Raises:
         ConfigurationError: If it is no AvroSchema.
+
+    Example:
+        >>> from millstream.formats.avro.schema import AvroSchema
+        >>> text = '{"type": "record", "name": "click", "fields": [{"name": "page", "type": "string"}]}'
+        >>> GenericRecordAvroTypeInfo(AvroSchema.parse_string(text)).describe()
+        'GENERIC_RECORD<click>'
     """
 
     def __init__(self, schema: AvroSchema) -> None:

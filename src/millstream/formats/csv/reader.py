@@ -33,6 +33,15 @@ class CsvReaderFormat(StreamFormat):
 
     Every row must have as many values as the schema has columns. Empty lines are left out. An empty value is
     None, except in string columns.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import FileSource
+        >>> from millstream.datastream.formats.csv import CsvReaderFormat, CsvSchema
+        >>> schema = CsvSchema.builder().add_string_column("city").add_number_column("people").build()
+        >>> csv = CsvReaderFormat.for_schema(schema)
+        >>> csv.get_produced_type()
+        RowTypeInfo(city: String, people: Long)
+        >>> source = FileSource.for_record_stream_format(csv, "data/cities").build()
     """
 
     byte_positions = True

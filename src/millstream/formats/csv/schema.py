@@ -69,6 +69,11 @@ class CsvSchema:
         null_value: Text that means None in any column; None if there is none.
         line_separator: What ends a line when writing.
         allow_comments: Whether lines that begin with `#` are left out when reading.
+
+    Example:
+        >>> schema = CsvSchema.builder().add_string_column("city").add_number_column("people").build()
+        >>> schema.size(), schema.row_type.names
+        (2, ['city', 'people'])
     """
 
     columns: tuple[CsvColumn, ...] = ()
@@ -122,7 +127,14 @@ class CsvSchema:
 
 
 class CsvSchemaBuilder:
-    """Builds a `CsvSchema`; each method returns the builder."""
+    """Builds a `CsvSchema`; each method returns the builder.
+
+    Example:
+        >>> builder = CsvSchema.builder().add_string_column("city").add_array_column("streets", "|")
+        >>> schema = builder.set_column_separator(";").set_use_header().set_null_value("n/a").build()
+        >>> schema.column_separator, schema.use_header
+        (';', True)
+    """
 
     def __init__(self) -> None:
         self._columns: list[CsvColumn] = []

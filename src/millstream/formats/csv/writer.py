@@ -19,7 +19,14 @@ __all__ = ["CsvBulkWriters"]
 
 
 class CsvBulkWriters:
-    """Makes writers of CSV files for `FileSink.for_bulk_format`."""
+    """Makes writers of CSV files for `FileSink.for_bulk_format`.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import FileSink
+        >>> from millstream.datastream.formats.csv import CsvBulkWriters, CsvSchema
+        >>> schema = CsvSchema.builder().add_string_column("city").add_number_column("people").build()
+        >>> sink = FileSink.for_bulk_format("out/cities", CsvBulkWriters.for_schema(schema)).build()
+    """
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> BulkWriterFactory:

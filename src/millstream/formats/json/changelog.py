@@ -155,7 +155,16 @@ class DebeziumJsonDeserializationSchema(_ChangesReader):
 
 
 class CanalJsonDeserializationSchema(_ChangesReader):
-    """Canal's messages into rows; a message may be about many. `CREATE` is about none."""
+    """Canal's messages into rows; a message may be about many. `CREATE` is about none.
+
+    Example:
+        >>> from millstream.types.typeinfo import Types
+        >>> reads = CanalJsonDeserializationSchema(Types.ROW_NAMED(["id"], [Types.INT()]))
+        >>> for row in reads.deserialize_many(b'{"data": [{"id": 1}, {"id": 2}], "type": "INSERT"}'):
+        ...     print(row.get_row_kind(), row.id)
+        +I 1
+        +I 2
+    """
 
     tool = "Canal"
 
@@ -174,7 +183,16 @@ class CanalJsonDeserializationSchema(_ChangesReader):
 
 
 class MaxwellJsonDeserializationSchema(_ChangesReader):
-    """Maxwell's messages into rows, also those of a bootstrap."""
+    """Maxwell's messages into rows, also those of a bootstrap.
+
+    Example:
+        >>> from millstream.types.typeinfo import Types
+        >>> reads = MaxwellJsonDeserializationSchema(Types.ROW_NAMED(["id"], [Types.INT()]))
+        >>> for row in reads.deserialize_many(b'{"type": "update", "data": {"id": 2}, "old": {"id": 1}}'):
+        ...     print(row.get_row_kind(), row.id)
+        -U 1
+        +U 2
+    """
 
     tool = "Maxwell"
 
@@ -226,7 +244,14 @@ class _ChangesWriter(SerializationSchema):
 
 
 class DebeziumJsonSerializationSchema(_ChangesWriter):
-    """Rows into Debezium's messages, without schema."""
+    """Rows into Debezium's messages, without schema.
+
+    Example:
+        >>> from millstream.types.row import Row
+        >>> from millstream.types.typeinfo import Types
+        >>> DebeziumJsonSerializationSchema(Types.ROW_NAMED(["id"], [Types.INT()])).serialize(Row(id=1))
+        b'{"before": null, "after": {"id": 1}, "op": "c"}'
+    """
 
     def _change(self, row: Any, *, inserted: bool) -> dict[str, Any]:
         if inserted:
@@ -235,14 +260,28 @@ class DebeziumJsonSerializationSchema(_ChangesWriter):
 
 
 class CanalJsonSerializationSchema(_ChangesWriter):
-    """Rows into Canal's messages, one each."""
+    """Rows into Canal's messages, one each.
+
+    Example:
+        >>> from millstream.types.row import Row
+        >>> from millstream.types.typeinfo import Types
+        >>> CanalJsonSerializationSchema(Types.ROW_NAMED(["id"], [Types.INT()])).serialize(Row(id=1))
+        b'{"data": [{"id": 1}], "type": "INSERT"}'
+    """
 
     def _change(self, row: Any, *, inserted: bool) -> dict[str, Any]:
         return {"data": [row], "type": "INSERT" if inserted else "DELETE"}
 
 
 class MaxwellJsonSerializationSchema(_ChangesWriter):
-    """Rows into Maxwell's messages."""
+    """Rows into Maxwell's messages.
+
+    Example:
+        >>> from millstream.types.row import Row
+        >>> from millstream.types.typeinfo import Types
+        >>> MaxwellJsonSerializationSchema(Types.ROW_NAMED(["id"], [Types.INT()])).serialize(Row(id=1))
+        b'{"data": {"id": 1}, "type": "insert"}'
+    """
 
     def _change(self, row: Any, *, inserted: bool) -> dict[str, Any]:
         return {"data": row, "type": "insert" if inserted else "delete"}

@@ -32,6 +32,16 @@ class JsonLinesFormat(StreamFormat):
     A position is (byte, number of lines before it), and the number of rows behind that. Fields are found by name: those
     that the schema has not are left out, those that an object has not are None. Empty lines are left out. Text is taken
     for other types where it has their form (`"12"`), dates and times are text, byte arrays base64, keys of maps text.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.datastream.connectors.file_system import FileSource
+        >>> from millstream.datastream.formats.json import JsonLinesFormat
+        >>> fields = [DataTypes.FIELD("city", DataTypes.STRING()), DataTypes.FIELD("people", DataTypes.BIGINT())]
+        >>> lines = JsonLinesFormat.for_schema(DataTypes.ROW(fields))
+        >>> lines.get_produced_type()
+        RowTypeInfo(city: String, people: Long)
+        >>> source = FileSource.for_record_stream_format(lines, "data/cities").build()
     """
 
     byte_positions = True

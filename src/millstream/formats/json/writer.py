@@ -18,7 +18,15 @@ __all__ = ["JsonLinesBulkWriters"]
 
 
 class JsonLinesBulkWriters:
-    """Makes writers of files with one JSON object a line for `FileSink.for_bulk_format` (millstream's own)."""
+    """Makes writers of files with one JSON object a line for `FileSink.for_bulk_format` (millstream's own).
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.datastream.connectors.file_system import FileSink
+        >>> from millstream.datastream.formats.json import JsonLinesBulkWriters
+        >>> city = DataTypes.ROW([DataTypes.FIELD("city", DataTypes.STRING())])
+        >>> sink = FileSink.for_bulk_format("out/cities", JsonLinesBulkWriters.for_schema(city)).build()
+    """
 
     @staticmethod
     def for_schema(schema: types.RowType) -> BulkWriterFactory:

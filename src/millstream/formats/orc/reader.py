@@ -48,6 +48,13 @@ class OrcColumnarRowInputFormat(BulkFormat):
 
     Raises:
         ConfigurationError: If it is no row type, or pyarrow is not installed.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.datastream.connectors.file_system import FileSource
+        >>> from millstream.datastream.formats.orc import OrcColumnarRowInputFormat
+        >>> city = DataTypes.ROW([DataTypes.FIELD("city", DataTypes.STRING())])
+        >>> source = FileSource.for_bulk_file_format(OrcColumnarRowInputFormat(city), "data/cities").build()
     """
 
     def __init__(self, row_type: RowType, is_case_sensitive: bool = True) -> None:

@@ -21,7 +21,16 @@ _SIZES = {"orc.stripe.size": "stripe_size", "orc.row.index.stride": "row_index_s
 
 
 class OrcBulkWriters:
-    """Makes writers of ORC files for `FileSink.for_bulk_format`."""
+    """Makes writers of ORC files for `FileSink.for_bulk_format`.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.datastream.connectors.file_system import FileSink
+        >>> from millstream.datastream.formats.orc import OrcBulkWriters
+        >>> city = DataTypes.ROW([DataTypes.FIELD("city", DataTypes.STRING())])
+        >>> writers = OrcBulkWriters.for_row_type(city, {"orc.compress": "ZSTD"})
+        >>> sink = FileSink.for_bulk_format("out/cities", writers).build()
+    """
 
     @staticmethod
     def for_row_type(

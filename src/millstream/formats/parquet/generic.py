@@ -17,7 +17,15 @@ __all__ = ["AvroParquetReaders", "AvroParquetWriters"]
 
 
 class AvroParquetReaders:
-    """Makes formats of Parquet files for `FileSource.for_record_stream_format`."""
+    """Makes formats of Parquet files for `FileSource.for_record_stream_format`.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import FileSource
+        >>> from millstream.datastream.formats.avro import AvroSchema
+        >>> text = '{"type": "record", "name": "click", "fields": [{"name": "page", "type": "string"}]}'
+        >>> clicks = AvroParquetReaders.for_generic_record(AvroSchema.parse_string(text))
+        >>> source = FileSource.for_record_stream_format(clicks, "data/clicks").build()
+    """
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> StreamFormat:
@@ -31,7 +39,15 @@ class AvroParquetReaders:
 
 
 class AvroParquetWriters:
-    """Makes writers of Parquet files for `FileSink.for_bulk_format`."""
+    """Makes writers of Parquet files for `FileSink.for_bulk_format`.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import FileSink
+        >>> from millstream.datastream.formats.avro import AvroSchema
+        >>> text = '{"type": "record", "name": "click", "fields": [{"name": "page", "type": "string"}]}'
+        >>> writers = AvroParquetWriters.for_generic_record(AvroSchema.parse_string(text))
+        >>> sink = FileSink.for_bulk_format("out/clicks", writers).build()
+    """
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:

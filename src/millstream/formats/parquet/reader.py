@@ -27,6 +27,13 @@ class ParquetColumnarRowInputFormat(BulkFormat):
     UTC if `is_utc_timestamp`, else in the machine's local zone. Only the columns of `row_type` are read, and no
     row group that ends before the position. Some thousand rows are decoded at a time: `batch_size` if that is more,
     fewer if they are large.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.datastream.connectors.file_system import FileSource
+        >>> from millstream.datastream.formats.parquet import ParquetColumnarRowInputFormat
+        >>> city = DataTypes.ROW([DataTypes.FIELD("city", DataTypes.STRING())])
+        >>> source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(city), "data/cities").build()
     """
 
     def __init__(

@@ -16,7 +16,15 @@ _ROW_GROUP_ROWS = 100_000
 
 
 class ParquetBulkWriters:
-    """Makes writers of Parquet files for `FileSink.for_bulk_format`."""
+    """Makes writers of Parquet files for `FileSink.for_bulk_format`.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.datastream.connectors.file_system import FileSink
+        >>> from millstream.datastream.formats.parquet import ParquetBulkWriters
+        >>> city = DataTypes.ROW([DataTypes.FIELD("city", DataTypes.STRING())])
+        >>> sink = FileSink.for_bulk_format("out/cities", ParquetBulkWriters.for_row_type(city)).build()
+    """
 
     @staticmethod
     def for_row_type(

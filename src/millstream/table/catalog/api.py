@@ -30,6 +30,15 @@ class Catalog(PartitionsAndModels):
         manager: The session's catalogs.
         name: Which of them.
         view_schema: Gives the columns of a view.
+
+    Example:
+        >>> from millstream.table import EnvironmentSettings, TableEnvironment
+        >>> from millstream.table.catalog import CatalogDatabase
+        >>> t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+        >>> catalog = t_env.get_catalog("default_catalog")
+        >>> catalog.create_database("shop", CatalogDatabase.create_instance({}, "orders and payments"), False)
+        >>> catalog.list_databases(), catalog.get_database("shop").get_comment()
+        (['default_database', 'shop'], 'orders and payments')
     """
 
     def __init__(
@@ -322,6 +331,12 @@ class HiveCatalog(Catalog):
 
     Raises:
         NotSupportedError: Always.
+
+    Example:
+        >>> HiveCatalog("hive")
+        Traceback (most recent call last):
+        ...
+        millstream.base.errors.NotSupportedError: ...
     """
 
     def __init__(
@@ -343,6 +358,12 @@ class JdbcCatalog(Catalog):
 
     Raises:
         NotSupportedError: Always.
+
+    Example:
+        >>> JdbcCatalog("shop", "public", "app", "secret", "jdbc:postgresql://localhost:5432")
+        Traceback (most recent call last):
+        ...
+        millstream.base.errors.NotSupportedError: ...
     """
 
     def __init__(

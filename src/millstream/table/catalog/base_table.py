@@ -23,6 +23,14 @@ class CatalogBaseTable:
 
     Attributes:
         entry: What a catalog has of it; None of one that was made here.
+
+    Example:
+        >>> from millstream.table import DataTypes, Schema
+        >>> schema = Schema.new_builder().column("id", DataTypes.BIGINT()).build()
+        >>> table = CatalogBaseTable.create_table(schema, properties={"connector": "datagen"}, comment="numbers")
+        >>> table.get_options(), table.get_comment()
+        ({'connector': 'datagen'}, 'numbers')
+        >>> # catalog.create_table(ObjectPath("shop", "numbers"), table, False)
     """
 
     _schema: Schema

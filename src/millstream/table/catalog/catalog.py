@@ -56,7 +56,13 @@ Entry = ResolvedTable | CatalogView
 
 @dataclass(frozen=True)
 class CatalogDatabase:
-    """A database: a comment and properties."""
+    """A database: a comment and properties.
+
+    Example:
+        >>> database = CatalogDatabase.create_instance({"owner": "Ann"}, "orders and payments")
+        >>> database.get_properties(), database.get_comment()
+        ({'owner': 'Ann'}, 'orders and payments')
+    """
 
     comment: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -97,6 +103,12 @@ class CatalogFunction:
         language: PYTHON (JAVA and SCALA are refused before).
         definition: The function itself, if it is known already.
         temporary: Whether only the session knows it.
+
+    Example:
+        >>> function = CatalogFunction.create_instance("shop.functions.discount")
+        >>> function.get_class_name(), function.get_function_language()
+        ('shop.functions.discount', 'PYTHON')
+        >>> # catalog.create_function(ObjectPath("shop", "discount"), function, False)
     """
 
     identifier: tuple[str, ...]

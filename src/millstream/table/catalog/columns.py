@@ -16,7 +16,14 @@ __all__ = ["Column", "ComputedColumn", "MetadataColumn", "PhysicalColumn"]
 
 @dataclass(frozen=True, eq=False)
 class Column(ABC):
-    """A column with its type; made by `physical`, `computed` and `metadata`."""
+    """A column with its type; made by `physical`, `computed` and `metadata`.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.table.catalog import Column
+        >>> Column.physical("id", DataTypes.BIGINT()).with_comment("of the order").as_summary_string()
+        "`id` BIGINT COMMENT 'of the order'"
+    """
 
     _name: str
     _data_type: DataType
@@ -111,7 +118,15 @@ class Column(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PhysicalColumn(Column):
-    """A column whose values are stored."""
+    """A column whose values are stored.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.table.catalog import Column
+        >>> column = Column.physical("id", DataTypes.BIGINT())
+        >>> column.is_physical(), column.rename("order_id").get_name()
+        (True, 'order_id')
+    """
 
     def is_physical(self) -> bool:
         """Return True."""
@@ -132,7 +147,16 @@ class PhysicalColumn(Column):
 
 @dataclass(frozen=True, eq=False)
 class ComputedColumn(Column):
-    """A column whose values are computed of others."""
+    """A column whose values are computed of others.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.table.catalog import Column
+        >>> from millstream.table.resolved_expression import ResolvedExpression
+        >>> total = Column.computed("total", ResolvedExpression.of("price * amount", DataTypes.BIGINT()))
+        >>> total.is_persisted(), total.as_summary_string()
+        (False, '`total` BIGINT AS `price` * `amount`')
+    """
 
     _expression: ResolvedExpression[Any] | None = None
 
@@ -166,7 +190,15 @@ class ComputedColumn(Column):
 
 @dataclass(frozen=True, eq=False)
 class MetadataColumn(Column):
-    """A column that the connector reads or writes beside the row."""
+    """A column that the connector reads or writes beside the row.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.table.catalog import Column
+        >>> offset = Column.metadata("at", DataTypes.BIGINT(), "offset", True)
+        >>> offset.is_persisted(), offset.as_summary_string()
+        (False, "`at` BIGINT METADATA FROM 'offset' VIRTUAL")
+    """
 
     _metadata_key: str | None = None
     _virtual: bool = False

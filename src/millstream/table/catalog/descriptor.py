@@ -12,7 +12,16 @@ __all__ = ["CatalogDescriptor"]
 
 @dataclass(frozen=True)
 class CatalogDescriptor:
-    """What CREATE CATALOG says: a name, options with `type` among them, a comment; made by `of`."""
+    """What CREATE CATALOG says: a name, options with `type` among them, a comment; made by `of`.
+
+    Example:
+        >>> from millstream.common import Configuration
+        >>> options = Configuration().set_string("type", "generic_in_memory")
+        >>> descriptor = CatalogDescriptor.of("shop", options, "of the shop")
+        >>> descriptor.get_catalog_name(), descriptor.get_comment()
+        ('shop', 'of the shop')
+        >>> # t_env.create_catalog("shop", descriptor)
+    """
 
     _name: str
     _configuration: Configuration

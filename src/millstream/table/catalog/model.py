@@ -12,7 +12,15 @@ __all__ = ["CatalogModel", "Procedure"]
 
 @dataclass(frozen=True)
 class CatalogModel:
-    """A model without its name: columns that go in and come out, options, a comment."""
+    """A model without its name: columns that go in and come out, options, a comment.
+
+    Example:
+        >>> from millstream.table import DataTypes, Schema
+        >>> text = Schema.new_builder().column("text", DataTypes.STRING()).build()
+        >>> mood = Schema.new_builder().column("mood", DataTypes.STRING()).build()
+        >>> CatalogModel.create_model(text, mood, {"provider": "openai"}, "happy or not").get_options()
+        {'provider': 'openai'}
+    """
 
     _input: Schema
     _output: Schema
@@ -43,4 +51,11 @@ class CatalogModel:
 
 
 class Procedure:
-    """What CALL would run; there are none."""
+    """What CALL would run; there are none.
+
+    Example:
+        >>> from millstream.table import EnvironmentSettings, TableEnvironment
+        >>> t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+        >>> t_env.get_catalog("default_catalog").list_procedures("default_database")
+        []
+    """

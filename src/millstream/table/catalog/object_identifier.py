@@ -66,7 +66,13 @@ class ObjectPath:
 
 @dataclass(frozen=True)
 class ObjectIdentifier:
-    """Catalog, database and name."""
+    """Catalog, database and name.
+
+    Example:
+        >>> orders = ObjectIdentifier.of("default_catalog", "shop", "orders")
+        >>> orders.as_summary_string(), orders.as_serializable_string()
+        ('default_catalog.shop.orders', '`default_catalog`.`shop`.`orders`')
+    """
 
     catalog_name: str
     database_name: str

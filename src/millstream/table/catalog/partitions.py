@@ -40,7 +40,13 @@ class CatalogPartitionSpec:
 
 @dataclass(frozen=True)
 class CatalogPartition:
-    """A partition: properties and a comment."""
+    """A partition: properties and a comment.
+
+    Example:
+        >>> partition = CatalogPartition.create_instance({"format": "parquet"}, "written at night")
+        >>> partition.get_properties(), partition.get_comment()
+        ({'format': 'parquet'}, 'written at night')
+    """
 
     _properties: Mapping[str, str] = field(default_factory=dict)
     _comment: str = ""

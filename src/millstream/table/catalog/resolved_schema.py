@@ -20,7 +20,16 @@ __all__ = ["Constraint", "ResolvedSchema", "UniqueConstraint", "WatermarkSpec"]
 
 @dataclass(frozen=True, eq=False)
 class WatermarkSpec:
-    """Which column is the event time, and what the watermark is; made by `of`."""
+    """Which column is the event time, and what the watermark is; made by `of`.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.table.catalog import WatermarkSpec
+        >>> from millstream.table.resolved_expression import ResolvedExpression
+        >>> late = ResolvedExpression.of("ts - INTERVAL '5' SECOND", DataTypes.TIMESTAMP(3))
+        >>> WatermarkSpec.of("ts", late).get_rowtime_attribute()
+        'ts'
+    """
 
     _rowtime: str
     _expression: ResolvedExpression[Any]
@@ -57,7 +66,13 @@ class WatermarkSpec:
 
 @dataclass(frozen=True)
 class Constraint(ABC):
-    """What rows of a table fulfil; nothing checks that they do."""
+    """What rows of a table fulfil; nothing checks that they do.
+
+    Example:
+        >>> key = UniqueConstraint.primary_key("pk", ["id"])
+        >>> key.get_name(), key.is_enforced(), key.get_type().name
+        ('pk', False, 'PRIMARY_KEY')
+    """
 
     class ConstraintType(Enum):
         """Of which kind a constraint is."""
@@ -89,7 +104,12 @@ class Constraint(ABC):
 
 @dataclass(frozen=True)
 class UniqueConstraint(Constraint):
-    """Columns that tell rows apart; made by `primary_key`."""
+    """Columns that tell rows apart; made by `primary_key`.
+
+    Example:
+        >>> UniqueConstraint.primary_key("pk", ["shop", "id"]).get_columns()
+        ['shop', 'id']
+    """
 
     _columns: tuple[str, ...]
 
@@ -128,6 +148,13 @@ class ResolvedSchema:
 
     Raises:
         ConfigurationError: If a name comes twice, or the key or a watermark names a column that is not there.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.table.catalog import ResolvedSchema
+        >>> schema = ResolvedSchema.physical(["id", "name"], [DataTypes.BIGINT(), DataTypes.STRING()])
+        >>> schema.get_column_names(), schema.get_column("id").get_data_type()
+        (['id', 'name'], BIGINT)
     """
 
     def __init__(

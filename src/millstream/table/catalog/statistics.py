@@ -18,6 +18,10 @@ class CatalogTableStatistics:
         total_size: Bytes, as they are stored.
         raw_data_size: Bytes before encoding and compression.
         properties: Whatever else.
+
+    Example:
+        >>> CatalogTableStatistics(row_count=1_000).get_row_count(), CatalogTableStatistics().get_row_count()
+        (1000, -1)
     """
 
     def __init__(
@@ -67,7 +71,12 @@ class CatalogTableStatistics:
 
 
 class CatalogColumnStatistics:
-    """Numbers of columns, by their names; what they are, is the caller's."""
+    """Numbers of columns, by their names; what they are, is the caller's.
+
+    Example:
+        >>> CatalogColumnStatistics({"id": {"distinct": 1_000}}).get_column_statistics_data()
+        {'id': {'distinct': 1000}}
+    """
 
     def __init__(
         self,

@@ -153,23 +153,20 @@ class RelationBinder:
 
     def _alias(self, relation: ast.Alias, bound: Bound) -> Bound:
         columns = relation.columns
-        schema = bound.node.schema
-        if columns and len(columns) != len(schema):
+        visible = [each for each in bound.scope.columns if not each.hidden]
+        if columns and len(columns) != len(visible):
             raise ValidationError(
-                f'"{relation.name}" names {len(columns)} columns, but the relation has {len(schema)}',
+                f'"{relation.name}" names {len(columns)} columns, but the relation has {len(visible)}',
                 at=relation.at,
-                detail=f"It has: {', '.join(schema.names)}.",
+                detail=f"It has: {', '.join(each.name for each in visible)}.",
             )
+        if columns:
+            node = nodes.project(bound.node, [InputRef(each.index, each.type) for each in visible], columns)
+            return Bound(node, Scope.of(node.schema, (relation.name,), self.parent))
         scope = Scope(
-            tuple(
-                ScopeColumn((relation.name,), columns[place] if columns else each.name, each.index, each.type)
-                for place, each in enumerate(each for each in bound.scope.columns if not each.hidden)
-            ),
+            tuple(ScopeColumn((relation.name,), each.name, each.index, each.type) for each in visible),
             self.parent,
         )
-        if columns:
-            node = nodes.project(bound.node, nodes.refs(schema), columns)
-            return Bound(node, replace(scope, parent=self.parent))
         return Bound(bound.node, scope)
 
     def _function(self, call: ast.Function) -> Bound:
