@@ -5,6 +5,7 @@ The runtime is found by entry point (group `millstream.launchers`), so the API n
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401 - later, a thread that outlives the main one could not import it
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
