@@ -13,7 +13,7 @@ import pytest
 
 from millstream.version import __version__
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.timeout(1200)
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
