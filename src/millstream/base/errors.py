@@ -214,21 +214,45 @@ class RecordTooLargeError(MillstreamError, OverflowError):
 
 
 class SourceError(MillstreamError, RuntimeError):
-    """A source could not be read."""
+    """A source could not be read.
+
+    Example:
+        >>> raise SourceError("the file ended in the middle of a record", hint="Copy it again.")
+        Traceback (most recent call last):
+        ...
+        millstream.base.errors.SourceError: [SOURCE] the file ended in the middle of a record
+        Hint: Copy it again.
+    """
 
     code = "SOURCE"
     domain: ClassVar[Domain] = "external"
 
 
 class MalformedRecordError(SourceError, ValueError):
-    """A record in a source does not parse."""
+    """A record in a source does not parse.
+
+    Example:
+        >>> raise MalformedRecordError("the message is no JSON", hint="Set a malformed policy.")
+        Traceback (most recent call last):
+        ...
+        millstream.base.errors.MalformedRecordError: [MALFORMED_RECORD] the message is no JSON
+        Hint: Set a malformed policy.
+    """
 
     code = "MALFORMED_RECORD"
     domain = "user"
 
 
 class SinkError(MillstreamError, RuntimeError):
-    """A sink could not be written."""
+    """A sink could not be written.
+
+    Example:
+        >>> raise SinkError("the server refused the batch", hint="Look at its log.")
+        Traceback (most recent call last):
+        ...
+        millstream.base.errors.SinkError: [SINK] the server refused the batch
+        Hint: Look at its log.
+    """
 
     code = "SINK"
     domain = "external"

@@ -25,7 +25,12 @@ __all__ = ["DataGeneratorSource", "RateLimiterStrategy"]
 
 
 class RateLimiterStrategy:
-    """How fast records are made."""
+    """How fast records are made.
+
+    Example:
+        >>> from millstream.datastream.connectors.datagen import RateLimiterStrategy
+        >>> slow, fast = RateLimiterStrategy.per_second(100), RateLimiterStrategy.no_op()
+    """
 
     def __init__(self, records_per_second: float | None) -> None:
         """Limit the rate over all subtasks; None for no limit.
@@ -59,6 +64,16 @@ class DataGeneratorSource(Source):
         def reading(batch: dict[str, numpy.ndarray]):
             index = batch["index"]
             return {"sensor": index % 100, "celsius": 20 + index % 7 * 0.5}
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream.connectors.datagen import DataGeneratorSource, RateLimiterStrategy
+        >>> orders = DataGeneratorSource(
+        ...     lambda index: (f"shop-{index % 3}", 100 * index),
+        ...     count=1_000,
+        ...     rate_limiter_strategy=RateLimiterStrategy.per_second(100),
+        ...     type_info=Types.TUPLE([Types.STRING(), Types.LONG()]),
+        ... )  # env.from_source(orders, WatermarkStrategy.no_watermarks(), "orders")
     """
 
     def __init__(

@@ -50,7 +50,14 @@ class _Stage:
 
 
 class HybridSource(Source):
-    """Reads sources one after the other; made by `HybridSource.builder`. All but the last have to end."""
+    """Reads sources one after the other; made by `HybridSource.builder`. All but the last have to end.
+
+    Example:
+        >>> from millstream.datastream.connectors.hybrid_source import HybridSource
+        >>> from millstream.datastream.connectors.number_seq import NumberSequenceSource
+        >>> past, present = NumberSequenceSource(1, 3), NumberSequenceSource(4, 6)
+        >>> source = HybridSource.builder(past).add_source(present).build()  # files, and then Kafka
+    """
 
     def __init__(self, stages: Sequence[_Stage]) -> None:
         self._stages = tuple(stages)

@@ -102,6 +102,12 @@ class DeadLetter:
         position: Where in it: `partition 3, offset 17`.
         message: Its bytes.
         error: Why it did not parse.
+
+    Example:
+        >>> from millstream.datastream.connectors.base import DeadLetter
+        >>> letter = DeadLetter("Kafka topic orders", "partition 3, offset 17", b"{", "no JSON")
+        >>> f"{letter.source}, {letter.position}: {letter.error}"
+        'Kafka topic orders, partition 3, offset 17: no JSON'
     """
 
     source: str

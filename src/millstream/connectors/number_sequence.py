@@ -17,7 +17,16 @@ __all__ = ["NumberSequenceSource"]
 
 
 class NumberSequenceSource(Source):
-    """The numbers from `start` to `end`, both included, one consecutive part for each subtask."""
+    """The numbers from `start` to `end`, both included, one consecutive part for each subtask.
+
+    Example:
+        >>> from millstream.common import WatermarkStrategy
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> from millstream.datastream.connectors.number_seq import NumberSequenceSource
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> numbers = env.from_source(NumberSequenceSource(1, 3), WatermarkStrategy.no_watermarks(), "numbers")
+        >>> # numbers.execute_and_collect() gives 1, 2 and 3
+    """
 
     def __init__(self, start: int, end: int) -> None:
         """Declare the sequence.

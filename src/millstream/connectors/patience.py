@@ -26,6 +26,11 @@ class Patience:
         total_s: Seconds after which the last error is raised. A restart strategy takes over then.
         first_s: The first pause, in seconds; each further one may be twice as long.
         longest_s: The longest pause.
+
+    Example:
+        >>> patience = Patience(total_s=300)  # five minutes; builder.set_patience(patience)
+        >>> patience.longest_s
+        5.0
     """
 
     total_s: float = 60.0

@@ -50,6 +50,11 @@ class SinkContext:
         timestamp_ms: Its event time in epoch milliseconds, or None.
         watermark_ms: The watermark before it.
         now_ms: Processing time.
+
+    Example:
+        >>> from millstream.datastream.connectors.base import SinkContext
+        >>> SinkContext(timestamp_ms=1_000, watermark_ms=500, now_ms=2_000).timestamp()
+        1000
     """
 
     timestamp_ms: int | None = None
@@ -111,6 +116,24 @@ class TwoPhaseCommitSink(Sink):
 
             def abort(self, committable):
                 Path(committable).unlink(missing_ok=True)
+
+    Example:
+        >>> import os, tempfile
+        >>> from millstream.datastream.connectors.base import TwoPhaseCommitSink
+        >>> class Files(TwoPhaseCommitSink):  # a file for each subtask and checkpoint
+        ...     def __init__(self, folder):
+        ...         self.folder = folder
+        ...     def begin_transaction(self):
+        ...         return tempfile.mkstemp(suffix=".staged", dir=self.folder)[1]
+        ...     def invoke(self, transaction, value, context):
+        ...         with open(transaction, "a") as file:
+        ...             print(value, file=file)
+        ...     def commit(self, committable):  # may come twice
+        ...         if os.path.exists(committable):
+        ...             os.rename(committable, committable.replace(".staged", ".txt"))
+        ...     def abort(self, committable):
+        ...         if os.path.exists(committable):
+        ...             os.remove(committable)
     """
 
     def open(self, context: WriterContext) -> None:

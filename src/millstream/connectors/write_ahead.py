@@ -51,6 +51,17 @@ class CheckpointCommitter(ABC):
     Attributes:
         job_id: The job whose records it is about; one that goes on from a savepoint may have those of another.
         operator_id: The sink, the same in every run of a program that keeps its uid.
+
+    Example:
+        >>> from millstream.datastream.connectors.base import CheckpointCommitter
+        >>> class InMemory(CheckpointCommitter):  # a real one asks a table of the target
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.sent = set()
+        ...     def is_checkpoint_committed(self, subtask_index, checkpoint_id):
+        ...         return (subtask_index, checkpoint_id) in self.sent
+        ...     def commit_checkpoint(self, subtask_index, checkpoint_id):
+        ...         self.sent.add((subtask_index, checkpoint_id))
     """
 
     job_id: str = ""
@@ -94,6 +105,16 @@ class WriteAheadSink(Sink):
         job_id: On the driver: the job whose records `send_values` is given; one that goes on from a savepoint may have
             those of another.
         operator_id: On the driver: the sink, the same in every run of a program that keeps its uid.
+
+    Example:
+        >>> from millstream.datastream.connectors.base import WriteAheadSink
+        >>> class ToService(WriteAheadSink):
+        ...     def __init__(self, service):
+        ...         super().__init__()
+        ...         self.service = service
+        ...     def send_values(self, values, checkpoint_id, subtask_index):
+        ...         self.service.take(values, key=f"{checkpoint_id}-{subtask_index}")
+        ...         return True
     """
 
     job_id: str = ""

@@ -138,6 +138,12 @@ class Rows(_Marked):
 
     Attributes:
         smallest_slice: So few records are worth a call.
+
+    Example:
+        >>> from millstream.datastream.connectors.base import Rows
+        >>> rows = Rows(["a", "b"], [1_000, 2_000])
+        >>> rows.values, rows.timestamps
+        (['a', 'b'], [1000, 2000])
     """
 
     __slots__ = ("timestamps", "values")
@@ -204,6 +210,13 @@ class Columns(_Marked):
 
     Attributes:
         smallest_slice: A call for fewer records than this costs about as much as one for so many.
+
+    Example:
+        >>> import pyarrow
+        >>> from millstream.datastream.connectors.base import Columns
+        >>> batch = pyarrow.record_batch({"shop": ["Bonn", "Ulm"], "cents": [250, 120]})
+        >>> Columns(batch).to_rows().values
+        [Row(shop='Bonn', cents=250), Row(shop='Ulm', cents=120)]
     """
 
     __slots__ = ("data", "kinds", "timestamps")

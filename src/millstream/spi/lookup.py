@@ -76,6 +76,11 @@ class LookupCache:
 
     Raises:
         ConfigurationError: If a number does not fit.
+
+    Example:
+        >>> from datetime import timedelta
+        >>> from millstream.datastream.connectors.base import LookupCache
+        >>> cache = LookupCache(max_rows=1_000, time_to_live=timedelta(minutes=5))  # unordered_lookup(..., cache=cache)
     """
 
     max_rows: int = 10_000

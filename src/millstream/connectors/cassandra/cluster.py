@@ -17,7 +17,13 @@ _LONGEST_RECONNECT_S = 5
 
 
 class ConsistencyLevel(Enum):
-    """How many replicas must answer."""
+    """How many replicas must answer.
+
+    Example:
+        >>> from millstream.datastream.connectors.cassandra import ConsistencyLevel
+        >>> ConsistencyLevel.LOCAL_QUORUM.name
+        'LOCAL_QUORUM'
+    """
 
     ANY = 0
     ONE = 1

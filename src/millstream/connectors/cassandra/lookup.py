@@ -82,6 +82,12 @@ class CassandraLookup(BlockingLookup[_Connection]):
     """Finds rows of a table by key; made by `CassandraLookup.builder()`.
 
     A key is a value, or a tuple of the values of several columns.
+
+    Example:
+        >>> from millstream.datastream.connectors.cassandra import CassandraLookup, ClusterBuilder
+        >>> builder = CassandraLookup.builder().set_cluster_builder(ClusterBuilder("localhost"))
+        >>> builder = builder.set_table("shop.customers").set_key_columns("id")
+        >>> customers = builder.build()  # AsyncDataStream.unordered_lookup(orders, customers, ...)
     """
 
     shares_client = True
@@ -152,7 +158,14 @@ class CassandraLookup(BlockingLookup[_Connection]):
 
 
 class CassandraLookupBuilder(LookupBuilder, ReadSettings):
-    """Makes a `CassandraLookup`; each method returns the builder."""
+    """Makes a `CassandraLookup`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.cassandra import CassandraLookup, ClusterBuilder
+        >>> builder = CassandraLookup.builder().set_cluster_builder(ClusterBuilder("localhost"))
+        >>> builder = builder.set_table("shop.customers").set_key_columns("id").set_columns("name")
+        >>> names = builder.build()
+    """
 
     def __init__(self) -> None:
         super().__init__()

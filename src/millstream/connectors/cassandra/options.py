@@ -12,7 +12,12 @@ __all__ = ["CassandraFailureHandler", "MapperOptions", "WriteSettings"]
 
 
 class MapperOptions:
-    """Options of the statements that are made for a table; each setter returns the options."""
+    """Options of the statements that are made for a table; each setter returns the options.
+
+    Example:
+        >>> from millstream.datastream.connectors.cassandra import ConsistencyLevel, MapperOptions
+        >>> options = MapperOptions().ttl(86_400).consistency_level(ConsistencyLevel.LOCAL_QUORUM)
+    """
 
     def __init__(self) -> None:
         self._ttl: int | None = None
@@ -67,7 +72,17 @@ class MapperOptions:
 
 
 class CassandraFailureHandler:
-    """Decides about writes that failed; derive from it, and override `on_failure`. Picklable."""
+    """Decides about writes that failed; derive from it, and override `on_failure`. Picklable.
+
+    Example:
+        >>> import logging
+        >>> from millstream.datastream.connectors.cassandra import CassandraFailureHandler
+        >>> class LogTimeouts(CassandraFailureHandler):
+        ...     def on_failure(self, failure):
+        ...         if "timed out" not in str(failure):
+        ...             raise failure
+        ...         logging.getLogger("orders").warning("not written: %s", failure)
+    """
 
     @staticmethod
     def no_op() -> CassandraFailureHandler:

@@ -21,7 +21,13 @@ __all__ = ["CassandraRowSink", "CassandraRowSinkBuilder", "WriteBuilder"]
 
 
 class CassandraRowSink(Sink):
-    """Writes records as they come, many at a time; all are answered before a checkpoint. Made by `builder()`."""
+    """Writes records as they come, many at a time; all are answered before a checkpoint. Made by `builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.cassandra import CassandraRowSink, ClusterBuilder
+        >>> builder = CassandraRowSink.builder().set_cluster_builder(ClusterBuilder("localhost"))
+        >>> sink = builder.set_table("shop.totals").set_columns("shop", "cents").build()  # stream.sink_to(sink)
+    """
 
     def __init__(self, target: Target, settings: WriteSettings) -> None:
         self._target = target
@@ -229,7 +235,13 @@ class WriteBuilder(ClusterSettings):
 
 
 class CassandraRowSinkBuilder(WriteBuilder):
-    """Builds a sink for `sink_to`; each method but the last returns the builder."""
+    """Builds a sink for `sink_to`; each method but the last returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.cassandra import CassandraRowSink, ClusterBuilder
+        >>> builder = CassandraRowSink.builder().set_cluster_builder(ClusterBuilder("localhost"))
+        >>> sink = builder.set_query("INSERT INTO shop.orders (shop, cents) VALUES (?, ?)").build()
+    """
 
     def set_type_info(self, type_info: TypeInformation) -> CassandraRowSinkBuilder:
         """Declare the records, `Types.ROW_NAMED(names, types)`; for a table the names are those of columns."""

@@ -33,6 +33,11 @@ class CassandraSource(TableSource):
     """The rows of a table or a query, cut into ranges of tokens that are read side by side.
 
     Records are `Row`s with the names of the columns. Made by `CassandraSource.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.cassandra import CassandraSource, ClusterBuilder
+        >>> builder = CassandraSource.builder().set_cluster_builder(ClusterBuilder("localhost"))
+        >>> orders = builder.set_table("shop.orders").build()
     """
 
     def __init__(self, request: Request, read: CassandraRead, split_bytes: int, splits: int | None) -> None:

@@ -32,6 +32,10 @@ class CassandraCommitter(CheckpointCommitter):
 
     Raises:
         ConfigurationError: If it is no ClusterBuilder, or the name does not do for a keyspace.
+
+    Example:
+        >>> from millstream.datastream.connectors.cassandra import CassandraCommitter, ClusterBuilder
+        >>> committer = CassandraCommitter(ClusterBuilder("localhost"), "etl")
     """
 
     def __init__(

@@ -21,7 +21,12 @@ __all__ = ["DeltaSink", "DeltaSinkBuilder"]
 
 @dataclass(frozen=True, slots=True)
 class DeltaSink(Sink):
-    """Appends records to a Delta table, exactly once; made by `DeltaSink.builder()`."""
+    """Appends records to a Delta table, exactly once; made by `DeltaSink.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.delta import DeltaSink
+        >>> sink = DeltaSink.builder().set_table("/tables/orders").build()  # stream.sink_to(sink)
+    """
 
     _path: str = field(repr=False)
     _row_type: RowType | None
@@ -55,7 +60,15 @@ class DeltaSink(Sink):
 
 
 class DeltaSinkBuilder:
-    """Builds a `DeltaSink`; each method returns the builder."""
+    """Builds a `DeltaSink`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.delta import DeltaSink
+        >>> from millstream.table import DataTypes
+        >>> fields = [DataTypes.FIELD("day", DataTypes.DATE()), DataTypes.FIELD("cents", DataTypes.BIGINT())]
+        >>> day = DataTypes.ROW(fields)
+        >>> sink = DeltaSink.builder().set_table("/tables/days").set_row_type(day).set_partition_columns("day").build()
+    """
 
     def __init__(self) -> None:
         self._path: str | None = None

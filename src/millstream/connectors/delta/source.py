@@ -18,7 +18,12 @@ __all__ = ["DeltaSource", "DeltaSourceBuilder"]
 
 
 class DeltaSource(Source):
-    """The rows of a Delta table, once or as they come; made by `DeltaSource.builder()`."""
+    """The rows of a Delta table, once or as they come; made by `DeltaSource.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.delta import DeltaSource
+        >>> source = DeltaSource.builder().set_table("/tables/orders").build()
+    """
 
     def __init__(self, address: str, reading: Reading, *, reads_changes: bool) -> None:
         self._address = address
@@ -68,7 +73,12 @@ class DeltaSource(Source):
 
 
 class DeltaSourceBuilder(LakeSourceBuilder):
-    """Builds a `DeltaSource`; each method returns the builder."""
+    """Builds a `DeltaSource`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.delta import DeltaSource
+        >>> source = DeltaSource.builder().set_table("/tables/orders").set_version(17).build()
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -33,6 +33,11 @@ class DynamoDbLookup(AsyncLookup):
     """Finds items of a table by key, as dicts; made by `DynamoDbLookup.builder()`.
 
     A key is the value of the partition key, or a tuple of it and that of the sort key where the table has one.
+
+    Example:
+        >>> from millstream.datastream.connectors.dynamodb import DynamoDbLookup
+        >>> builder = DynamoDbLookup.builder().set_table_name("customers").set_key_names("id")
+        >>> customers = builder.set_dynamo_db_properties({"aws.region": "eu-west-1"}).build()
     """
 
     _table: str
@@ -160,7 +165,14 @@ _THROTTLED = "ProvisionedThroughputExceededException"
 
 
 class DynamoDbLookupBuilder:
-    """Makes a `DynamoDbLookup`; each method returns the builder."""
+    """Makes a `DynamoDbLookup`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.dynamodb import DynamoDbLookup
+        >>> builder = DynamoDbLookup.builder().set_table_name("orders").set_key_names("customer", "number")
+        >>> builder = builder.set_fields("cents").set_consistent_read(True)
+        >>> cents = builder.set_dynamo_db_properties({"aws.region": "eu-west-1"}).build()
+    """
 
     def __init__(self) -> None:
         self._table: str | None = None

@@ -46,6 +46,10 @@ class DynamoDbStreamsRecord:
         shard_id: The shard.
         user_identity: Who changed it if that was DynamoDB itself: `{"Type": "Service", "PrincipalId":
             "dynamodb.amazonaws.com"}` where an item's time to live was over.
+
+    Example:
+        >>> def removed_cents(change):  # in the `deserialize` of a DynamoDbStreamsDeserializationSchema
+        ...     return change.old_image["cents"] if change.event_name == "REMOVE" else 0
     """
 
     event_name: str
@@ -87,7 +91,14 @@ class DynamoDbStreamsRecord:
 
 
 class DynamoDbStreamsDeserializationSchema(ABC):
-    """Makes records of changes; yours is derived from it, and implements `deserialize`."""
+    """Makes records of changes; yours is derived from it, and implements `deserialize`.
+
+    Example:
+        >>> from millstream.datastream.connectors.dynamodb import DynamoDbStreamsDeserializationSchema
+        >>> class Deleted(DynamoDbStreamsDeserializationSchema):
+        ...     def deserialize(self, record, stream, shard_id):
+        ...         return [record.keys] if record.event_name == "REMOVE" else []
+    """
 
     @abstractmethod
     def deserialize(self, record: DynamoDbStreamsRecord, stream: str, shard_id: str) -> Iterable[Any]:
@@ -124,6 +135,23 @@ class ChangelogRows(DynamoDbStreamsDeserializationSchema):
 
     Raises:
         ConfigurationError: If one is no name.
+
+    Example:
+        >>> from millstream.datastream.connectors.dynamodb import ChangelogRows, DynamoDbStreamsRecord
+        >>> change = DynamoDbStreamsRecord(
+        ...     event_name="INSERT",
+        ...     keys={"id": 1},
+        ...     new_image={"id": 1, "cents": 250},
+        ...     old_image=None,
+        ...     sequence_number="17",
+        ...     arrival_ms=1_704_067_200_000,
+        ...     event_id="e1",
+        ...     size_bytes=20,
+        ...     stream="orders",
+        ...     shard_id="shard-1",
+        ... )  # of a stream; a job gets it from DynamoDB
+        >>> ChangelogRows("id", "cents").deserialize(change, "orders", "shard-1")
+        [Row(id=1, cents=250)]
     """
 
     def __init__(self, *fields: str) -> None:

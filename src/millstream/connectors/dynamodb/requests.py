@@ -26,7 +26,13 @@ __all__ = [
 
 
 class DynamoDbWriteRequestType(Enum):
-    """What is done."""
+    """What is done.
+
+    Example:
+        >>> from millstream.datastream.connectors.dynamodb import DynamoDbWriteRequest, DynamoDbWriteRequestType
+        >>> DynamoDbWriteRequest.put({"shop": "Bonn"}).type is DynamoDbWriteRequestType.PUT
+        True
+    """
 
     PUT = "PUT"
     DELETE = "DELETE"
@@ -39,6 +45,11 @@ class DynamoDbWriteRequest:
     Attributes:
         item: Names and values: those of the item, or of the key of the one that is deleted (others are left out).
         type: Whether it is put or deleted.
+
+    Example:
+        >>> from millstream.datastream.connectors.dynamodb import DynamoDbWriteRequest
+        >>> DynamoDbWriteRequest.delete({"shop": "Bonn"}).type.name
+        'DELETE'
     """
 
     item: Mapping[str, Any] | Row

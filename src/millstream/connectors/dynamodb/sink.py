@@ -35,6 +35,11 @@ class DynamoDbSink(Sink):
     """Puts items into a table, and deletes some, at least once and once by key; made by `DynamoDbSink.builder()`.
 
     DynamoDB has taken all writes of an epoch before the epoch's checkpoint, those of one key in their order.
+
+    Example:
+        >>> from millstream.datastream.connectors.dynamodb import DynamoDbSink
+        >>> builder = DynamoDbSink.builder().set_table_name("totals").set_overwrite_by_partition_keys(["shop"])
+        >>> sink = builder.set_dynamo_db_properties({"aws.region": "eu-west-1"}).build()  # stream.sink_to(sink)
     """
 
     _table: str
@@ -81,7 +86,17 @@ class DynamoDbSink(Sink):
 
 
 class DynamoDbSinkBuilder(AwsSinkBuilder):
-    """Builds a `DynamoDbSink`; each method returns the builder."""
+    """Builds a `DynamoDbSink`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.dynamodb import DynamoDbSink, DynamoDbWriteRequest
+        >>> def write(total):
+        ...     if total["cents"] == 0:
+        ...         return DynamoDbWriteRequest.delete({"shop": total["shop"]})
+        ...     return DynamoDbWriteRequest.put(total)
+        >>> builder = DynamoDbSink.builder().set_table_name("totals").set_element_converter(write)
+        >>> sink = builder.set_dynamo_db_properties({"aws.region": "eu-west-1"}).build()
+    """
 
     def __init__(self) -> None:
         super().__init__(BatchLimits(_MOST_RECORDS, 50, 10_000, _MOST_BYTES, 5_000, _MOST_RECORD_BYTES))

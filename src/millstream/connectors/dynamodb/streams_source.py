@@ -36,6 +36,12 @@ class DynamoDbStreamsSource(Source):
 
     A shard is read by one subtask, in order, and after the one that it follows: changes of one item stay in order. A
     record's event time is when the change was made. Made by `DynamoDbStreamsSource.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.dynamodb import DynamoDbStreamsSource
+        >>> arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2024-01-01T00:00:00.000"
+        >>> builder = DynamoDbStreamsSource.builder().set_stream_arn(arn)
+        >>> changes = builder.set_source_config({"aws.region": "eu-west-1"}).build()
     """
 
     _stream: str
@@ -91,7 +97,15 @@ class DynamoDbStreamsSource(Source):
 
 
 class DynamoDbStreamsSourceBuilder:
-    """Builds a `DynamoDbStreamsSource`; each method returns the builder."""
+    """Builds a `DynamoDbStreamsSource`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.dynamodb import ChangelogRows, DynamoDbStreamsSource
+        >>> arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/orders/stream/2024-01-01T00:00:00.000"
+        >>> builder = DynamoDbStreamsSource.builder().set_stream_arn(arn).set_bounded()
+        >>> builder = builder.set_deserialization_schema(ChangelogRows("id", "cents"))
+        >>> changes = builder.set_source_config({"aws.region": "eu-west-1"}).build()
+    """
 
     def __init__(self) -> None:
         self._stream: str | None = None

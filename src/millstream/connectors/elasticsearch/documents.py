@@ -44,6 +44,12 @@ class ElasticsearchAction:
         document: A dict, a Row with names, a dataclass, or JSON as text or bytes; None for deletions.
         version: Grows with each change; a document that has a newer one is left alone.
         routing: What its shard is chosen by; None for its id.
+
+    Example:
+        >>> from millstream.datastream.connectors.elasticsearch import ElasticsearchAction
+        >>> action = ElasticsearchAction.index_document("totals", {"shop": "Bonn", "cents": 250}, id="Bonn")
+        >>> action.index, action.id
+        ('totals', 'Bonn')
     """
 
     operation: Operation
@@ -91,6 +97,14 @@ class ElasticsearchEmitter(ABC):
     """Makes actions of records; small, picklable.
 
     Records are dicts, Rows with names, dataclasses, or JSON objects as text or bytes.
+
+    Example:
+        >>> from millstream.datastream.connectors.elasticsearch import ElasticsearchAction, ElasticsearchEmitter
+        >>> def actions(total):
+        ...     if total["cents"] == 0:
+        ...         return ElasticsearchAction.delete_document("totals", id=total["shop"])
+        ...     return ElasticsearchAction.index_document("totals", total, id=total["shop"])
+        >>> emitter = ElasticsearchEmitter.of(actions)
     """
 
     @abstractmethod

@@ -27,6 +27,11 @@ class ElasticsearchLookup(AsyncLookup):
     """Finds documents of an index by id, as dicts; made by `ElasticsearchLookup.builder()`.
 
     What was written is found at once: it need not be searchable yet.
+
+    Example:
+        >>> from millstream.datastream.connectors.elasticsearch import ElasticsearchLookup
+        >>> customers = ElasticsearchLookup.builder().set_hosts(["localhost:9200"]).set_index("customers").build()
+        >>> # AsyncDataStream.unordered_lookup(orders, customers, ...)
     """
 
     _connection: ElasticsearchConnection
@@ -84,7 +89,13 @@ class ElasticsearchLookup(AsyncLookup):
 
 
 class ElasticsearchLookupBuilder(ConnectionBuilder):
-    """Makes an `ElasticsearchLookup`; each method returns the builder."""
+    """Makes an `ElasticsearchLookup`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.elasticsearch import ElasticsearchLookup
+        >>> builder = ElasticsearchLookup.builder().set_hosts(["localhost:9200"]).set_index("customers")
+        >>> names = builder.set_fields("name").build()
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -12,7 +12,12 @@ __all__ = ["Backoff", "FlushBackoffType", "RejectedPolicy"]
 
 
 class FlushBackoffType(Enum):
-    """How long to wait before documents are sent again that the server had no room for."""
+    """How long to wait before documents are sent again that the server had no room for.
+
+    Example:
+        >>> from millstream.datastream.connectors.elasticsearch import Elasticsearch8SinkBuilder, FlushBackoffType
+        >>> builder = Elasticsearch8SinkBuilder().set_bulk_flush_backoff_strategy(FlushBackoffType.CONSTANT, 5, 1_000)
+    """
 
     CONSTANT = 0
     EXPONENTIAL = 1

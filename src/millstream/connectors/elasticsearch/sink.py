@@ -32,6 +32,13 @@ class ElasticsearchSink(Sink):
     """Writes documents, at least once; with ids, as good as exactly once. Made by one of the builders.
 
     The server has all documents of an epoch before the epoch's checkpoint.
+
+    Example:
+        >>> from millstream.datastream.connectors.elasticsearch import Elasticsearch8SinkBuilder, ElasticsearchEmitter
+        >>> # ids make it as good as exactly once
+        >>> emitter = ElasticsearchEmitter.static_index("totals", key_field="shop")
+        >>> sink = Elasticsearch8SinkBuilder().set_hosts(["localhost:9200"]).set_emitter(emitter).build()
+        >>> # stream.sink_to(sink)
     """
 
     _connection: ElasticsearchConnection
@@ -111,7 +118,15 @@ class _BulkWriter(SinkWriter):
 
 
 class ElasticsearchSinkBuilderBase(ConnectionBuilder):
-    """Makes an `ElasticsearchSink`; each method returns the builder."""
+    """Makes an `ElasticsearchSink`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.elasticsearch import Elasticsearch8SinkBuilder, ElasticsearchEmitter
+        >>> from millstream.datastream.connectors.elasticsearch import FlushBackoffType
+        >>> builder = Elasticsearch8SinkBuilder().set_hosts(["localhost:9200"])
+        >>> builder = builder.set_bulk_flush_backoff_strategy(FlushBackoffType.EXPONENTIAL, 10, 100)
+        >>> sink = builder.set_emitter(ElasticsearchEmitter.static_index("orders")).build()
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -221,22 +236,47 @@ class ElasticsearchSinkBuilderBase(ConnectionBuilder):
 
 
 class Elasticsearch6SinkBuilder(ElasticsearchSinkBuilderBase):
-    """Makes a sink for Elasticsearch 6, whose documents have a type; by default `_doc`."""
+    """Makes a sink for Elasticsearch 6, whose documents have a type; by default `_doc`.
+
+    Example:
+        >>> from millstream.datastream.connectors.elasticsearch import Elasticsearch6SinkBuilder, ElasticsearchEmitter
+        >>> emitter = ElasticsearchEmitter.static_index("totals", key_field="shop", doc_type="total")
+        >>> sink = Elasticsearch6SinkBuilder().set_hosts(["localhost:9200"]).set_emitter(emitter).build()
+    """
 
     def _type_of(self, doc_type: str | None) -> str | None:
         return doc_type or "_doc"
 
 
 class Elasticsearch7SinkBuilder(ElasticsearchSinkBuilderBase):
-    """Makes a sink for Elasticsearch 7, which later versions understand as well."""
+    """Makes a sink for Elasticsearch 7, which later versions understand as well.
+
+    Example:
+        >>> from millstream.datastream.connectors.elasticsearch import Elasticsearch7SinkBuilder, ElasticsearchEmitter
+        >>> emitter = ElasticsearchEmitter.static_index("totals", key_field="shop")
+        >>> builder = Elasticsearch7SinkBuilder().set_hosts(["localhost:9200"]).set_emitter(emitter)
+        >>> sink = builder.set_bulk_flush_max_actions(500).build()
+    """
 
 
 class Elasticsearch8SinkBuilder(ElasticsearchSinkBuilderBase):
-    """Makes a sink for Elasticsearch 8 and 9 (not in PyFlink)."""
+    """Makes a sink for Elasticsearch 8 and 9 (not in PyFlink).
+
+    Example:
+        >>> from millstream.datastream.connectors.elasticsearch import Elasticsearch8SinkBuilder, ElasticsearchEmitter
+        >>> emitter = ElasticsearchEmitter.static_index("totals", key_field="shop")
+        >>> sink = Elasticsearch8SinkBuilder().set_hosts(["localhost:9200"]).set_emitter(emitter).build()
+    """
 
 
 class OpenSearchSinkBuilder(ElasticsearchSinkBuilderBase):
-    """Makes a sink for OpenSearch (not in PyFlink)."""
+    """Makes a sink for OpenSearch (not in PyFlink).
+
+    Example:
+        >>> from millstream.datastream.connectors.elasticsearch import ElasticsearchEmitter, OpenSearchSinkBuilder
+        >>> emitter = ElasticsearchEmitter.static_index("totals", key_field="shop")
+        >>> sink = OpenSearchSinkBuilder().set_hosts(["localhost:9200"]).set_emitter(emitter).build()
+    """
 
 
 def _limit(number: int, what: str) -> int | None:

@@ -45,6 +45,12 @@ class ElasticsearchDocument:
         index: The index that it is in.
         id: Its id.
         value: What it holds.
+
+    Example:
+        >>> from millstream.datastream.connectors.elasticsearch import ElasticsearchDocument
+        >>> document = ElasticsearchDocument("orders-1", "17", {"cents": 250})  # of a source with_metadata
+        >>> document.id, document.value["cents"]
+        ('17', 250)
     """
 
     index: str
@@ -54,7 +60,12 @@ class ElasticsearchDocument:
 
 @dataclass(frozen=True, slots=True)
 class ElasticsearchSource(Source):
-    """Reads the documents of indices as they are when the job starts; made by `ElasticsearchSource.builder()`."""
+    """Reads the documents of indices as they are when the job starts; made by `ElasticsearchSource.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.elasticsearch import ElasticsearchSource
+        >>> source = ElasticsearchSource.builder().set_hosts(["localhost:9200"]).set_index("orders-*").build()
+    """
 
     _connection: ElasticsearchConnection
     _index: str
@@ -94,7 +105,13 @@ class ElasticsearchSource(Source):
 
 
 class ElasticsearchSourceBuilder(ConnectionBuilder):
-    """Makes an `ElasticsearchSource`; each method returns the builder."""
+    """Makes an `ElasticsearchSource`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.elasticsearch import ElasticsearchSource
+        >>> builder = ElasticsearchSource.builder().set_hosts(["localhost:9200"]).set_index("orders-*")
+        >>> source = builder.set_query({"range": {"cents": {"gte": 100}}}).set_fields("shop", "cents").build()
+    """
 
     def __init__(self) -> None:
         super().__init__()

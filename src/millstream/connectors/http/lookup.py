@@ -41,6 +41,10 @@ class HttpLookup(AsyncLookup):
 
     Raises:
         ConfigurationError: If an argument does not fit.
+
+    Example:
+        >>> from millstream.datastream.connectors.http import HttpLookup
+        >>> names = HttpLookup("http://localhost:8080/users/{key}", row="name")  # AsyncDataStream.unordered_lookup(...)
     """
 
     def __init__(

@@ -32,6 +32,11 @@ class HttpRequest:
         url: Another URL of the same server; None for the source's own.
         query: Put to the URL's query.
         headers: Beside those of the source.
+
+    Example:
+        >>> from millstream.datastream.connectors.http import HttpRequest
+        >>> HttpRequest(query={"page": "2"}).query
+        {'page': '2'}
     """
 
     url: str | None = None
@@ -46,6 +51,15 @@ class NextPage:
     Attributes:
         cursor: Where the next request begins; picklable, None for the beginning.
         more: Whether it is worth asking at once; if not, a bounded source ends, others wait for their interval.
+
+    Example:
+        >>> from millstream.datastream.connectors.http import HttpPaging, HttpRequest, NextPage
+        >>> class ById(HttpPaging):
+        ...     def request(self, cursor):
+        ...         return HttpRequest(query={} if cursor is None else {"behind": str(cursor)})
+        ...     def advance(self, cursor, response, records):
+        ...         last = records[-1]["id"] if records else cursor
+        ...         return NextPage(last, more=bool(records))
     """
 
     cursor: Any
@@ -57,6 +71,13 @@ class HttpPaging(ABC):
 
     If the same cursor gives the same records again, plus perhaps later ones that were not read, the source is exactly
     once.
+
+    Example:
+        >>> from millstream.datastream.connectors.http import HttpPaging
+        >>> # ?after=..., and data.next of an answer is the next cursor
+        >>> by_cursor = HttpPaging.cursor("after", "data.next")
+        >>> by_cursor.request("x17").query
+        {'after': 'x17'}
     """
 
     @abstractmethod

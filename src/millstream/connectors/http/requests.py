@@ -17,7 +17,12 @@ __all__ = ["HttpBody", "HttpRequests"]
 
 
 class HttpBody(Enum):
-    """What the body of a request is."""
+    """What the body of a request is.
+
+    Example:
+        >>> from millstream.datastream.connectors.http import HttpBody, HttpSink
+        >>> builder = HttpSink.builder().set_url("http://localhost:8080/take").set_body(HttpBody.JSON_LINES)
+    """
 
     JSON_ARRAY = "application/json"
     JSON_LINES = "application/x-ndjson"

@@ -37,6 +37,11 @@ class HttpResponse:
         headers: By name in lower case; several of one name are joined by commas.
         body: The bytes, decompressed.
         address: What was asked, without secrets.
+
+    Example:
+        >>> from millstream.datastream.connectors.http import HttpResponse
+        >>> HttpResponse(200, {"content-type": "application/json"}, b'{"items": []}', "http://localhost:8080/feed").json()
+        {'items': []}
     """
 
     status: int

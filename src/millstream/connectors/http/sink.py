@@ -35,7 +35,12 @@ _METHODS = ("POST", "PUT", "PATCH")
 
 
 class HttpSink(Sink):
-    """Sends batches of records to a server, at least once; made by `HttpSink.builder()`."""
+    """Sends batches of records to a server, at least once; made by `HttpSink.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.http import HttpSink
+        >>> sink = HttpSink.builder().set_url("http://localhost:8080/take").build()  # stream.sink_to(sink)
+    """
 
     def __init__(self, requests: HttpRequests) -> None:
         self._requests = requests
@@ -51,7 +56,15 @@ class HttpSink(Sink):
 
 
 class WriteAheadHttpSink(WriteAheadSink):
-    """Sends batches of records when their checkpoint is complete; made by `HttpSink.builder()`."""
+    """Sends batches of records when their checkpoint is complete; made by `HttpSink.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.base import DeliveryGuarantee
+        >>> from millstream.datastream.connectors.http import HttpSink
+        >>> builder = HttpSink.builder().set_url("http://localhost:8080/take")
+        >>> type(builder.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).build()).__name__
+        'WriteAheadHttpSink'
+    """
 
     def __init__(self, requests: HttpRequests, directory: str | None) -> None:
         super().__init__(None, directory)
@@ -76,7 +89,14 @@ class WriteAheadHttpSink(WriteAheadSink):
 
 
 class HttpSinkBuilder:
-    """Builds an HTTP sink; each method returns the builder."""
+    """Builds an HTTP sink; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.http import HttpSink
+        >>> builder = HttpSink.builder().set_url("http://localhost:8080/take")
+        >>> builder = builder.set_headers({"Authorization": "Bearer 7c2a"})
+        >>> sink = builder.set_batch_size(100).set_idempotency_header("Idempotency-Key").build()
+    """
 
     def __init__(self) -> None:
         self._target: HttpTarget | None = None

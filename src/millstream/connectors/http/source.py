@@ -67,7 +67,12 @@ class _Position:
 
 @dataclass(frozen=True, slots=True)
 class HttpSource(Source):
-    """Polls a server by GET, in one subtask; made by `HttpSource.builder()`."""
+    """Polls a server by GET, in one subtask; made by `HttpSource.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.http import HttpSource
+        >>> source = HttpSource.builder().set_url("http://localhost:8080/feed").set_records("data.items").build()
+    """
 
     _target: HttpTarget
     _records: Selection = field(repr=False)
@@ -100,7 +105,14 @@ class HttpSource(Source):
 
 
 class HttpSourceBuilder:
-    """Builds an `HttpSource`; each method returns the builder."""
+    """Builds an `HttpSource`; each method returns the builder.
+
+    Example:
+        >>> from millstream.common.time import Time
+        >>> from millstream.datastream.connectors.http import HttpPaging, HttpSource
+        >>> builder = HttpSource.builder().set_url("http://localhost:8080/feed").set_records("items")
+        >>> source = builder.set_paging(HttpPaging.page("page")).set_interval(Time.seconds(10)).build()
+    """
 
     def __init__(self) -> None:
         self._target: HttpTarget | None = None

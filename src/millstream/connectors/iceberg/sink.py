@@ -35,7 +35,13 @@ _PAUSE_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class IcebergSink(Sink):
-    """Appends records to an Iceberg table, exactly once; made by `IcebergSink.builder()`."""
+    """Appends records to an Iceberg table, exactly once; made by `IcebergSink.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.iceberg import IcebergSink
+        >>> catalog = {"type": "rest", "uri": "http://localhost:8181"}
+        >>> sink = IcebergSink.builder().set_catalog("lake", catalog).set_table("shop.orders").build()
+    """
 
     _catalog: Catalog
     _row_type: RowType | None
@@ -67,7 +73,15 @@ class IcebergSink(Sink):
 
 
 class IcebergSinkBuilder:
-    """Builds an `IcebergSink`; each method returns the builder."""
+    """Builds an `IcebergSink`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.iceberg import IcebergSink
+        >>> from millstream.table import DataTypes
+        >>> orders = DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT())])
+        >>> builder = IcebergSink.builder().set_catalog("lake", {"type": "rest", "uri": "http://localhost:8181"})
+        >>> sink = builder.set_table("shop.orders").set_row_type(orders).build()
+    """
 
     def __init__(self) -> None:
         self._catalog: tuple[str, dict[str, str]] | None = None

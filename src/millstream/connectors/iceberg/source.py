@@ -19,7 +19,13 @@ __all__ = ["IcebergSource", "IcebergSourceBuilder"]
 
 
 class IcebergSource(Source):
-    """The rows of an Iceberg table, once or as they come; made by `IcebergSource.builder()`."""
+    """The rows of an Iceberg table, once or as they come; made by `IcebergSource.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.iceberg import IcebergSource
+        >>> catalog = {"type": "rest", "uri": "http://localhost:8181"}
+        >>> source = IcebergSource.builder().set_catalog("lake", catalog).set_table("shop.orders").build()
+    """
 
     def __init__(self, catalog: Catalog, reading: Reading, ref: str) -> None:
         self._catalog = catalog
@@ -65,7 +71,13 @@ class IcebergSource(Source):
 
 
 class IcebergSourceBuilder(LakeSourceBuilder):
-    """Builds an `IcebergSource`; each method returns the builder."""
+    """Builds an `IcebergSource`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.iceberg import IcebergSource
+        >>> builder = IcebergSource.builder().set_catalog("lake", {"type": "rest", "uri": "http://localhost:8181"})
+        >>> source = builder.set_table("shop.orders").set_ref("audited").build()  # a branch or tag
+    """
 
     def __init__(self) -> None:
         super().__init__()

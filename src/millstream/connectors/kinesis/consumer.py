@@ -32,7 +32,13 @@ class _Tracked:
 
 
 class WatermarkTracker:
-    """Keeps shards from running ahead of others in event time; made by `job_manager_watermark_tracker`."""
+    """Keeps shards from running ahead of others in event time; made by `job_manager_watermark_tracker`.
+
+    Example:
+        >>> from millstream.datastream.connectors.kinesis import WatermarkTracker
+        >>> # consumer.set_watermark_tracker(tracker)
+        >>> tracker = WatermarkTracker.job_manager_watermark_tracker("orders")
+    """
 
     def __init__(self, j_watermark_tracker: Any) -> None:
         if not isinstance(j_watermark_tracker, _Tracked):
@@ -69,6 +75,12 @@ class FlinkKinesisConsumer(Source, HasWatermarkStrategy):
     Raises:
         ConfigurationError: If an argument or a property does not fit.
         NotSupportedError: If a property asks for what is not there.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kinesis import FlinkKinesisConsumer
+        >>> properties = {"aws.region": "eu-west-1", "flink.stream.initpos": "LATEST"}
+        >>> source = FlinkKinesisConsumer("orders", SimpleStringSchema(), properties)  # env.add_source(source)
     """
 
     def __init__(

@@ -29,6 +29,13 @@ class KinesisFirehoseSink(Sink):
     """Puts a record into a delivery stream for each record, at least once; made by `KinesisFirehoseSink.builder()`.
 
     Firehose has taken all records of an epoch before the epoch's checkpoint. It puts no separators between records.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kinesis import KinesisFirehoseSink
+        >>> builder = KinesisFirehoseSink.builder().set_delivery_stream_name("archive")
+        >>> builder = builder.set_firehose_client_properties({"aws.region": "eu-west-1"})
+        >>> sink = builder.set_serialization_schema(SimpleStringSchema()).build()  # stream.sink_to(sink)
     """
 
     _stream: str
@@ -69,7 +76,15 @@ class KinesisFirehoseSink(Sink):
 
 
 class KinesisFirehoseSinkBuilder(SinkBuilder):
-    """Builds a `KinesisFirehoseSink`; each method returns the builder."""
+    """Builds a `KinesisFirehoseSink`; each method returns the builder.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kinesis import KinesisFirehoseSink
+        >>> builder = KinesisFirehoseSink.builder().set_delivery_stream_name("archive").set_max_batch_size(200)
+        >>> builder = builder.set_firehose_client_properties({"aws.region": "eu-west-1"})
+        >>> sink = builder.set_serialization_schema(SimpleStringSchema()).build()
+    """
 
     def __init__(self) -> None:
         super().__init__(BatchLimits(_MOST_RECORDS, 50, 10_000, _MOST_BYTES, 5_000, _MOST_RECORD_BYTES))

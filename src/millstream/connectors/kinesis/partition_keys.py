@@ -15,7 +15,16 @@ _MOST_CHARACTERS = 256
 
 
 class PartitionKeyGenerator(ABC):
-    """Gives the partition key of a record; one of your own is derived from it, and implements `apply`."""
+    """Gives the partition key of a record; one of your own is derived from it, and implements `apply`.
+
+    Example:
+        >>> from millstream.datastream.connectors.kinesis import PartitionKeyGenerator
+        >>> class ByShop(PartitionKeyGenerator):
+        ...     def apply(self, element):
+        ...         return element["shop"]
+        >>> ByShop().apply({"shop": "Bonn", "cents": 250})
+        'Bonn'
+    """
 
     def __init__(self, j_partition_key_generator: Any = None) -> None:
         if j_partition_key_generator is not None:

@@ -42,7 +42,14 @@ class KinesisMessage:
 
 
 class KinesisDeserializationSchema(ABC):
-    """Makes records with what Kinesis tells of them; yours is derived from it, and implements `deserialize`."""
+    """Makes records with what Kinesis tells of them; yours is derived from it, and implements `deserialize`.
+
+    Example:
+        >>> from millstream.datastream.connectors.kinesis import KinesisDeserializationSchema
+        >>> class Keyed(KinesisDeserializationSchema):
+        ...     def deserialize(self, record_value, partition_key, seq_num, approx_arrival_timestamp, stream, shard_id):
+        ...         return partition_key, record_value.decode()
+    """
 
     def __init__(self, j_kinesis_deserialization_schema: Any = None) -> None:
         if j_kinesis_deserialization_schema is not None:

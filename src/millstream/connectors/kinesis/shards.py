@@ -36,6 +36,11 @@ class KinesisShard:
         starting_hash_key: The first hash key whose records it takes.
         ending_hash_key: The last one.
         closed: Whether nothing will be put into it any more.
+
+    Example:
+        >>> from millstream.datastream.connectors.kinesis import KinesisShard
+        >>> KinesisShard("orders", "shardId-000000000000").closed
+        False
     """
 
     stream: str
@@ -66,7 +71,16 @@ class KinesisShard:
 
 
 class KinesisShardAssigner(ABC):
-    """Says which subtask reads a shard; one of your own is derived from it, and implements `assign`."""
+    """Says which subtask reads a shard; one of your own is derived from it, and implements `assign`.
+
+    Example:
+        >>> from millstream.datastream.connectors.kinesis import KinesisShard, KinesisShardAssigner
+        >>> class ByNumber(KinesisShardAssigner):
+        ...     def assign(self, shard, number_of_parallel_subtasks):
+        ...         return int(shard.shard_id[-12:]) % number_of_parallel_subtasks
+        >>> ByNumber().assign(KinesisShard("orders", "shardId-000000000005"), 4)
+        1
+    """
 
     def __init__(self, j_kinesis_shard_assigner: Any = None) -> None:
         if j_kinesis_shard_assigner is not None:

@@ -38,6 +38,13 @@ class KinesisStreamsSource(Source):
 
     A shard is read by one subtask, in order, and after the shards that it was split from or merged of. A record's event
     time is when Kinesis stored it. Made by `KinesisStreamsSource.builder()`.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kinesis import KinesisStreamsSource
+        >>> builder = KinesisStreamsSource.builder().set_stream_names("orders")
+        >>> builder = builder.set_source_config({"aws.region": "eu-west-1", "flink.stream.initpos": "TRIM_HORIZON"})
+        >>> source = builder.set_deserialization_schema(SimpleStringSchema()).build()
     """
 
     _streams: tuple[str, ...]
@@ -95,7 +102,17 @@ class KinesisStreamsSource(Source):
 
 
 class KinesisStreamsSourceBuilder:
-    """Builds a `KinesisStreamsSource`; each method returns the builder."""
+    """Builds a `KinesisStreamsSource`; each method returns the builder.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kinesis import KinesisShardAssigner, KinesisStreamsSource
+        >>> arn = "arn:aws:kinesis:eu-west-1:123456789012:stream/orders"
+        >>> builder = KinesisStreamsSource.builder().set_stream_arn(arn)
+        >>> builder = builder.set_kinesis_shard_assigner(KinesisShardAssigner.uniform_shard_assigner()).set_bounded()
+        >>> builder = builder.set_source_config({"aws.region": "eu-west-1"})
+        >>> source = builder.set_deserialization_schema(SimpleStringSchema()).build()
+    """
 
     def __init__(self) -> None:
         self._streams: tuple[str, ...] = ()

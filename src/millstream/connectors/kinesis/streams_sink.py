@@ -32,6 +32,14 @@ class KinesisStreamsSink(Sink):
     """Puts a record into a stream for each record, at least once; made by `KinesisStreamsSink.builder()`.
 
     Kinesis has taken all records of an epoch before the epoch's checkpoint.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kinesis import KinesisStreamsSink
+        >>> builder = KinesisStreamsSink.builder().set_stream_name("totals")
+        >>> builder = builder.set_partition_key_generator(lambda total: total.split()[0])
+        >>> builder = builder.set_kinesis_client_properties({"aws.region": "eu-west-1"})
+        >>> sink = builder.set_serialization_schema(SimpleStringSchema()).build()  # stream.sink_to(sink)
     """
 
     _stream: str
@@ -73,7 +81,16 @@ class KinesisStreamsSink(Sink):
 
 
 class KinesisStreamsSinkBuilder(SinkBuilder):
-    """Builds a `KinesisStreamsSink`; each method returns the builder."""
+    """Builds a `KinesisStreamsSink`; each method returns the builder.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kinesis import KinesisStreamsSink, PartitionKeyGenerator
+        >>> builder = KinesisStreamsSink.builder().set_stream_name("totals").set_max_batch_size(200)
+        >>> builder = builder.set_partition_key_generator(PartitionKeyGenerator.random())
+        >>> builder = builder.set_kinesis_client_properties({"aws.region": "eu-west-1"})
+        >>> sink = builder.set_serialization_schema(SimpleStringSchema()).build()
+    """
 
     def __init__(self) -> None:
         super().__init__(BatchLimits(_MOST_RECORDS, 50, 10_000, _MOST_BYTES, 5_000, _MOST_RECORD_BYTES))

@@ -41,7 +41,14 @@ class _Wanted:
 
 
 class MongoLookup(BlockingLookup[MongoClient]):
-    """Finds documents of a collection, as dicts; made by `MongoLookup.builder()`."""
+    """Finds documents of a collection, as dicts; made by `MongoLookup.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.mongodb import MongoLookup
+        >>> builder = MongoLookup.builder().set_uri("mongodb://localhost:27017").set_database("shop")
+        >>> # AsyncDataStream.unordered_lookup(orders, customers, ...)
+        >>> customers = builder.set_collection("customers").build()
+    """
 
     shares_client = True
 
@@ -98,7 +105,14 @@ class MongoLookup(BlockingLookup[MongoClient]):
 
 
 class MongoLookupBuilder(LookupBuilder):
-    """Makes a `MongoLookup`; each method returns the builder."""
+    """Makes a `MongoLookup`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.mongodb import MongoLookup
+        >>> builder = MongoLookup.builder().set_uri("mongodb://localhost:27017").set_database("shop")
+        >>> builder = builder.set_collection("customers").set_key_field("number").set_projected_fields("name")
+        >>> names = builder.build()
+    """
 
     def __init__(self) -> None:
         super().__init__()

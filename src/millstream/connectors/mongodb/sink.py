@@ -28,7 +28,13 @@ _BATCH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class MongoSink(Sink):
-    """Writes documents into a collection; made by `MongoSink.builder()`."""
+    """Writes documents into a collection; made by `MongoSink.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.mongodb import MongoSink
+        >>> builder = MongoSink.builder().set_uri("mongodb://localhost:27017").set_database("shop")
+        >>> sink = builder.set_collection("totals").set_id("shop").build()  # stream.sink_to(sink)
+    """
 
     _address: MongoAddress
     _writes: Writes = field(repr=False)
@@ -57,7 +63,13 @@ class MongoSink(Sink):
 
 
 class MongoSinkBuilder:
-    """Builds a `MongoSink`; each method returns the builder."""
+    """Builds a `MongoSink`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.mongodb import MongoSink
+        >>> builder = MongoSink.builder().set_uri("mongodb://localhost:27017").set_database("shop")
+        >>> sink = builder.set_collection("orders").set_batch_size(500).build()
+    """
 
     def __init__(self) -> None:
         self._uri: str | None = None

@@ -21,6 +21,18 @@ class MongoSource(Source):
     """The documents of a collection, cut into ranges of their `_id`s that are read side by side.
 
     Documents are dicts, as pymongo reads them. Made by `MongoSource.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.mongodb import MongoSource
+        >>> source = (
+        ...     MongoSource.builder()
+        ...     .set_uri("mongodb://localhost:27017")
+        ...     .set_database("shop")
+        ...     .set_collection("orders")
+        ...     .set_filter({"cents": {"$gt": 100}})
+        ...     .set_projected_fields("shop", "cents")
+        ...     .build()
+        ... )  # env.from_source(source, WatermarkStrategy.no_watermarks(), "orders")
     """
 
     def __init__(self, address: MongoAddress, query: Query, split_size: int, fetch_size: int) -> None:
@@ -56,7 +68,13 @@ class MongoSource(Source):
 
 
 class MongoSourceBuilder:
-    """Builds a `MongoSource`; each method returns the builder."""
+    """Builds a `MongoSource`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.mongodb import MongoSource
+        >>> builder = MongoSource.builder().set_uri("mongodb://localhost:27017").set_database("shop")
+        >>> source = builder.set_collection("orders").set_split_size(10_000).build()
+    """
 
     def __init__(self) -> None:
         self._uri: str | None = None

@@ -22,6 +22,12 @@ class MqttMessage:
         qos: How it was delivered: 0 or 1.
         retained: Whether the broker had kept it, and it is older than the subscription.
         properties: User properties by name; of several with one name the last.
+
+    Example:
+        >>> from millstream.datastream.connectors.mqtt import MqttMessage
+        >>> message = MqttMessage("21.5", "rooms/1/heat", 1, False, {})  # of a source with_metadata
+        >>> message.topic, message.retained
+        ('rooms/1/heat', False)
     """
 
     value: Any

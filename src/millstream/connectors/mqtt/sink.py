@@ -29,6 +29,12 @@ class MqttSink(Sink):
     """Publishes a message for each record, at least once with QoS 1 or 2; made by `MqttSink.builder()`.
 
     The broker has acknowledged all messages of an epoch before the epoch's checkpoint.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.mqtt import MqttSink
+        >>> builder = MqttSink.builder().set_broker("mqtt://localhost:1883").set_topic("alarms").set_qos(1)
+        >>> sink = builder.set_value_serialization_schema(SimpleStringSchema()).build()  # stream.sink_to(sink)
     """
 
     _connection: MqttConnection
@@ -59,7 +65,14 @@ class MqttSink(Sink):
 
 
 class MqttSinkBuilder:
-    """Builds an `MqttSink`; each method returns the builder."""
+    """Builds an `MqttSink`; each method returns the builder.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.mqtt import MqttSink
+        >>> builder = MqttSink.builder().set_broker("mqtt://localhost:1883").set_topic("rooms/last").set_retained()
+        >>> sink = builder.set_value_serialization_schema(SimpleStringSchema()).build()
+    """
 
     def __init__(self) -> None:
         self._url: str | None = None

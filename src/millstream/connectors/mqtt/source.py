@@ -53,7 +53,12 @@ _MOST_UNACKNOWLEDGED = 65_535
 
 
 class MqttAcknowledgement(Enum):
-    """When messages of QoS 1 are acknowledged; without checkpoints always when they were received."""
+    """When messages of QoS 1 are acknowledged; without checkpoints always when they were received.
+
+    Example:
+        >>> from millstream.datastream.connectors.mqtt import MqttAcknowledgement
+        >>> early = MqttAcknowledgement.ON_RECEIPT  # MqttSource.builder().set_acknowledgement(early)
+    """
 
     ON_CHECKPOINT = "when a checkpoint is complete that has them"
     ON_RECEIPT = "when they are in the receive log"
@@ -80,7 +85,15 @@ class _Declared:
 
 
 class MqttSource(SourceFunction):
-    """Reads topics; made by `MqttSource.builder()`, given to `add_source`."""
+    """Reads topics; made by `MqttSource.builder()`, given to `add_source`.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.mqtt import MqttSource
+        >>> builder = MqttSource.builder().set_broker("mqtt://localhost:1883").set_topics("rooms/+/heat")
+        >>> builder = builder.set_client_id("heating")  # the broker keeps for it what was not acknowledged
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()  # env.add_source(source)
+    """
 
     def __init__(self, declared: _Declared) -> None:
         super().__init__()
@@ -260,7 +273,15 @@ class _SharedAcknowledgingSource(_AcknowledgingSource, ParallelSourceFunction):
 
 
 class MqttSourceBuilder:
-    """Builds an `MqttSource`; each method returns the builder."""
+    """Builds an `MqttSource`; each method returns the builder.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.mqtt import MqttSource
+        >>> builder = MqttSource.builder().set_broker("mqtt://localhost:1883").set_topics("rooms/#")
+        >>> builder = builder.set_qos(1).set_client_id("heating").set_with_metadata()
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
+    """
 
     def __init__(self) -> None:
         self._url: str | None = None

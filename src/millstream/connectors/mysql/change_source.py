@@ -22,6 +22,11 @@ class MySqlChangeSource(ChangeSource):
 
     Records of one table are `Row`s of kind INSERT, UPDATE_BEFORE, UPDATE_AFTER or DELETE; those of several tables are
     pairs `("shop.orders", row)`. Made by `MySqlChangeSource.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.mysql import MySqlChangeSource
+        >>> builder = MySqlChangeSource.builder().set_url("mysql://replicator:secret@localhost:3306/shop")
+        >>> changes = builder.set_tables("orders").build()
     """
 
     @staticmethod

@@ -21,6 +21,11 @@ class MySqlSource(TableSource):
 
     Each subtask reads in one snapshot of its own; at parallelism 1 all rows are of one moment. Rows are `Row`s with the
     names of the columns. Made by `MySqlSource.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.mysql import MySqlSource
+        >>> builder = MySqlSource.builder().set_url("mysql://reader:secret@localhost:3306/shop")
+        >>> orders = builder.set_table("orders").build()
     """
 
     _address: MySqlAddress

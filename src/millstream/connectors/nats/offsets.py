@@ -19,7 +19,13 @@ class _Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NatsOffsetsInitializer:
-    """A place in a stream, where reading starts or stops; made by its static methods."""
+    """A place in a stream, where reading starts or stops; made by its static methods.
+
+    Example:
+        >>> from millstream.datastream.connectors.nats import NatsOffsetsInitializer
+        >>> from_a_message = NatsOffsetsInitializer.sequence(17)
+        >>> since_2024 = NatsOffsetsInitializer.timestamp(1_704_067_200_000)
+    """
 
     _place: _Place
     _number: int = 0

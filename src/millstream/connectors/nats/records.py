@@ -26,6 +26,12 @@ class NatsMessage:
         headers: By name; of several with one name the last.
         sequence: Its number in the stream.
         timestamp_ms: When the stream stored it, in epoch milliseconds.
+
+    Example:
+        >>> from millstream.datastream.connectors.nats import NatsMessage
+        >>> message = NatsMessage("250", "orders.bonn", {}, 17, 1_704_067_200_000)  # of a source with_metadata
+        >>> message.subject, message.sequence
+        ('orders.bonn', 17)
     """
 
     value: Any

@@ -40,6 +40,12 @@ class NatsSink(Sink):
     """Publishes a message for each record, at least once; made by `NatsSink.builder()`.
 
     A stream has acknowledged all messages of an epoch before the epoch's checkpoint.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.nats import NatsSink
+        >>> builder = NatsSink.builder().set_servers("nats://localhost:4222").set_subject("totals")
+        >>> sink = builder.set_value_serialization_schema(SimpleStringSchema()).build()  # stream.sink_to(sink)
     """
 
     _connection: NatsConnection
@@ -77,7 +83,15 @@ class NatsSink(Sink):
 
 
 class NatsSinkBuilder:
-    """Builds a `NatsSink`; each method returns the builder."""
+    """Builds a `NatsSink`; each method returns the builder.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.nats import NatsSink
+        >>> builder = NatsSink.builder().set_servers("nats://localhost:4222").set_subject("orders")
+        >>> builder = builder.set_message_id(lambda order: order)  # the server leaves out what comes twice
+        >>> sink = builder.set_value_serialization_schema(SimpleStringSchema()).build()
+    """
 
     def __init__(self) -> None:
         self._urls: tuple[str, ...] = ()

@@ -26,6 +26,12 @@ class NatsStreamSource(Source):
 
     One subtask reads the stream, in order; no durable consumer is made, and nothing is acknowledged. A message's event
     time is when the stream stored it. Made by `NatsStreamSource.builder()`.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.nats import NatsStreamSource
+        >>> builder = NatsStreamSource.builder().set_servers("nats://localhost:4222").set_stream("ORDERS")
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
     """
 
     _connection: NatsConnection
@@ -84,7 +90,15 @@ class NatsStreamSource(Source):
 
 
 class NatsStreamSourceBuilder(StreamSourceBuilder[NatsOffsetsInitializer]):
-    """Builds a `NatsStreamSource`; each method returns the builder."""
+    """Builds a `NatsStreamSource`; each method returns the builder.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.nats import NatsOffsetsInitializer, NatsStreamSource
+        >>> builder = NatsStreamSource.builder().set_servers("nats://localhost:4222").set_stream("ORDERS")
+        >>> builder = builder.set_subject_filter("orders.bonn.>").set_bounded(NatsOffsetsInitializer.latest())
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).set_with_metadata().build()
+    """
 
     def __init__(self) -> None:
         super().__init__(NatsOffsetsInitializer.earliest())

@@ -20,6 +20,11 @@ class PostgresChangeSource(ChangeSource):
 
     Records of one table are `Row`s of kind INSERT, UPDATE_BEFORE, UPDATE_AFTER or DELETE; those of several tables are
     pairs `("public.orders", row)`. Made by `PostgresChangeSource.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.postgres import PostgresChangeSource
+        >>> builder = PostgresChangeSource.builder().set_url("postgresql://replicator:secret@localhost:5432/shop")
+        >>> changes = builder.set_tables("orders").set_slot_name("orders_to_lake").build()
     """
 
     @staticmethod

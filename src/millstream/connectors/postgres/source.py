@@ -19,6 +19,11 @@ class PostgresSource(TableSource):
     """The rows of a table or a query, cut into ranges of keys that are read side by side, all in one snapshot.
 
     Rows are `Row`s with the names of the columns. Made by `PostgresSource.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.postgres import PostgresSource
+        >>> builder = PostgresSource.builder().set_url("postgresql://reader:secret@localhost:5432/shop")
+        >>> orders = builder.set_table("orders").build()
     """
 
     _address: PostgresAddress

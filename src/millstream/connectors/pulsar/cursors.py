@@ -33,6 +33,11 @@ class StartCursor:
         place: What it is about.
         time_ms: The time, if it is a time.
         position: The place, if it is a message.
+
+    Example:
+        >>> from millstream.datastream.connectors.pulsar import StartCursor
+        >>> # PulsarSource.builder().set_start_cursor(...)
+        >>> since_2024 = StartCursor.from_publish_time(1_704_067_200_000)
     """
 
     place: Place
@@ -114,6 +119,11 @@ class StopCursor:
         time_ms: The time, if it is a time.
         is_after: Whether messages of this very time are read too.
         position: The place, if it is a message.
+
+    Example:
+        >>> from millstream.datastream.connectors.pulsar import StopCursor
+        >>> # PulsarSource.builder().set_bounded_stop_cursor(...)
+        >>> until_2024 = StopCursor.at_publish_time(1_704_067_200_000)
     """
 
     place: Place

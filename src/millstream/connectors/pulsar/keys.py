@@ -73,6 +73,11 @@ class RangeGenerator:
 
     Attributes:
         slots: Hashes of the keys that are read; None for all messages.
+
+    Example:
+        >>> from millstream.datastream.connectors.pulsar import RangeGenerator
+        >>> len(RangeGenerator.fixed_key(keys=["bonn", "ulm"]).slots)
+        2
     """
 
     slots: frozenset[int] | None = None

@@ -30,6 +30,12 @@ class PulsarMessage:
         publish_time_ms: When it was published, in epoch milliseconds.
         event_time_ms: Its event time as the producer set it; None if it did not.
         producer_name: Who published it.
+
+    Example:
+        >>> from millstream.datastream.connectors.pulsar import PulsarSource
+        >>> builder = PulsarSource.builder().set_with_metadata()
+        >>> def text(message):  # stream.map(text)
+        ...     return f"{message.key} {message.value}"
     """
 
     value: Any

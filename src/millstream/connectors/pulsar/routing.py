@@ -19,7 +19,12 @@ TopicRouter = Callable[[Any, "str | None", Sequence[str]], str]
 
 
 class TopicRoutingMode(Enum):
-    """Which of the partitions of a sink's topics a message goes to."""
+    """Which of the partitions of a sink's topics a message goes to.
+
+    Example:
+        >>> from millstream.datastream.connectors.pulsar import TopicRoutingMode
+        >>> mode = TopicRoutingMode.MESSAGE_KEY_HASH  # PulsarSink.builder().set_topic_routing_mode(mode)
+    """
 
     ROUND_ROBIN = 0
     MESSAGE_KEY_HASH = 1
@@ -32,6 +37,12 @@ class MessageDelayer:
 
     Attributes:
         delay: How long after it was published; None for at once.
+
+    Example:
+        >>> from millstream.common.time import Duration
+        >>> from millstream.datastream.connectors.pulsar import MessageDelayer
+        >>> # PulsarSink.builder().delay_sending_message(delayer)
+        >>> delayer = MessageDelayer.fixed(Duration.of_minutes(5))
     """
 
     delay: timedelta | None = None

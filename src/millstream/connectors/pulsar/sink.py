@@ -38,6 +38,13 @@ class PulsarSink(Sink):
 
     At least once: brokers have acknowledged all messages of an epoch before its checkpoint. Exactly once: messages wait
     in files until their checkpoint is complete, and topics leave out what comes twice.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.pulsar import PulsarSink
+        >>> builder = PulsarSink.builder().set_service_url("pulsar://localhost:6650")
+        >>> builder = builder.set_topics("persistent://public/default/answers")
+        >>> sink = builder.set_serialization_schema(SimpleStringSchema()).build()  # stream.sink_to(sink)
     """
 
     _connection: PulsarConnection
@@ -100,6 +107,14 @@ class PulsarSinkBuilder(PulsarBuilder):
     """Builds a `PulsarSink`; each method returns the builder.
 
     Service URL, topics (or a router) and a schema have to be set.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.pulsar import DeliveryGuarantee, PulsarSink
+        >>> builder = PulsarSink.builder().set_service_url("pulsar://localhost:6650").set_admin_url("http://localhost:8080")
+        >>> builder = builder.set_topics("answers").set_key(lambda answer: answer.partition(" ")[0])
+        >>> builder = builder.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+        >>> sink = builder.set_serialization_schema(SimpleStringSchema()).build()
     """
 
     def __init__(self) -> None:

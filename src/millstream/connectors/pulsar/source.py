@@ -37,6 +37,12 @@ class PulsarSource(Source):
 
     Each partition is a split with a watermark of its own. A record's event time is its message's, or, where the
     producer set none, the time when it was published. Made by `PulsarSource.builder()`.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.pulsar import PulsarSource
+        >>> builder = PulsarSource.builder().set_service_url("pulsar://localhost:6650").set_subscription_name("answering")
+        >>> source = builder.set_topics("orders").set_deserialization_schema(SimpleStringSchema()).build()
     """
 
     _connection: PulsarConnection
@@ -80,6 +86,13 @@ class PulsarSourceBuilder(PulsarBuilder):
     """Builds a `PulsarSource`; each method returns the builder.
 
     Service URL, subscription name, topics (or a pattern) and a schema have to be set.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.pulsar import PulsarSource, StopCursor
+        >>> builder = PulsarSource.builder().set_service_url("pulsar://localhost:6650").set_subscription_name("answering")
+        >>> builder = builder.set_topics(["orders", "returns"]).set_bounded_stop_cursor(StopCursor.latest())
+        >>> source = builder.set_deserialization_schema(SimpleStringSchema()).set_with_metadata().build()
     """
 
     def __init__(self) -> None:

@@ -19,6 +19,13 @@ class RMQConnectionConfig:
     """Where a broker is, and how it is connected to; made by `RMQConnectionConfig.Builder()`.
 
     User, password and URI are shown nowhere.
+
+    Example:
+        >>> from millstream.datastream.connectors.rabbitmq import RMQConnectionConfig
+        >>> builder = RMQConnectionConfig.Builder().set_host("localhost").set_port(5672).set_virtual_host("/")
+        >>> config = builder.set_user_name("guest").set_password("guest").build()
+        >>> config.get_host(), config.get_port()
+        ('localhost', 5672)
     """
 
     _host: str | None = None

@@ -19,7 +19,20 @@ __all__ = ["RMQSink", "RMQSinkPublishOptions"]
 
 
 class RMQSinkPublishOptions(ABC):
-    """Where each record goes, and with which properties (Java's class of that name; not in PyFlink). Picklable."""
+    """Where each record goes, and with which properties (Java's class of that name; not in PyFlink). Picklable.
+
+    Example:
+        >>> from millstream.datastream.connectors.rabbitmq import RMQSinkPublishOptions
+        >>> class ByShop(RMQSinkPublishOptions):
+        ...     def compute_routing_key(self, value):
+        ...         return f"orders.{value['shop']}"
+        ...     def compute_exchange(self, value):
+        ...         return "orders"
+        ...     def compute_properties(self, value):
+        ...         return {"content_type": "application/json"}
+        >>> ByShop().compute_routing_key({"shop": "bonn"})
+        'orders.bonn'
+    """
 
     @abstractmethod
     def compute_routing_key(self, value: Any) -> str:
@@ -48,6 +61,12 @@ class RMQSink(SinkFunction, Sink):
 
     Raises:
         ConfigurationError: If an argument is something else.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink
+        >>> config = RMQConnectionConfig.Builder().set_uri("amqp://guest:guest@localhost:5672/%2F").build()
+        >>> sink = RMQSink(config, "orders", SimpleStringSchema())  # stream.add_sink(sink)
     """
 
     def __init__(

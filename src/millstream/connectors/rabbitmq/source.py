@@ -85,6 +85,12 @@ class RMQSource(SourceFunction, CheckpointedFunction, CheckpointListener, KnowsC
     Raises:
         ConfigurationError: If an argument is something else.
         NotSupportedError: If malformed messages are to go to a side output.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSource
+        >>> config = RMQConnectionConfig.Builder().set_uri("amqp://guest:guest@localhost:5672/%2F").build()
+        >>> source = RMQSource(config, "orders", True, SimpleStringSchema())  # env.add_source(source)
     """
 
     def __init__(

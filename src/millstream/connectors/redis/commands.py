@@ -26,6 +26,12 @@ class RedisCommand:
     A key is a text, the same for all records, or a function of the record. Fields are those of a dict or of a Row with
     names, or what a function returns; their values are bytes, texts, numbers, booleans (`true`, `false`), or None,
     which is left out.
+
+    Example:
+        >>> from millstream.datastream.connectors.redis import RedisCommand
+        >>> totals = RedisCommand.hash(lambda total: f"shop:{total['shop']}")  # HSET shop:Bonn shop Bonn cents 250
+        >>> totals.is_idempotent, RedisCommand.stream("totals").is_idempotent
+        (True, False)
     """
 
     _name: bytes

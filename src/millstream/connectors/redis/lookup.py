@@ -45,7 +45,13 @@ class _Prefixed:
 
 
 class RedisLookup(BlockingLookup[RedisClient]):
-    """Finds strings or hashes by key; made by `RedisLookup.builder()`."""
+    """Finds strings or hashes by key; made by `RedisLookup.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.redis import RedisLookup
+        >>> names = RedisLookup.builder().set_url("redis://localhost:6379/0").set_hashes("name").build()
+        >>> # AsyncDataStream.unordered_lookup(orders, names, ...)
+    """
 
     shares_client = True
 
@@ -119,7 +125,13 @@ class RedisLookup(BlockingLookup[RedisClient]):
 
 
 class RedisLookupBuilder(LookupBuilder):
-    """Makes a `RedisLookup`; each method returns the builder."""
+    """Makes a `RedisLookup`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.redis import RedisLookup
+        >>> builder = RedisLookup.builder().set_url("redis://localhost:6379/0").set_key_prefix("customer:")
+        >>> customers = builder.set_hashes("name", "city").build()
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -54,7 +54,13 @@ class _Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RedisOffsetsInitializer:
-    """A place in each stream, where reading starts or stops; made by its static methods."""
+    """A place in each stream, where reading starts or stops; made by its static methods.
+
+    Example:
+        >>> from millstream.datastream.connectors.redis import RedisOffsetsInitializer
+        >>> since_2024 = RedisOffsetsInitializer.timestamp(1_704_067_200_000)
+        >>> behind = RedisOffsetsInitializer.ids({"orders": "1704067200000-5"})
+    """
 
     _place: _Place
     _timestamp_ms: int = 0

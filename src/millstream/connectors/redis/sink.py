@@ -19,7 +19,18 @@ __all__ = ["RedisSink", "RedisSinkBuilder"]
 
 @dataclass(frozen=True, slots=True)
 class RedisSink(Sink):
-    """Writes a command of Redis for each record; made by `RedisSink.builder()`."""
+    """Writes a command of Redis for each record; made by `RedisSink.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.redis import DeliveryGuarantee, RedisCommand, RedisSink
+        >>> sink = (
+        ...     RedisSink.builder()
+        ...     .set_url("redis://localhost:6379/0")
+        ...     .set_command(RedisCommand.stream("totals", max_length=100_000))
+        ...     .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+        ...     .build()
+        ... )  # stream.sink_to(sink)
+    """
 
     _connection: RedisConnection
     _command: RedisCommand = field(repr=False)
@@ -63,7 +74,13 @@ class RedisSink(Sink):
 
 
 class RedisSinkBuilder:
-    """Builds a `RedisSink`; each method returns the builder."""
+    """Builds a `RedisSink`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.redis import RedisCommand, RedisSink
+        >>> builder = RedisSink.builder().set_url("redis://localhost:6379/0")
+        >>> sink = builder.set_command(RedisCommand.set_member("shops")).build()
+    """
 
     def __init__(self) -> None:
         self._url: str | None = None

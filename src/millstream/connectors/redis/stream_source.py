@@ -25,6 +25,18 @@ class RedisStreamSource(Source):
 
     Each stream is a split, read in order by one subtask; consumer groups are not used. An entry's event time is that of
     its id. Made by `RedisStreamSource.builder()`.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream.connectors.redis import RedisOffsetsInitializer, RedisStreamSource
+        >>> source = (
+        ...     RedisStreamSource.builder()
+        ...     .set_url("redis://localhost:6379/0")
+        ...     .set_streams("orders-north", "orders-south")
+        ...     .set_row_type(Types.ROW_NAMED(["shop", "cents"], [Types.STRING(), Types.LONG()]))
+        ...     .set_bounded(RedisOffsetsInitializer.latest())
+        ...     .build()
+        ... )  # env.from_source(source, WatermarkStrategy.for_monotonous_timestamps(), "orders")
     """
 
     _connection: RedisConnection
@@ -73,7 +85,14 @@ class RedisStreamSource(Source):
 
 
 class RedisStreamSourceBuilder(StreamSourceBuilder[RedisOffsetsInitializer]):
-    """Builds a `RedisStreamSource`; each method returns the builder."""
+    """Builds a `RedisStreamSource`; each method returns the builder.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.redis import RedisStreamSource
+        >>> builder = RedisStreamSource.builder().set_url("redis://localhost:6379/0").set_streams("orders")
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema(), "json").build()
+    """
 
     def __init__(self) -> None:
         super().__init__(RedisOffsetsInitializer.earliest())

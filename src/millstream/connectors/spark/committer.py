@@ -39,6 +39,12 @@ class SparkCommit:
         application: Job, sink and attempt: letters, digits and dashes.
         number: Of the checkpoint; within an application it only goes up. For Delta, these two are `txnAppId` and
             `txnVersion`.
+
+    Example:
+        >>> from millstream.datastream.connectors.spark import SparkCommit
+        >>> def write(frame, commit: SparkCommit):  # SparkSink.builder().set_write(write)
+        ...     options = {"txnAppId": commit.application, "txnVersion": commit.number}
+        ...     frame.write.format("delta").options(**options).mode("append").save("/tables/orders")
     """
 
     application: str

@@ -50,6 +50,13 @@ class SparkSink(Sink):
     """Has Spark write the records of each checkpoint as one DataFrame; made by `SparkSink.builder()`.
 
     Session and function stay with the program; slots only stage.
+
+    Example:
+        >>> from millstream.datastream.connectors.spark import SparkSink
+        >>> from millstream.table import DataTypes
+        >>> orders = DataTypes.ROW([DataTypes.FIELD("id", DataTypes.BIGINT())])
+        >>> builder = SparkSink.builder().set_staging_directory("/shared/staged").set_row_type(orders)
+        >>> builder = builder.set_table("shop.orders")  # and set_session(spark).build()
     """
 
     _directory: str
@@ -93,7 +100,16 @@ class SparkSink(Sink):
 
 
 class SparkSinkBuilder:
-    """Builds a `SparkSink`; each method returns the builder."""
+    """Builds a `SparkSink`; each method returns the builder.
+
+    Example:
+        >>> from millstream.datastream.connectors.spark import SparkSink
+        >>> from millstream.table import DataTypes
+        >>> fields = [DataTypes.FIELD("day", DataTypes.DATE()), DataTypes.FIELD("cents", DataTypes.BIGINT())]
+        >>> day = DataTypes.ROW(fields)
+        >>> builder = SparkSink.builder().set_staging_directory("/shared/staged").set_row_type(day)
+        >>> builder = builder.set_path("/tables/days").set_format("parquet").set_partition_columns("day")
+    """
 
     def __init__(self) -> None:
         self._session: Any = None

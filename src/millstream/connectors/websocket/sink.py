@@ -32,6 +32,12 @@ class WebSocketSink(Sink):
     """Sends a message for each record, by a connection of each subtask; made by `WebSocketSink.builder()`.
 
     At least once as far as the server's WebSocket library: what its program does with messages is not known.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.websocket import WebSocketSink
+        >>> builder = WebSocketSink.builder().set_url("ws://localhost:8080/totals")
+        >>> sink = builder.set_value_serialization_schema(SimpleStringSchema()).build()  # stream.sink_to(sink)
     """
 
     def __init__(self, target: WebSocketTarget, schema: SerializationSchema, *, binary: bool) -> None:
@@ -59,7 +65,14 @@ class WebSocketSink(Sink):
 
 
 class WebSocketSinkBuilder:
-    """Builds a `WebSocketSink`; each method returns the builder."""
+    """Builds a `WebSocketSink`; each method returns the builder.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.websocket import WebSocketSink
+        >>> builder = WebSocketSink.builder().set_url("wss://example.org/in").set_first_messages('{"type": "hello"}')
+        >>> sink = builder.set_value_serialization_schema(SimpleStringSchema()).build()
+    """
 
     def __init__(self) -> None:
         self._target: WebSocketTarget | None = None

@@ -35,7 +35,14 @@ _WAIT_S = 0.2
 
 
 class WebSocketSource(SourceFunction):
-    """Receives the messages of a WebSocket, in one subtask; made by `WebSocketSource.builder()`."""
+    """Receives the messages of a WebSocket, in one subtask; made by `WebSocketSource.builder()`.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.websocket import WebSocketSource
+        >>> builder = WebSocketSource.builder().set_url("ws://localhost:8080/trades")
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()  # env.add_source(source)
+    """
 
     def __init__(
         self, target: WebSocketTarget, schema: DeserializationSchema, policy: MalformedPolicy
@@ -108,7 +115,15 @@ class WebSocketSource(SourceFunction):
 
 
 class WebSocketSourceBuilder:
-    """Builds a `WebSocketSource`; each method returns the builder."""
+    """Builds a `WebSocketSource`; each method returns the builder.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.websocket import WebSocketSource
+        >>> builder = WebSocketSource.builder().set_url("wss://example.org/trades")
+        >>> builder = builder.set_subscribe_messages('{"subscribe": "trades"}').set_max_message_bytes(1_000_000)
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
+    """
 
     def __init__(self) -> None:
         self._target: WebSocketTarget | None = None

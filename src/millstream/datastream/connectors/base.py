@@ -64,7 +64,14 @@ __all__ = [
 
 
 class StreamTransformer(ABC):
-    """Makes one stream of another."""
+    """Makes one stream of another.
+
+    Example:
+        >>> from millstream.datastream.connectors.base import StreamTransformer
+        >>> class Upper(StreamTransformer):
+        ...     def apply(self, ds):
+        ...         return ds.map(str.upper)
+    """
 
     @abstractmethod
     def apply(self, ds: Any) -> Any:
@@ -72,7 +79,17 @@ class StreamTransformer(ABC):
 
 
 class SupportsPreprocessing(ABC):
-    """A sink that changes the stream before it is written."""
+    """A sink that changes the stream before it is written.
+
+    Example:
+        >>> from millstream.datastream.connectors.base import Sink, StreamTransformer, SupportsPreprocessing
+        >>> class Upper(StreamTransformer):
+        ...     def apply(self, ds):
+        ...         return ds.map(str.upper)
+        >>> class UpperCaseSink(Sink, SupportsPreprocessing):  # and build_writer
+        ...     def get_transformer(self):
+        ...         return Upper()
+    """
 
     @abstractmethod
     def get_transformer(self) -> StreamTransformer | None:

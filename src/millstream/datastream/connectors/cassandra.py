@@ -36,7 +36,16 @@ __all__ = [
 
 
 class CassandraSink(DataStreamSink):
-    """The end of a stream in a table of Cassandra; made by `CassandraSink.add_sink(stream)....build()`."""
+    """The end of a stream in a table of Cassandra; made by `CassandraSink.add_sink(stream)....build()`.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> from millstream.datastream.connectors.cassandra import CassandraSink, ClusterBuilder
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> orders = env.from_collection([("north", 250), ("south", 120)])
+        >>> builder = CassandraSink.add_sink(orders).set_cluster_builder(ClusterBuilder("localhost"))
+        >>> end = builder.set_query("INSERT INTO shop.orders (shop, cents) VALUES (?, ?)").build()
+    """
 
     def __init__(self, end: DataStreamSink) -> None:
         self._ports = end._ports

@@ -35,6 +35,12 @@ class ClusterMetadata:
         properties: Kafka's, of this cluster: `bootstrap.servers`, security; they win over those of the source.
         starting_offsets_initializer: Where this cluster is begun; None for what the source says.
         stopping_offsets_initializer: Where it ends; None for what the source says.
+
+    Example:
+        >>> from millstream.datastream.connectors.dynamic_kafka import ClusterMetadata
+        >>> cluster = ClusterMetadata({"orders"}, {"bootstrap.servers": "north:9092"})
+        >>> sorted(cluster.topics)
+        ['orders']
     """
 
     topics: frozenset[str]
@@ -132,6 +138,10 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
 
     Raises:
         ConfigurationError: If no brokers are named.
+
+    Example:
+        >>> from millstream.datastream.connectors.dynamic_kafka import SingleClusterTopicMetadataService
+        >>> service = SingleClusterTopicMetadataService("north", {"bootstrap.servers": "north:9092"})
     """
 
     def __init__(self, kafka_cluster_id: str, properties: Mapping[str, Any]) -> None:
@@ -166,7 +176,15 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
 
 
 class KafkaStreamSubscriber(ABC):
-    """Chooses the streams that are read; picklable."""
+    """Chooses the streams that are read; picklable.
+
+    Example:
+        >>> from millstream.datastream.connectors.dynamic_kafka import KafkaStreamSubscriber
+        >>> class OfTeam(KafkaStreamSubscriber):
+        ...     def get_subscribed_streams(self, kafka_metadata_service):
+        ...         streams = kafka_metadata_service.get_all_streams()
+        ...         return {each for each in streams if each.stream_id.startswith("team-a.")}
+    """
 
     def __init__(self, j_kafka_stream_subscriber: Any = None) -> None:
         if j_kafka_stream_subscriber is not None:
@@ -188,6 +206,11 @@ class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
 
     Raises:
         ConfigurationError: If there is none.
+
+    Example:
+        >>> from millstream.datastream.connectors.dynamic_kafka import KafkaStreamSetSubscriber
+        >>> # builder.set_kafka_stream_subscriber(subscriber)
+        >>> subscriber = KafkaStreamSetSubscriber({"orders", "payments"})
     """
 
     def __init__(self, stream_ids: Collection[str]) -> None:
@@ -212,6 +235,10 @@ class StreamPatternSubscriber(KafkaStreamSubscriber):
 
     Raises:
         ConfigurationError: If it is none.
+
+    Example:
+        >>> from millstream.datastream.connectors.dynamic_kafka import StreamPatternSubscriber
+        >>> subscriber = StreamPatternSubscriber("^orders-.*$")  # builder.set_kafka_stream_subscriber(subscriber)
     """
 
     def __init__(self, stream_pattern: str) -> None:

@@ -33,6 +33,14 @@ class DynamicKafkaSource(Source):
 
     Each partition of a topic of a cluster is a split with a watermark of its own. Where it stands is in checkpoints:
     exactly once, also when topics move. Made by `DynamicKafkaSource.builder()`.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.dynamic_kafka import DynamicKafkaSource
+        >>> from millstream.datastream.connectors.dynamic_kafka import SingleClusterTopicMetadataService
+        >>> service = SingleClusterTopicMetadataService("north", {"bootstrap.servers": "north:9092"})
+        >>> builder = DynamicKafkaSource.builder().set_stream_ids({"orders"}).set_kafka_metadata_service(service)
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).set_group_id("totals").build()
     """
 
     def __init__(
@@ -75,6 +83,14 @@ class DynamicKafkaSourceBuilder:
     """Describes a `DynamicKafkaSource`; each method returns the builder.
 
     Streams, a metadata service and a deserializer have to be set.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.dynamic_kafka import DynamicKafkaSource
+        >>> from millstream.datastream.connectors.dynamic_kafka import SingleClusterTopicMetadataService
+        >>> service = SingleClusterTopicMetadataService("north", {"bootstrap.servers": "north:9092"})
+        >>> builder = DynamicKafkaSource.builder().set_stream_pattern("^orders-.*$").set_kafka_metadata_service(service)
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
     """
 
     def __init__(self) -> None:
