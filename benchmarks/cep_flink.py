@@ -1,4 +1,4 @@
-"""Asks Java Flink for the matches of random patterns, and records them for tests/property/test_patterns.py.
+"""Asks Java Flink for the matches of random and of chosen patterns; records them for tests/property/test_patterns.py.
 
     python benchmarks/cep_flink.py --jars PYFLINK/lib
 
@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "property"))
 
-from pattern_programs import Generator  # noqa: E402 - its directory is no package
+from pattern_programs import Generator, chosen  # noqa: E402 - its directory is no package
 
 OPENS = ["--add-opens", "java.base/java.util=ALL-UNNAMED", "--add-opens", "java.base/java.lang=ALL-UNNAMED"]
 FIXTURE = ROOT / "tests" / "property" / "expected" / "flink_patterns.json"
@@ -32,6 +32,14 @@ def run_java(main: str, jars: Path, *arguments: str) -> list[str]:
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
 
 
+def recorded() -> list[dict]:
+    """Return the random patterns that are recorded, without Flink's answers."""
+    known = [
+        {"pattern": case["pattern"], "events": case["events"]} for case in json.loads(FIXTURE.read_text())
+    ]
+    return [case for case in known if case not in chosen()]
+
+
 def cases(count: int) -> list[dict]:
     made = []
     for seed in range(count):
@@ -43,9 +51,11 @@ def cases(count: int) -> list[dict]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jars", type=Path, required=True)
-    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument(
+        "--count", type=int, help="make so many random patterns; without it, ask for those recorded"
+    )
     options = parser.parse_args()
-    asked = cases(options.count)
+    asked = (recorded() if options.count is None else cases(options.count)) + chosen()
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(asked, file)
         file.flush()

@@ -129,6 +129,52 @@ class Generator:
         return events
 
 
+def step(name, letters, how="next", **more):
+    """Return a part that takes one event, changed by what is given."""
+    plain = {
+        "kind": "part",
+        "name": name,
+        "how": how,
+        "letters": letters,
+        "above": None,
+        "least": 1,
+        "most": 1,
+    }
+    rest = {"optional": False, "greedy": False, "inner": "followed_by", "until": None, "steps": []}
+    return {**plain, **rest, **more}
+
+
+def group(*steps, how="next", **more):
+    return step("", "", how, kind="group", steps=list(steps), **more)
+
+
+def case(within, letters, *steps):
+    """Return a pattern and events, one a millisecond."""
+    events = [[letter, 0, time] for time, letter in enumerate(letters)]
+    return {"pattern": {"steps": list(steps), "within": within, "skip": ["no_skip", ""]}, "events": events}
+
+
+def chosen():
+    """Return cases of greedy parts before groups: how long they claim events depends on the group's first part."""
+    loop = {"least": 1, "most": 3, "greedy": True}
+    first = step("p1", "a", **loop)
+    begun = group(step("p0", "d"), step("p1", "a", "followed_by", **loop))
+    end = step("p4", "d", "followed_by")
+    twice = group(
+        step("p2", "b", optional=True), step("p3", "c", least=1, most=2, greedy=True), least=2, most=2
+    )
+    maybe = step("p2", "b", optional=True), step("p3", "c")
+    always = step("p2", "b"), step("p3", "c")
+    return [
+        case(8, "adabc", first, group(*maybe, how="followed_by")),
+        case(8, "adabc", first, group(*always, how="followed_by")),
+        case(5, "dcbd", step("p1", "cd", **loop), group(*maybe, how="followed_by_any")),
+        case(12, "cac", twice),
+        case(12, "cacbcd", twice, step("p4", "d")),
+        case(12, "dacabcd", begun, group(*always, how="followed_by", optional=True), end),
+    ]
+
+
 class Above(IterativeCondition):
     def __init__(self, letters, name):
         self.letters = letters

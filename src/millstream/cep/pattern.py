@@ -310,7 +310,11 @@ class Pattern(Generic[T]):
         """
         self._check_wanted("greedy()")
         if self._group is not None:
-            raise MalformedPatternError(f"greedy() was called on the group {self._label()}")
+            raise MalformedPatternError(
+                f"greedy() was called on the group {self._label()}",
+                detail="A greedy part has all events that fit its condition, and a group has none of its own.",
+                hint="Call greedy() on a part inside the group, for example its last one, which has several events.",
+            )
         if self._times is None:
             raise MalformedPatternError(
                 f'greedy() was called on part "{self._label()}", which has one event',

@@ -18,6 +18,7 @@ from millstream.cep import (
     PatternProcessFunction,
     SimpleCondition,
     WithinType,
+    explain_pattern,
 )
 
 
@@ -92,6 +93,15 @@ def test_a_call_that_makes_no_sense_is_refused(what):
     build, message = BUILT[what]
     with pytest.raises(MalformedPatternError, match=message):
         build()
+
+
+def test_a_greedy_group_is_told_what_to_do_instead():
+    with pytest.raises(MalformedPatternError) as raised:
+        Pattern.begin(group()).one_or_more().greedy()
+    assert "a group has none of its own" in raised.value.detail
+    assert "greedy() on a part inside the group" in raised.value.hint
+    inside = Pattern.begin(begin("x").next("y").one_or_more().greedy())
+    assert "(x next y{1,} greedy)" in explain_pattern(inside.times(2))
 
 
 WRONG_TYPES = {

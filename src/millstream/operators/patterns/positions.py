@@ -131,11 +131,14 @@ class _Entry:
         position: The position.
         contiguity: Which events may lie before; None where that of the piece counts.
         claimed: What greedy parts claim that are left out before it.
+        lasting: Whether what a greedy part before claims holds for as long as the way waits: not where its own part is
+            optional, also as the first one of a group, nor behind parts that are left out.
     """
 
     position: int
     contiguity: Contiguity | None = None
     claimed: _Claims = ()
+    lasting: bool = True
 
 
 @dataclass(frozen=True)
@@ -163,7 +166,6 @@ class _Link:
         nots: What must not come on the way.
         first_nots: What the very next event must not be.
         passes_not: What must not be let pass either.
-        lasting: Whether what a greedy part before claims holds for as long as the way waits.
     """
 
     contiguity: Contiguity
@@ -171,7 +173,6 @@ class _Link:
     nots: tuple[int, ...] = ()
     first_nots: tuple[int, ...] = ()
     passes_not: tuple[int, ...] = ()
-    lasting: bool = True
 
 
 def build_positions(spec: PatternSpec) -> Positions:
@@ -224,6 +225,7 @@ class _Builder:
     def _sequence(self, steps: tuple[Part | Forbidden, ...]) -> _Fragment:
         entries: list[_Entry] = []
         skipped: _Claims = ()
+        claims_last = True
         ends: tuple[_End, ...] = ()
         nullable = True
         for index, step in enumerate(steps):
@@ -232,13 +234,18 @@ class _Builder:
                 continue
             piece = self._part(step, _forbidden_behind(steps, index))
             own = step.contiguity
-            link = _Link(own, step.gap_ms, lasting=not step.quantity.optional)
+            link = _Link(own, step.gap_ms)
             for end in ends:
                 for entry in piece.entries:
                     self._connect(end, entry, link)
             if nullable:
                 entries += [
-                    replace(each, contiguity=each.contiguity or own, claimed=skipped + each.claimed)
+                    replace(
+                        each,
+                        contiguity=each.contiguity or own,
+                        claimed=skipped + each.claimed,
+                        lasting=each.lasting and claims_last,
+                    )
                     if index
                     else each
                     for each in piece.entries
@@ -246,6 +253,7 @@ class _Builder:
             nullable = nullable and piece.nullable
             claim = self._claim(step)
             skipped += claim
+            claims_last = bool(claim)
             ends = self._ends_behind(piece, ends, claim)
         return _Fragment(tuple(entries), ends, nullable)
 
@@ -290,7 +298,10 @@ class _Builder:
                 self._link(pieces[number - 2], piece, again)
             if number >= quantity.least or all(each.nullable for each in pieces):
                 ends += piece.ends
-        return _Fragment(pieces[0].entries, ends, quantity.optional or all(each.nullable for each in pieces))
+        entries = pieces[0].entries
+        if quantity.optional:
+            entries = tuple(replace(each, lasting=False) for each in entries)
+        return _Fragment(entries, ends, quantity.optional or all(each.nullable for each in pieces))
 
     def _round(self, part: Part, number: int, until: tuple[int, ...]) -> _Fragment:
         if part.is_group:
@@ -327,7 +338,7 @@ class _Builder:
             passes = (*position.passes, *_false(link.passes_not))
         choice = self._next_choice(end.position)
         way = Way(end.position, target, choice, takes, passes, _false(nots), -1, link.gap_ms, kind)
-        lasting = link.lasting and end.claims_last
+        lasting = entry.lasting and end.claims_last
         for first, later in _claims(end.claimed + entry.claimed):
             waiting = self._add(way, later if lasting else (), None)
             self._add(way, (*_false(first_nots), *first), waiting)
