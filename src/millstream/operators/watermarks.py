@@ -32,6 +32,7 @@ from millstream.common.watermark_strategy import (
 )
 from millstream.operators.base import EpochTime, Operator, OperatorReport, OperatorSpec, Output, RestoreScope
 from millstream.operators.column_times import largest_of, latest_in, times_of
+from millstream.operators.column_watermarks import ColumnWatermarks
 from millstream.operators.plain_functions import is_plain, overlooks
 from millstream.operators.split_time import SplitTime
 from millstream.operators.user_code import apply_to_each, attach_element
@@ -154,6 +155,9 @@ class SplitWatermarks(WatermarkOutput):
             return
         self._last_record_ms = self._silent_since_ms = self._time.now_ms
         self.idle = False
+        if isinstance(self._generator, ColumnWatermarks):
+            self._process_columns(self._generator, batch, output, advanced)
+            return
         columns = self._stamped_columns(batch) if type(batch) is Columns else None
         if columns is None:
             self._process_rows(batch.to_rows(), output, advanced)
@@ -167,6 +171,26 @@ class SplitWatermarks(WatermarkOutput):
                 columns.marks = self._marks(self._generator, latest, advanced)
             self._generator.see(self.max_timestamp_ms)
         output.emit(columns)
+
+    def _process_columns(
+        self,
+        generator: ColumnWatermarks,
+        batch: Batch,
+        output: Output,
+        advanced: Callable[[], int | None],
+    ) -> None:
+        """Hand a batch on as columns, then the watermark behind it; its records keep the timestamps they had."""
+        columns = Columns.from_rows(batch) if isinstance(batch, Rows) else batch
+        latest_ms, watermark_ms = generator.times_of(columns)
+        self._stamped = latest_ms is not None
+        if latest_ms is not None:
+            self.max_timestamp_ms = max(self.max_timestamp_ms, latest_ms)
+        output.emit(columns)
+        if watermark_ms is not None:
+            self.emit_watermark(watermark_ms)
+            watermark_ms = advanced()
+            if watermark_ms is not None:
+                output.emit_watermark(watermark_ms)
 
     def _stamped_columns(self, batch: Columns) -> Columns | None:
         """Return columns with their timestamps; None if somebody has to see the records one by one."""
@@ -286,7 +310,8 @@ class SplitWatermarks(WatermarkOutput):
 
     def snapshot(self) -> Any:
         """Return how far event time has come, picklable."""
-        return self.watermark_ms, self.max_timestamp_ms, self._generator, self._begun_as
+        kept = None if isinstance(self._generator, ColumnWatermarks) else self._generator
+        return self.watermark_ms, self.max_timestamp_ms, kept, self._begun_as
 
     def restore(self, snapshot: Any) -> None:
         """Go on from a snapshot; a generator of another class, or with other settings, than then begins anew."""
@@ -335,7 +360,7 @@ def _build_generator(strategy: WatermarkStrategy) -> WatermarkGenerator | None:
 
 def _settings_of(generator: WatermarkGenerator | None) -> dict[str, Any] | None:
     """Return what a new generator holds; None if that cannot be said."""
-    if generator is None or isinstance(generator, _Bounded):
+    if generator is None or isinstance(generator, (_Bounded, ColumnWatermarks)):
         return None
     try:
         return deepcopy(vars(generator))

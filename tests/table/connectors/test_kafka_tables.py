@@ -9,6 +9,8 @@ from decimal import Decimal
 
 import pytest
 
+from millstream.table import StreamTableEnvironment
+
 pytestmark = pytest.mark.long
 
 
@@ -113,3 +115,26 @@ def test_upserts_replace_and_tombstones_delete(tables, rows, kafka, topic):
             elif left.get(word) == n:
                 del left[word]
     assert left == {"a": 2, "c": 3}
+
+
+@pytest.mark.parametrize("records", [None, 30])
+def test_a_partition_that_is_read_after_another_is_not_late(new_environment, kafka, records):
+    topic = kafka.create_topic(f"sql-{uuid.uuid4().hex[:12]}", 2)
+    producer = kafka.producer()
+    for second in range(100):
+        for partition in range(2):
+            at = f"2024-01-31 10:{second // 60:02}:{second % 60:02}"
+            producer.produce(topic, json.dumps({"p": partition, "ts": at}).encode(), partition=partition)
+    producer.flush(60)
+    options = {"millstream.epoch.fixed-records": records} if records else {}
+    tables = StreamTableEnvironment.create(new_environment("local", 1, options))
+    columns = "p INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND"
+    declare(tables, kafka, topic, "k", columns, "'format' = 'json'")
+    query = (
+        "SELECT window_start, COUNT(*), SUM(p) FROM TABLE(TUMBLE(TABLE k, DESCRIPTOR(ts), INTERVAL '1' SECOND)) "
+        "GROUP BY window_start, window_end"
+    )
+    with tables.execute_sql(query).collect() as found:
+        counts = sorted(tuple(row) for row in found)
+    start = datetime.datetime(2024, 1, 31, 10)
+    assert counts == [(start + datetime.timedelta(seconds=second), 2, 1) for second in range(100)]

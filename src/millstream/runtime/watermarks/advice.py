@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from millstream.base.time import MAX_TIMESTAMP, MIN_TIMESTAMP
 from millstream.common.watermark_strategy import BoundedOutOfOrderness, WatermarkStrategy
+from millstream.operators.column_watermarks import TableWatermarks
 from millstream.runtime.control.views import WatermarkFact
 
 __all__ = ["advise", "format_duration", "format_timestamp", "looks_like_seconds"]
@@ -14,6 +15,7 @@ __all__ = ["advise", "format_duration", "format_timestamp", "looks_like_seconds"
 _LAGGING_MS = 60_000
 _FUTURE_MS = 86_400_000
 _QUIET_MS = 5_000
+_SET_IDLENESS = "SET 'table.exec.source.idle-timeout' = '1 min'"
 _SECONDS_MS = range(100_000_000, 10_000_000_000)
 """Seconds since 1970 of the years 1973 to 2286; as milliseconds they lie in the first months of 1970."""
 
@@ -67,6 +69,11 @@ class _Case:
     now_ms: int
 
     @property
+    def of_table(self) -> bool:
+        """Whether the watermarks are those that a table of SQL declares."""
+        return isinstance(self.strategy.generator, TableWatermarks)
+
+    @property
     def silent_ms(self) -> int:
         """How long no record came; since the start if none ever did."""
         since_ms = self.fact.last_record_ms
@@ -99,16 +106,24 @@ def _no_split(case: _Case) -> _Finding:
             f"It will be idle {format_duration(case.strategy.idle_timeout_ms)} after it had one last, "
             "and hold nothing back.",
         )
+    idleness = (
+        _SET_IDLENESS if case.of_table else "Add .with_idleness(Duration.of_minutes(1)) to the strategy"
+    )
+    parallelism = "set the table's 'scan.parallelism'" if case.of_table else "lower its parallelism"
     return (
         said,
-        "Add .with_idleness(Duration.of_minutes(1)) to the strategy; or, if the source has fewer splits than "
-        "subtasks, lower its parallelism to their number.",
+        f"{idleness}; or, if the source has fewer splits than subtasks, {parallelism} to their number.",
     )
 
 
 def _no_timestamps(case: _Case) -> _Finding:
     if case.fact.stamped is not False:
         return None
+    if case.of_table:
+        return (
+            "the event time of its rows is NULL",
+            "Check the column that WATERMARK FOR names: the format gives no value for it, or what computes it does.",
+        )
     return (
         "its records have no timestamps",
         "Add .with_timestamp_assigner(...) to the strategy.",
@@ -130,11 +145,10 @@ def _silent(case: _Case) -> _Finding:
             said,
             f"It will be idle after {format_duration(timeout_ms)} without records, and hold nothing back.",
         )
-    return (
-        said,
-        "Add .with_idleness(Duration.of_minutes(1)) to the strategy: splits that are silent for so long are "
-        "not waited for.",
+    idleness = (
+        _SET_IDLENESS if case.of_table else "Add .with_idleness(Duration.of_minutes(1)) to the strategy"
     )
+    return said, f"{idleness}: splits that are silent for so long are not waited for."
 
 
 def _in_seconds(case: _Case) -> _Finding:
@@ -144,7 +158,9 @@ def _in_seconds(case: _Case) -> _Finding:
     return (
         f"its largest timestamp is {format_timestamp(event_time_ms)}, as of seconds that are taken for milliseconds; "
         f"as seconds it is {format_timestamp(event_time_ms * 1000)}",
-        "Timestamps are milliseconds since 1970: have the timestamp assigner return seconds * 1000.",
+        "Compute the column by TO_TIMESTAMP_LTZ(seconds, 0): with 3 it takes milliseconds."
+        if case.of_table
+        else "Timestamps are milliseconds since 1970: have the timestamp assigner return seconds * 1000.",
     )
 
 
@@ -163,7 +179,9 @@ def _future(case: _Case) -> _Finding:
         return None
     return (
         f"its largest timestamp, {format_timestamp(event_time_ms)}, is in the future",
-        "Timestamps are milliseconds since 1970: check the unit that the timestamp assigner returns.",
+        "Check what the event-time column is computed of: TO_TIMESTAMP_LTZ(n, 3) takes milliseconds, (n, 0) seconds."
+        if case.of_table
+        else "Timestamps are milliseconds since 1970: check the unit that the timestamp assigner returns.",
     )
 
 
@@ -183,6 +201,11 @@ def _lagging(case: _Case) -> _Finding:
     behind_ms = case.fact.behind_ms
     if behind_ms is None or behind_ms < _LAGGING_MS or not case.is_source:
         return None
+    if case.of_table:
+        return (
+            f"it lags behind others by {format_duration(behind_ms)}",
+            "What is ahead waits in windows and joins; more parallelism makes the one behind faster.",
+        )
     if case.strategy.alignment is not None:
         return (
             f"it lags behind others by {format_duration(behind_ms)}",
@@ -207,6 +230,11 @@ def _generator(case: _Case) -> _Finding:
         )
     if not silent:
         return None
+    if case.of_table:
+        return (
+            f"rows come, but none later than {format_timestamp(fact.event_time_ms)}",
+            "Check the column that WATERMARK FOR names, and whether its expression is NULL.",
+        )
     return (
         "records come, but its watermark generator emits nothing",
         "Call output.emit_watermark(...) in its on_periodic_emit or on_event, with a timestamp that advances.",

@@ -22,6 +22,7 @@ from millstream.table.plan import physical as p
 from millstream.table.plan.bind.hints import lookup_options
 from millstream.table.plan.build.windows import bounds_of
 from millstream.table.plan.digest import exact_digest, uid_of
+from millstream.table.plan.event_time import push_watermarks
 from millstream.table.plan.explain_names import operator_text
 from millstream.table.plan.keys import shortest, unique_keys, upsert_keys
 from millstream.table.plan.logical import OverFrame, WindowKind
@@ -194,8 +195,13 @@ class Translator:
     # --- rows
 
     def _watermarks(self, node: p.WatermarkAssigner) -> Any:
-        spec = specs.RowtimeSpec(node.input.schema, node.column, node.expression, self._settings.idle_ms)
-        return self._one(node, spec)
+        schema, idle_ms, zone = node.input.schema, self._settings.idle_ms, self._settings.zone
+        rowtime = InputRef(node.column, schema.types[node.column])
+        above = self.stream(node.input)._transformation
+        pushed = push_watermarks(above, rowtime, node.expression, idle_ms, zone)
+        return self._one(
+            node, specs.RowtimeSpec(schema, node.column, node.expression, idle_ms, pushed=pushed)
+        )
 
     def _calc(self, node: p.Calc) -> Any:
         return self._one(node, specs.CalcSpec(node.input.schema, node.expressions, node.condition))

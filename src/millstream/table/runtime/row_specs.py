@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from millstream.common.watermark_strategy import WatermarkStrategy
 from millstream.operators.base import Operator, OperatorSpec
+from millstream.operators.column_watermarks import TableWatermarks
 from millstream.table.expressions.rex import Call, RowExpression, RowSchema
 from millstream.table.plan.logical import JoinKind, WindowKind
 
@@ -54,12 +56,15 @@ class CalcSpec(OperatorSpec):
 class RowtimeSpec(OperatorSpec):
     """Declares watermarks by expression: the largest value so far, emitted behind each batch.
 
+    Where the source makes them (`plan/event_time.py`), they are handed on as they come.
+
     Attributes:
         input: Columns of the input.
         column: Place of the event-time attribute.
         expression: The watermark of a row, a TIMESTAMP or TIMESTAMP_LTZ; NULL gives none.
         idle_timeout_ms: After how long without a row the stream counts as idle; None never.
         zone: The session's time zone.
+        pushed: Whether the source makes them.
     """
 
     input: RowSchema
@@ -67,13 +72,19 @@ class RowtimeSpec(OperatorSpec):
     expression: RowExpression
     idle_timeout_ms: int | None = None
     zone: str = "UTC"
+    pushed: bool = False
     takes_columns = True
+
+    @property
+    def watermark_strategy(self) -> WatermarkStrategy | None:
+        """That it makes them, for who explains a job's watermarks; None if the source does."""
+        return None if self.pushed else WatermarkStrategy(TableWatermarks(), None, self.idle_timeout_ms)
 
     def build(self) -> Operator:
         """Make the running half."""
-        from millstream.table.runtime.calc import RowtimeOperator
+        from millstream.table.runtime.rowtime import RowtimeOperator, TimedOperator
 
-        return RowtimeOperator(self)
+        return TimedOperator(self) if self.pushed else RowtimeOperator(self)
 
 
 @dataclass(frozen=True)

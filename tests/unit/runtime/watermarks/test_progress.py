@@ -14,6 +14,7 @@ from millstream.graph.job_graph import build_job_graph
 from millstream.graph.stream_graph import build_stream_graph
 from millstream.graph.transformation import Edge, Transformation
 from millstream.operators.base import OperatorReport
+from millstream.operators.column_watermarks import TableWatermarks
 from millstream.operators.source import SourceSpec
 from millstream.operators.split_time import SplitTime
 from millstream.operators.watermarks import WatermarksSpec
@@ -39,6 +40,7 @@ SECOND = 1_000
 MINUTE = 60_000
 BOUNDED = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(10))
 IDLE_AFTER_A_MINUTE = BOUNDED.with_idleness(Duration.of_minutes(1))
+DECLARED = WatermarkStrategy(TableWatermarks())
 ALIGNED = BOUNDED.with_watermark_alignment("g", Duration.of_seconds(20))
 
 
@@ -200,6 +202,43 @@ def advice(strategy, *splits, now_ms=20 * SECOND, others=()):
             [],
             "generator emits nothing",
             "on_periodic_emit",
+        ),
+        (DECLARED, [], [], "had nothing to read", "scan.parallelism"),
+        (
+            DECLARED,
+            [split("a", MIN_TIMESTAMP, stamped=False, event_time=MIN_TIMESTAMP)],
+            [],
+            "is NULL",
+            "WATERMARK FOR",
+        ),
+        (
+            DECLARED,
+            [split("a", 1, now=2 * SECOND)],
+            [],
+            "no record for 18 s",
+            "table.exec.source.idle-timeout",
+        ),
+        (
+            DECLARED,
+            [split("a", 5, now=20 * SECOND, event_time=1_700_000_000)],
+            [],
+            "as seconds it is 2023-11-14",
+            "TO_TIMESTAMP_LTZ(seconds, 0)",
+        ),
+        (
+            DECLARED,
+            [split("a", 5, now=20 * SECOND, event_time=1_700_000_000_000_000)],
+            [],
+            "is in the future",
+            "TO_TIMESTAMP_LTZ(n, 3)",
+        ),
+        (DECLARED, [split("a", 5, now=20 * SECOND)], [split("b", 10 * MINUTE)], "lags", "more parallelism"),
+        (
+            DECLARED,
+            [split("a", 5, now=20 * SECOND, advanced=9 * SECOND)],
+            [],
+            "none later than 1970-01-01 00:00:10.006",
+            "WATERMARK FOR",
         ),
     ],
 )
