@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 
+import pyarrow as pa
 from sql_runs import AFTER, BEFORE, DELETE, INSERT, SqlRun, schema_of
 
-from millstream.spi.batch import Watermark
+from millstream.operators.base import EpochTime, OperatorContext, OperatorReport
+from millstream.spi.batch import Columns, Watermark
 from millstream.table.expressions.rex import Call, InputRef, Literal
 from millstream.table.plan.logical import WindowKind
 from millstream.table.runtime.specs import (
@@ -17,6 +20,7 @@ from millstream.table.runtime.specs import (
     RowtimeSpec,
     WindowAssignSpec,
 )
+from millstream.testing.recorder import Recorder
 from millstream.types.datatypes import DataTypes as D
 
 NUMBERS = schema_of(D.BIGINT(), D.BIGINT())
@@ -66,6 +70,38 @@ def test_a_silent_stream_is_idle_until_a_row_comes() -> None:
     assert [str(each) for each in run.harness.take_elements()] == ["StreamStatus.IDLE"]
     run.push(0, [(INSERT, (at(0),))])
     assert str(run.harness.take_elements()[0]) == "StreamStatus.ACTIVE"
+
+
+def test_what_makes_watermarks_behind_a_source_tells_of_event_time() -> None:
+    schema = schema_of(D.TIMESTAMP(3))
+    spec = RowtimeSpec(schema, 0, InputRef(0, D.TIMESTAMP(3)), idle_timeout_ms=1_000)
+    strategy = spec.watermark_strategy
+    assert strategy is not None
+    assert (strategy.generator is not None, strategy.idle_timeout_ms) == (True, 1_000)
+    time, operator = EpochTime(0), spec.build()
+    operator.setup(OperatorContext("j", "o", "id", 0, 1, 128, 0, time), Recorder())
+    operator.open()
+    told = []
+    for rows in ([at(3), at(1)], [], [None], [at(2)]):
+        operator.process(Columns(pa.record_batch([pa.array(rows, pa.timestamp("ms"))], ["f0"])))
+        report = OperatorReport()
+        operator.end_epoch(report, checkpoint=False)
+        told += [(split.max_timestamp_ms, split.watermark_ms, split.stamped) for split in report.splits]
+    latest_ms = 1_704_067_203_000
+    assert told == [(latest_ms, latest_ms, True), (latest_ms, latest_ms, False), (latest_ms, latest_ms, True)]
+    assert replace(spec, pushed=True).watermark_strategy is None
+
+
+def test_watermarks_that_a_source_made_are_handed_on_if_they_advance() -> None:
+    schema, output = schema_of(D.TIMESTAMP(3)), Recorder()
+    operator = RowtimeSpec(schema, 0, InputRef(0, D.TIMESTAMP(3)), pushed=True).build()
+    operator.setup(OperatorContext("j", "o", "id", 0, 1, 128, 0, EpochTime(0)), output)
+    operator.open()
+    operator.watermark_ms = 5  # of a checkpoint of before: the source itself had made none then
+    operator.process(Columns(pa.record_batch([pa.array([at(9)], pa.timestamp("ms"))], ["f0"])))
+    for timestamp_ms in (4, 5, 7):
+        operator.process_watermark(timestamp_ms)
+    assert [each.timestamp_ms for each in output.take() if isinstance(each, Watermark)] == [7]
 
 
 def test_before_rows_are_dropped() -> None:

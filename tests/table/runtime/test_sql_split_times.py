@@ -156,13 +156,16 @@ class SourceRun:
         self.operator.open()
 
     def epoch(self, *parts, now_ms=0):
-        """Read rows of splits, given as (split id, times or rows); return watermarks and statuses."""
+        """Read rows of splits, given as (split id, times or rows); return the last watermark or status, if any.
+
+        Batches are cut by the time that they take, and there may be a watermark behind each piece.
+        """
         self.time.now_ms = now_ms
         self.operator.read_ranges([SplitRange(name, rows) for name, rows in parts], finished=False)
         self.report = OperatorReport()
         self.operator.end_epoch(self.report, checkpoint=False)
         taken = [each for each in self.output.take() if not isinstance(each, Record)]
-        return [each.timestamp_ms if isinstance(each, Watermark) else str(each) for each in taken]
+        return [each.timestamp_ms if isinstance(each, Watermark) else str(each) for each in taken[-1:]]
 
 
 class Given(Source):
