@@ -217,6 +217,7 @@ class SourceError(MillstreamError, RuntimeError):
     """A source could not be read.
 
     Example:
+        >>> from millstream.datastream.connectors.base import SourceError
         >>> raise SourceError("the file ended in the middle of a record", hint="Copy it again.")
         Traceback (most recent call last):
         ...
@@ -232,6 +233,7 @@ class MalformedRecordError(SourceError, ValueError):
     """A record in a source does not parse.
 
     Example:
+        >>> from millstream.datastream.connectors.base import MalformedRecordError
         >>> raise MalformedRecordError("the message is no JSON", hint="Set a malformed policy.")
         Traceback (most recent call last):
         ...
@@ -247,6 +249,7 @@ class SinkError(MillstreamError, RuntimeError):
     """A sink could not be written.
 
     Example:
+        >>> from millstream.datastream.connectors.base import SinkError
         >>> raise SinkError("the server refused the batch", hint="Look at its log.")
         Traceback (most recent call last):
         ...

@@ -16,6 +16,7 @@ MAX_TIMESTAMP: Final = 2**63 - 1
 class Duration:
     """A length of time.
 
+    >>> from millstream.common import Duration
     >>> Duration.of_seconds(2).to_milliseconds()
     2000
     """

@@ -132,6 +132,7 @@ class AsyncRetryPredicate(ABC, Generic[V]):
     """Tells which results and exceptions ask for another attempt.
 
     Example:
+        >>> from millstream.datastream import AsyncRetryPredicate
         >>> class Unfinished(AsyncRetryPredicate):
         ...     def result_predicate(self):
         ...         return lambda results: not results
@@ -378,6 +379,8 @@ class AsyncFunctionDescriptor:
         output_mode: Whether results keep the order of the input.
 
     Example:
+        >>> from millstream.datastream.async_retry_strategies import NoRetryStrategy
+        >>> from millstream.datastream.functions import AsyncFunctionDescriptor
         >>> from millstream.common import Time
         >>> from millstream.datastream import AsyncFunction
         >>> class Echo(AsyncFunction):

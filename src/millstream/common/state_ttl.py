@@ -159,6 +159,8 @@ _Cleanup: TypeAlias = CleanupStrategies
 class StateTtlConfig:
     """How long state lives; see `new_builder`.
 
+    >>> from millstream.common import Time
+    >>> from millstream.datastream.state import StateTtlConfig
     >>> config = StateTtlConfig.new_builder(Time.hours(1)).update_ttl_on_read_and_write().build()
     >>> config.get_update_type().name, config.get_ttl()
     ('OnReadAndWrite', Time(3600000 ms))

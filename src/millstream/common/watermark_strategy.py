@@ -58,6 +58,7 @@ class FieldTimestamps(TimestampAssigner):
         field: Its name, in rows, dicts, named tuples, other objects, and columns.
 
     Example:
+        >>> from millstream.common.watermark_strategy import FieldTimestamps
         >>> from datetime import datetime
         >>> FieldTimestamps("at").extract_timestamp({"at": 1_500}, 0)
         1500
@@ -107,6 +108,7 @@ class WatermarkOutput(ABC):
     """Where a generator emits watermarks.
 
     Example:
+        >>> from millstream.common.watermark_strategy import WatermarkGenerator, WatermarkOutput
         >>> class Watermarks(WatermarkOutput):
         ...     def __init__(self):
         ...         self.seen = []
@@ -150,6 +152,7 @@ class WatermarkGenerator(ABC):
     so what is late does not depend on where epochs are cut.
 
     Example:
+        >>> from millstream.common.watermark_strategy import WatermarkGenerator, WatermarkOutput
         >>> from millstream.common import WatermarkStrategy
         >>> class AtMarkers(WatermarkGenerator):
         ...     def on_event(self, value, timestamp_ms, output):
@@ -373,6 +376,7 @@ class HasWatermarkStrategy(ABC):
     """A source that says itself how watermarks are made: for `add_source`, which is given no strategy.
 
     Example:
+        >>> from millstream.common.watermark_strategy import HasWatermarkStrategy
         >>> from millstream.common import WatermarkStrategy
         >>> class InOrder(HasWatermarkStrategy):
         ...     def watermark_strategy(self):

@@ -29,6 +29,7 @@ class Window(ABC):
 class TimeWindow(Window):
     """An interval of time, `[start, end)` in epoch milliseconds.
 
+    >>> from millstream.datastream import TimeWindow
     >>> window = TimeWindow(0, 5_000)
     >>> window.max_timestamp(), window.intersects(TimeWindow(5_000, 6_000))
     (4999, True)
@@ -101,6 +102,7 @@ class TimeWindow(Window):
 class CountWindow(Window):
     """A number of records, counted from 0 for each key.
 
+    >>> from millstream.datastream import CountWindow
     >>> CountWindow(3)
     CountWindow(id=3)
     """

@@ -12,6 +12,7 @@ __all__ = ["ConfigOption", "ConfigOptions"]
 class ConfigOptions:
     """Makes options of your own, to be read with `Configuration.get`.
 
+    >>> from millstream.common import ConfigOptions
     >>> ConfigOptions.key("my.limit").int_type().default_value(3).default
     3
     """

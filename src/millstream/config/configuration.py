@@ -49,6 +49,7 @@ class Configuration:
     Keys that millstream does not know are kept as they are: they may be a user's own, or Spark's. Older keys of
     Flink are other names of the current ones, in every method.
 
+    >>> from millstream.common import Configuration
     >>> configuration = Configuration().set_string("execution.checkpointing.interval", "10 s")
     >>> configuration.get_integer("execution.checkpointing.interval", 0)
     10000

@@ -20,6 +20,7 @@ class RestartStrategyConfiguration(ABC):
     """What happens when a job fails.
 
     Example:
+        >>> from millstream.common import RestartStrategyConfiguration
         >>> from millstream.common import RestartStrategies
         >>> strategy: RestartStrategyConfiguration = RestartStrategies.fixed_delay_restart(3, 1_000)
         >>> strategy.get_description()
@@ -67,6 +68,7 @@ def _ms(interval: timedelta) -> int:
 class RestartStrategies:
     """Makes strategies.
 
+    >>> from millstream.common import RestartStrategies
     >>> RestartStrategies.fixed_delay_restart(3, 1000).configuration().to_dict()["restart-strategy.type"]
     'fixed-delay'
     """

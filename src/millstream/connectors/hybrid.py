@@ -97,6 +97,7 @@ class HybridSourceBuilder:
     """Makes a HybridSource (PyFlink's).
 
     Example:
+        >>> from millstream.datastream.connectors.hybrid_source import HybridSource
         >>> from millstream.connectors.number_sequence import NumberSequenceSource
         >>> source = HybridSource.builder(NumberSequenceSource(1, 3)).add_source(NumberSequenceSource(7, 9)).build()
         >>> source.get_boundedness()

@@ -60,6 +60,8 @@ class _Reaction(Enum):
 class MalformedPolicy:
     """What becomes of messages that do not parse; made by one of its three methods.
 
+    >>> from millstream.datastream import OutputTag
+    >>> from millstream.datastream.connectors.dynamodb import MalformedPolicy
     >>> MalformedPolicy.dead_letters(OutputTag("malformed"))
     MalformedPolicy.dead_letters('malformed')
     """
@@ -130,6 +132,7 @@ class MessageDecoder:
         ConfigurationError: If dead letters go to a side output that nobody reads.
 
     Example:
+        >>> from millstream.datastream.connectors.base import MalformedPolicy, MessageDecoder, SourceReaderContext
         >>> from millstream.spi.serialization import SimpleStringSchema
         >>> policy, context = MalformedPolicy.skip(), SourceReaderContext()
         >>> decoder = MessageDecoder(SimpleStringSchema(), policy, context, source="socket")

@@ -28,6 +28,7 @@ class Patience:
         longest_s: The longest pause.
 
     Example:
+        >>> from millstream.datastream.connectors.cassandra import Patience
         >>> patience = Patience(total_s=300)  # five minutes; builder.set_patience(patience)
         >>> patience.longest_s
         5.0

@@ -72,6 +72,7 @@ class SchemaRegistry:
         patience: How long a registry that is away is waited for.
 
     Example:
+        >>> from millstream.datastream.formats.avro import SchemaRegistry
         >>> registry = SchemaRegistry("http://registry:8081", user="app", password="secret")
         >>> registry.url, registry.timeout_s
         ('http://registry:8081', 10.0)
@@ -109,6 +110,7 @@ class Subject:
     """Under which name the schema of messages is registered: the three strategies that registries know.
 
     Example:
+        >>> from millstream.datastream.formats.avro import AvroSchema, Subject
         >>> text = '{"type": "record", "name": "click", "namespace": "shop", "fields": []}'
         >>> schema = AvroSchema.parse_string(text)
         >>> Subject.of_topic("clicks")(schema), Subject.of_topic_and_record("clicks")(schema)
@@ -299,6 +301,7 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
         ConfigurationError: If the address or the schema does not fit; if fastavro is not installed.
 
     Example:
+        >>> from millstream.datastream.formats.avro import AvroSchema, ConfluentRegistryAvroDeserializationSchema
         >>> text = '{"type": "record", "name": "click", "fields": [{"name": "page", "type": "string"}]}'
         >>> schema = AvroSchema.parse_string(text)
         >>> reads = ConfluentRegistryAvroDeserializationSchema("http://registry:8081", schema)
@@ -371,6 +374,7 @@ class ConfluentRegistryAvroSerializationSchema(SerializationSchema):
         ConfigurationError: If the address or the schema does not fit; if fastavro is not installed.
 
     Example:
+        >>> from millstream.datastream.formats.avro import AvroSchema, ConfluentRegistryAvroSerializationSchema, Subject
         >>> text = '{"type": "record", "name": "click", "fields": [{"name": "page", "type": "string"}]}'
         >>> writes = ConfluentRegistryAvroSerializationSchema(
         ...     "http://registry:8081", AvroSchema.parse_string(text), Subject.of_topic("clicks")
@@ -434,6 +438,7 @@ class ConfluentRegistryProtobufDeserializationSchema(DeserializationSchema):
         NotSupportedError: If the message holds itself.
 
     Example:
+        >>> from millstream.datastream.formats.protobuf import ConfluentRegistryProtobufDeserializationSchema
         >>> from google.protobuf.duration_pb2 import Duration  # any class that protoc generated
         >>> ConfluentRegistryProtobufDeserializationSchema(Duration).get_produced_type()
         RowTypeInfo(seconds: Long, nanos: Integer)
@@ -475,6 +480,7 @@ class ConfluentRegistryProtobufSerializationSchema(SerializationSchema):
         NotSupportedError: If the message holds itself.
 
     Example:
+        >>> from millstream.datastream.formats.protobuf import ConfluentRegistryProtobufSerializationSchema
         >>> from google.protobuf.duration_pb2 import Duration  # any class that protoc generated
         >>> writes = ConfluentRegistryProtobufSerializationSchema("http://registry:8081", Duration, "waits-value")
     """

@@ -26,6 +26,7 @@ class CheckpointStorage(ABC):
     """Where checkpoints are kept.
 
     Example:
+        >>> from millstream.datastream import CheckpointStorage
         >>> from millstream.datastream import FileSystemCheckpointStorage
         >>> storage: CheckpointStorage = FileSystemCheckpointStorage("s3://bucket/checkpoints")
         >>> storage.configuration().get("execution.checkpointing.dir")

@@ -20,6 +20,7 @@ _KIBI = 1024
 class MemorySize:
     """An amount of memory.
 
+    >>> from millstream.datastream import MemorySize
     >>> str(MemorySize.of_mebi_bytes(2)), MemorySize(bytes_size=4096).get_kibi_bytes()
     ('2 mb', 4)
     """

@@ -31,6 +31,7 @@ class StateBackend(ABC):
     """Where keyed state lives.
 
     Example:
+        >>> from millstream.datastream import StateBackend
         >>> from millstream.datastream import EmbeddedRocksDBStateBackend
         >>> backend: StateBackend = EmbeddedRocksDBStateBackend()
         >>> backend.configuration().get("state.backend.type")

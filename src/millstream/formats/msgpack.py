@@ -42,6 +42,8 @@ class MessagePackRowDeserializationSchema(DeserializationSchema):
 
     Fields that a map lacks are None, those that the type has not are left out.
 
+    >>> import msgspec
+    >>> from millstream.datastream.formats.msgpack import MessagePackRowDeserializationSchema
     >>> from millstream.types.typeinfo import Types
     >>> kind = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
     >>> MessagePackRowDeserializationSchema(kind).deserialize(msgspec.msgpack.encode({"name": "a", "id": 1}))
@@ -84,6 +86,8 @@ class MessagePackRowDeserializationSchema(DeserializationSchema):
 class MessagePackRowSerializationSchema(SerializationSchema):
     r"""Rows into MessagePack's maps.
 
+    >>> from millstream.common import Row
+    >>> from millstream.datastream.formats.msgpack import MessagePackRowSerializationSchema
     >>> from millstream.types.typeinfo import Types
     >>> kind = Types.ROW_NAMED(["id"], [Types.INT()])
     >>> MessagePackRowSerializationSchema(kind).serialize(Row(1))

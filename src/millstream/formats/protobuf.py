@@ -42,6 +42,7 @@ class ProtobufMessage:
         ConfigurationError: If there is no such message in it; if protobuf is not installed.
 
     Example:
+        >>> from millstream.datastream.formats.protobuf import ProtobufMessage
         >>> from google.protobuf.duration_pb2 import Duration  # any class that protoc generated
         >>> ProtobufMessage.of_class(Duration).type_info()
         RowTypeInfo(seconds: Long, nanos: Integer)
@@ -147,6 +148,7 @@ class ProtobufRowDeserializationSchema(DeserializationSchema):
         NotSupportedError: If the message holds itself.
 
     Example:
+        >>> from millstream.datastream.formats.protobuf import ProtobufRowDeserializationSchema
         >>> from google.protobuf.duration_pb2 import Duration  # any class that protoc generated
         >>> reads = ProtobufRowDeserializationSchema(Duration)
         >>> reads.deserialize(Duration(seconds=3, nanos=5).SerializeToString())
@@ -192,6 +194,7 @@ class ProtobufRowSerializationSchema(SerializationSchema):
         NotSupportedError: If the message holds itself.
 
     Example:
+        >>> from millstream.datastream.formats.protobuf import ProtobufRowSerializationSchema
         >>> from google.protobuf.duration_pb2 import Duration  # any class that protoc generated
         >>> ProtobufRowSerializationSchema(Duration).serialize({"seconds": 3})
         b'\\x08\\x03'

@@ -37,6 +37,7 @@ class Connector:
         ValueError: If there is neither a source nor a sink nor a look-up.
 
     Example:
+        >>> from millstream.datastream.connectors.base import Connector
         >>> Connector(sources=("shop.SqliteSource",), guarantee="exactly once").missing()
         []
     """

@@ -30,6 +30,7 @@ class AsyncLookup(ABC):
     `asyncio.to_thread`.
 
     Example:
+        >>> from millstream.datastream.connectors.base import AsyncLookup
         >>> import asyncio
         >>> class Users(AsyncLookup):
         ...     async def open(self):

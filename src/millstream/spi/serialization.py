@@ -151,6 +151,7 @@ def _place(kind: type, name: str) -> int:
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     """Text as bytes of a charset.
 
+    >>> from millstream.common import SimpleStringSchema
     >>> SimpleStringSchema().deserialize(SimpleStringSchema().serialize("ä"))
     'ä'
     """

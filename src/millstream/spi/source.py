@@ -318,6 +318,7 @@ class Source(ABC):
         snapshot_version: Of which form the enumerator's snapshots are; count it up when the form changes.
 
     Example:
+        >>> from millstream.datastream.connectors.base import Source
         >>> from millstream.connectors.number_sequence import NumberSequenceSource
         >>> from millstream.testing import SourceRun
         >>> source: Source = NumberSequenceSource(1, 6)

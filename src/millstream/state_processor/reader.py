@@ -145,6 +145,7 @@ class OperatorStateContents:
         parts: What each subtask holds, a list or, for broadcast state, a dict; by the index of the subtask.
 
     Example:
+        >>> from millstream.state_processor import OperatorStateContents
         >>> OperatorStateContents("list", {0: ["a"], 1: ["b", "c"]}).elements
         ['a', 'b', 'c']
     """

@@ -56,6 +56,7 @@ class WindowStart:
         start: Epoch milliseconds.
 
     Example:
+        >>> from millstream.state_processor import WindowStart
         >>> WindowStart(60_000).start
         60000
     """

@@ -11,6 +11,7 @@ __all__ = ["EnvironmentSettings"]
 class EnvironmentSettings:
     """Mode, names of the first catalog and database, and options of a table environment; immutable.
 
+    >>> from millstream.table import EnvironmentSettings
     >>> EnvironmentSettings.in_batch_mode().is_streaming_mode()
     False
     """

@@ -56,6 +56,7 @@ class ArgumentTrait(Enum):
         REQUIRE_ON_TIME: The call needs `on_time`.
 
     Example:
+        >>> from millstream.table.process_functions import ArgumentTrait
         >>> ArgumentTrait.SET_SEMANTIC_TABLE.is_root, ArgumentTrait.SUPPORT_UPDATES.is_root
         (True, False)
     """
@@ -151,6 +152,7 @@ class SortDirection(Enum):
     """How ORDER BY sorts by a column.
 
     Example:
+        >>> from millstream.table.process_functions import SortDirection
         >>> SortDirection.DESC_NULLS_LAST.name  # of ORDER BY ts DESC, in TableSemantics.order_by_directions()
         'DESC_NULLS_LAST'
     """
@@ -377,6 +379,8 @@ class ChangelogFunction(abc.ABC):
     Of upserts the key is that of PARTITION BY. Such functions take tables of set semantics, and no `on_time`.
 
     Example:
+        >>> from millstream.common import RowKind
+        >>> from millstream.table.process_functions import ChangelogFunction
         >>> from typing import Annotated
         >>> from millstream.table import ArgumentHint, ArgumentTrait, ChangelogMode, ProcessTableFunction, Row
         >>> class Latest(ProcessTableFunction[int], ChangelogFunction):

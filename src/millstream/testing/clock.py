@@ -14,6 +14,7 @@ class TickingClock(ManualClock):
 
     So intervals pass (between two checkpoints, say) though nothing waits, and each run takes the same time.
 
+    >>> from millstream.testing import TickingClock
     >>> clock = TickingClock(1_000)
     >>> clock.now_ms(), clock.now_ms(), clock.wait(0.5), clock.now_ms()
     (1001, 1002, False, 1503)

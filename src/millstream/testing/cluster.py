@@ -60,6 +60,7 @@ class MiniCluster:
         NotSupportedError: If virtual time was asked for on Spark.
 
     Example:
+        >>> from millstream.testing import MiniCluster
         >>> with MiniCluster(parallelism=2) as cluster:
         ...     numbers = cluster.environment().from_collection([1, 2, 3])
         ...     sorted(cluster.collect(numbers.map(lambda number: number * number)))

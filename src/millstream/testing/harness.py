@@ -123,6 +123,7 @@ class OperatorHarness:
         StateIncompatibleError: If what is restored does not fit.
 
     Example:
+        >>> from millstream.testing import OperatorHarness
         >>> harness = OperatorHarness(lambda numbers: numbers.map(lambda number: number + 1))
         >>> harness.push(1, timestamp=5)
         >>> harness.push_watermark(7)

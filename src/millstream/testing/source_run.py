@@ -97,6 +97,7 @@ class SourceRun:
         epochs: Epochs so far.
 
     Example:
+        >>> from millstream.testing import SourceRun
         >>> from millstream.connectors.number_sequence import NumberSequenceSource
         >>> first = SourceRun(NumberSequenceSource(1, 10), 2, 3)
         >>> plan = first.epoch()

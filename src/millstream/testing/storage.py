@@ -49,6 +49,7 @@ class MemoryStore(FileStore):
 class MemoryStores:
     """Opens stores by their location, as `runtime.checkpoint.storage.open_store` does; all see the same files.
 
+    >>> from millstream.testing import MemoryStores
     >>> stores = MemoryStores()
     >>> ref = stores("/checkpoints/job").write("shared/1", b"state")
     >>> stores("/checkpoints").names("job/shared"), stores("/checkpoints/job").read(ref)

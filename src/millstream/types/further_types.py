@@ -390,6 +390,7 @@ class Resolution:
 class DataTypes(datatypes.DataTypes):
     """Makes types by their SQL names.
 
+    >>> from millstream.table import DataTypes
     >>> DataTypes.INTERVAL(DataTypes.DAY(), DataTypes.SECOND(3))
     INTERVAL DAY(2) TO SECOND(3)
     """

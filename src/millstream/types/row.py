@@ -131,6 +131,7 @@ class Row:
 
     Setting a field copies the row's values: of wide rows, rather make new ones than set field after field.
 
+    >>> from millstream.common import Row
     >>> person = Row(name="Ada", age=36)
     >>> person.name, person["age"], person[0]
     ('Ada', 36, 'Ada')

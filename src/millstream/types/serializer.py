@@ -15,6 +15,7 @@ class TypeSerializer(ABC, Generic[T]):
     """Turns values of one type into bytes and back; two serializers of a class with equal fields are equal.
 
     Example:
+        >>> from millstream.common import TypeSerializer
         >>> import io
         >>> class TextSerializer(TypeSerializer):
         ...     def serialize(self, element, stream):

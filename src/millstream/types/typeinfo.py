@@ -78,6 +78,7 @@ __all__ = [
 class Types:
     """Makes types.
 
+    >>> from millstream.common import Types
     >>> Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
     RowTypeInfo(name: String, age: Integer)
     >>> Types.INT().find_mismatch([1, 2**31, 3])

@@ -52,6 +52,7 @@ class ClusterBuilder:
 
     For what is not here, such as TLS or more than one data centre, override `build_cluster`:
 
+    >>> from millstream.datastream.connectors.cassandra import ClusterBuilder
     >>> import ssl
     >>> class Secured(ClusterBuilder):
     ...     def build_cluster(self):

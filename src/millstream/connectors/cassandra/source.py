@@ -119,6 +119,7 @@ class CassandraSourceBuilder(ReadSettings):
     """Builds a `CassandraSource`; each method returns the builder.
 
     Example:
+        >>> from millstream.datastream.connectors.cassandra import CassandraSource
         >>> CassandraSource.builder().set_host("localhost").set_table("shop.orders").build()
         CassandraSource(table shop.orders at localhost:9042)
     """

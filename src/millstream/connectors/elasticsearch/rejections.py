@@ -74,6 +74,7 @@ class RejectedPolicy:
     Such are documents that do not fit the mapping of their index. What is wrong with more than one document (no such
     index, no right to it) fails the job, whatever the policy.
 
+    >>> from millstream.datastream.connectors.elasticsearch import RejectedPolicy
     >>> RejectedPolicy.to_index("rejected")
     RejectedPolicy.to_index('rejected')
     """

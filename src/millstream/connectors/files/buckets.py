@@ -33,6 +33,7 @@ class BucketAssignerContext:
     """What an assigner may know besides the record.
 
     Example:
+        >>> from millstream.datastream.connectors.file_system import BucketAssigner, BucketAssignerContext
         >>> context = BucketAssignerContext(now_ms=5_000, watermark_ms=3_000)
         >>> context.set_timestamp(3_600_000)
         >>> BucketAssigner.event_time_bucket_assigner("HH", "UTC").get_bucket_id("tea", context)

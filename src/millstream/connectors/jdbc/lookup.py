@@ -105,6 +105,7 @@ class JdbcLookup(BlockingLookup[_Connection]):
     A key is a value, or a tuple of the values of several columns.
 
     Example:
+        >>> from millstream.datastream.connectors.jdbc import JdbcLookup
         >>> names = JdbcLookup.builder().set_db_url("jdbc:sqlite:shop.db").set_table("customers", "id").build()
         >>> # AsyncDataStream.unordered_lookup(orders, names, ...)
     """
@@ -159,6 +160,7 @@ class JdbcLookupBuilder(LookupBuilder, ReadBuilder):
     """Makes a `JdbcLookup`; each method returns the builder.
 
     Example:
+        >>> from millstream.datastream.connectors.jdbc import JdbcLookup
         >>> builder = JdbcLookup.builder().set_db_url("jdbc:sqlite:shop.db").set_table("customers", "id")
         >>> names = builder.set_columns("name").build()  # AsyncDataStream.unordered_lookup(orders, names, ...)
     """

@@ -19,6 +19,7 @@ class JdbcParameterValuesProvider(ABC):
     """Says which values a query is executed with; each row of values is a split.
 
     Example:
+        >>> from millstream.datastream.connectors.jdbc import JdbcParameterValuesProvider
         >>> class Months(JdbcParameterValuesProvider):
         ...     def get_parameter_values(self):
         ...         return [(f"2024-{month:02}",) for month in range(1, 4)]
@@ -38,6 +39,7 @@ class JdbcGenericParameterValuesProvider(JdbcParameterValuesProvider):
         parameters: A row of values for each split.
 
     Example:
+        >>> from millstream.datastream.connectors.jdbc import JdbcGenericParameterValuesProvider
         >>> shops = JdbcGenericParameterValuesProvider([("Bonn",), ("Ulm",)])  # WHERE shop = ?
         >>> len(shops.get_parameter_values())
         2
@@ -58,6 +60,7 @@ class JdbcNumericBetweenParametersProvider(JdbcParameterValuesProvider):
         min_val: The first number.
         max_val: The last number.
 
+    >>> from millstream.datastream.connectors.jdbc import JdbcNumericBetweenParametersProvider
     >>> JdbcNumericBetweenParametersProvider(1, 10).of_batch_size(4).get_parameter_values()
     [(1, 4), (5, 8), (9, 10)]
     >>> JdbcNumericBetweenParametersProvider(1, 10).of_batch_num(2).get_parameter_values()

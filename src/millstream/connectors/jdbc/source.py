@@ -22,6 +22,7 @@ class JdbcSource(Source):
     """The rows of a query, which is executed once for each row of parameters. Made by `JdbcSource.builder()`.
 
     Example:
+        >>> from millstream.datastream.connectors.jdbc import JdbcSource
         >>> from millstream.datastream.connectors.jdbc import JdbcNumericBetweenParametersProvider
         >>> source = (
         ...     JdbcSource.builder()
@@ -86,6 +87,7 @@ class JdbcSourceBuilder(ReadBuilder):
     """Builds a `JdbcSource`, as Flink's builder in Java does; each method returns the builder.
 
     Example:
+        >>> from millstream.datastream.connectors.jdbc import JdbcSource
         >>> source = (
         ...     JdbcSource.builder()
         ...     .set_db_url("jdbc:sqlite:/tmp/shop.db")

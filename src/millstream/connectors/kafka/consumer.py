@@ -23,6 +23,7 @@ class FlinkKafkaConsumerBase(KafkaSource, ABC):
     """What the older source can be told; each method changes the source and returns it.
 
     Example:
+        >>> from millstream.datastream.connectors.kafka import FlinkKafkaConsumerBase
         >>> from millstream.common import SimpleStringSchema
         >>> from millstream.datastream.connectors.kafka import FlinkKafkaConsumer
         >>> properties = {"bootstrap.servers": "localhost:9092"}

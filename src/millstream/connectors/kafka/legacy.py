@@ -37,6 +37,7 @@ class FlinkKafkaProducerBase(SinkFunction, Sink):
     """What both forms of the older sink share; given to `add_sink`.
 
     Example:
+        >>> from millstream.datastream.connectors.kafka import FlinkKafkaProducerBase
         >>> from millstream.common import SimpleStringSchema
         >>> from millstream.datastream.connectors.kafka import FlinkKafkaProducer
         >>> servers = {"bootstrap.servers": "localhost:9092"}

@@ -46,6 +46,7 @@ class KafkaOffsetResetStrategy(Enum):
     """Where to begin if there is no offset to begin from.
 
     Example:
+        >>> from millstream.datastream.connectors.kafka import KafkaOffsetResetStrategy
         >>> from millstream.datastream.connectors import kafka
         >>> earliest = kafka.KafkaOffsetResetStrategy.EARLIEST
         >>> start = kafka.KafkaOffsetsInitializer.committed_offsets(earliest)

@@ -29,6 +29,7 @@ _INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_gro
 class KafkaTopicPartition:
     """A partition of a topic.
 
+    >>> from millstream.datastream.connectors.kafka import KafkaTopicPartition
     >>> KafkaTopicPartition("clicks", 0)
     clicks-0
     """

@@ -68,6 +68,7 @@ class ConsumerRecords(Sequence[ConsumerRecord]):
     """Records of one partition, in order of their offsets: as records, or column by column, which costs less.
 
     Example:
+        >>> from millstream.datastream.connectors.kafka import ConsumerRecords
         >>> from millstream.datastream.connectors import kafka
         >>> class KeysAndValues(kafka.KafkaRecordDeserializationSchema):
         ...     def deserialize(self, record):

@@ -52,6 +52,7 @@ class MySqlChangeSourceBuilder(ChangeSourceBuilder):
     """Builds a `MySqlChangeSource`; each method returns the builder.
 
     Example:
+        >>> from millstream.datastream.connectors.mysql import MySqlChangeSource
         >>> (
         ...     MySqlChangeSource.builder()
         ...     .set_url("mysql://ada@db.example.org/shop")

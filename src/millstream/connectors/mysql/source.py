@@ -62,6 +62,7 @@ class MySqlSourceBuilder(TableSourceBuilder):
     """Builds a `MySqlSource`; each method returns the builder. The URL may end with ?sslMode=verify_identity.
 
     Example:
+        >>> from millstream.datastream.connectors.mysql import MySqlSource
         >>> source = (
         ...     MySqlSource.builder()
         ...     .set_url("mysql://ada@db.example.org/shop")

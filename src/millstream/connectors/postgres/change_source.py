@@ -50,6 +50,7 @@ class PostgresChangeSourceBuilder(ChangeSourceBuilder):
     """Builds a `PostgresChangeSource`; each method returns the builder.
 
     Example:
+        >>> from millstream.datastream.connectors.postgres import PostgresChangeSource
         >>> (
         ...     PostgresChangeSource.builder()
         ...     .set_url("postgresql://ada@db.example.org/shop")

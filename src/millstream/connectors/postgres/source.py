@@ -63,6 +63,7 @@ class PostgresSourceBuilder(TableSourceBuilder):
     where slots run.
 
     Example:
+        >>> from millstream.datastream.connectors.postgres import PostgresSource
         >>> source = (
         ...     PostgresSource.builder()
         ...     .set_url("postgresql://ada@db.example.org/shop")

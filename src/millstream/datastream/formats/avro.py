@@ -43,6 +43,7 @@ class AvroInputFormat(InputFormat, ResultTypeQueryable):
         ConfigurationError: If it is no AvroSchema; if fastavro is not installed.
 
     Example:
+        >>> from millstream.datastream.formats.avro import AvroInputFormat, AvroSchema
         >>> text = '{"type": "record", "name": "click", "fields": [{"name": "page", "type": "string"}]}'
         >>> clicks = AvroInputFormat("data/clicks", AvroSchema.parse_string(text))  # env.create_input(clicks)
     """

@@ -48,6 +48,7 @@ class AvroFormat(BulkFormat):
     promoted.
 
     Example:
+        >>> from millstream.datastream.formats.avro import AvroFormat
         >>> from millstream.datastream.connectors.file_system import FileSource
         >>> source = FileSource.for_bulk_file_format(AvroFormat.for_rows(), "data/clicks").build()
     """
@@ -232,6 +233,7 @@ class AvroBulkWriters:
     """Makes writers of Avro files for `FileSink.for_bulk_format`.
 
     Example:
+        >>> from millstream.datastream.formats.avro import AvroBulkWriters
         >>> from millstream.datastream.connectors.file_system import FileSink
         >>> from millstream.formats.avro.schema import AvroSchema
         >>> text = '{"type": "record", "name": "click", "fields": [{"name": "page", "type": "string"}]}'

@@ -24,6 +24,7 @@ class GenericRecordAvroTypeInfo(TypeInformation):
         ConfigurationError: If it is no AvroSchema.
 
     Example:
+        >>> from millstream.datastream.formats.avro import GenericRecordAvroTypeInfo
         >>> from millstream.formats.avro.schema import AvroSchema
         >>> text = '{"type": "record", "name": "click", "fields": [{"name": "page", "type": "string"}]}'
         >>> GenericRecordAvroTypeInfo(AvroSchema.parse_string(text)).describe()

@@ -102,6 +102,7 @@ def _schema_of(record_class: object, text: str | None) -> AvroSchema:
 class AvroRowDeserializationSchema(DeserializationSchema):
     """Avro messages into rows; the schema they were written with is known.
 
+    >>> from millstream.common import AvroRowDeserializationSchema
     >>> text = '{"type": "record", "name": "a", "fields": [{"name": "x", "type": "long"}]}'
     >>> AvroRowDeserializationSchema(avro_schema_string=text).deserialize(bytes([6]))
     Row(x=3)
@@ -144,6 +145,7 @@ class AvroRowDeserializationSchema(DeserializationSchema):
 class AvroRowSerializationSchema(SerializationSchema):
     r"""Rows, dicts or tuples into Avro messages.
 
+    >>> from millstream.common import AvroRowSerializationSchema
     >>> text = '{"type": "record", "name": "a", "fields": [{"name": "x", "type": "long"}]}'
     >>> AvroRowSerializationSchema(avro_schema_string=text).serialize({"x": 3})
     b'\x06'

@@ -41,6 +41,7 @@ def avro_errors(*more: type[Exception]) -> tuple[type[Exception], ...]:
 class AvroSchema:
     """An Avro schema; small, immutable, picklable. Needs fastavro (the extra `avro`).
 
+    >>> from millstream.datastream.formats.avro import AvroSchema
     >>> schema = AvroSchema.parse_string('{"type": "record", "name": "a", "fields": [{"name": "x", "type": "long"}]}')
     >>> schema.type_info().describe()
     'ROW<x LONG>'

@@ -84,6 +84,7 @@ class _Builder:
 class CsvRowDeserializationSchema(DeserializationSchema):
     """Lines of CSV into rows.
 
+    >>> from millstream.common import CsvRowDeserializationSchema
     >>> from millstream.types.typeinfo import Types
     >>> kind = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
     >>> CsvRowDeserializationSchema.Builder(kind).build().deserialize(b'1,"a,b"')
@@ -182,6 +183,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
 class CsvRowSerializationSchema(SerializationSchema):
     r"""Rows into lines of CSV.
 
+    >>> from millstream.common import CsvRowSerializationSchema, Row
     >>> from millstream.types.typeinfo import Types
     >>> kind = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
     >>> CsvRowSerializationSchema.Builder(kind).build().serialize(Row(1, "a,b"))

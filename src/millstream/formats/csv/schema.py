@@ -71,6 +71,7 @@ class CsvSchema:
         allow_comments: Whether lines that begin with `#` are left out when reading.
 
     Example:
+        >>> from millstream.datastream.formats.csv import CsvSchema
         >>> schema = CsvSchema.builder().add_string_column("city").add_number_column("people").build()
         >>> schema.size(), schema.row_type.names
         (2, ['city', 'people'])
@@ -130,6 +131,7 @@ class CsvSchemaBuilder:
     """Builds a `CsvSchema`; each method returns the builder.
 
     Example:
+        >>> from millstream.datastream.formats.csv import CsvSchema
         >>> builder = CsvSchema.builder().add_string_column("city").add_array_column("streets", "|")
         >>> schema = builder.set_column_separator(";").set_use_header().set_null_value("n/a").build()
         >>> schema.column_separator, schema.use_header

@@ -116,6 +116,7 @@ class _ChangesReader(DeserializationSchema):
 class DebeziumJsonDeserializationSchema(_ChangesReader):
     """Debezium's messages into rows, with their schema in them or without.
 
+    >>> from millstream.datastream.formats.json import DebeziumJsonDeserializationSchema
     >>> from millstream.types.typeinfo import Types
     >>> reads = DebeziumJsonDeserializationSchema(Types.ROW_NAMED(["id"], [Types.INT()]))
     >>> for row in reads.deserialize_many(b'{"before": {"id": 1}, "after": {"id": 2}, "op": "u"}'):
@@ -158,6 +159,7 @@ class CanalJsonDeserializationSchema(_ChangesReader):
     """Canal's messages into rows; a message may be about many. `CREATE` is about none.
 
     Example:
+        >>> from millstream.datastream.formats.json import CanalJsonDeserializationSchema
         >>> from millstream.types.typeinfo import Types
         >>> reads = CanalJsonDeserializationSchema(Types.ROW_NAMED(["id"], [Types.INT()]))
         >>> for row in reads.deserialize_many(b'{"data": [{"id": 1}, {"id": 2}], "type": "INSERT"}'):
@@ -186,6 +188,7 @@ class MaxwellJsonDeserializationSchema(_ChangesReader):
     """Maxwell's messages into rows, also those of a bootstrap.
 
     Example:
+        >>> from millstream.datastream.formats.json import MaxwellJsonDeserializationSchema
         >>> from millstream.types.typeinfo import Types
         >>> reads = MaxwellJsonDeserializationSchema(Types.ROW_NAMED(["id"], [Types.INT()]))
         >>> for row in reads.deserialize_many(b'{"type": "update", "data": {"id": 2}, "old": {"id": 1}}'):
@@ -247,6 +250,7 @@ class DebeziumJsonSerializationSchema(_ChangesWriter):
     """Rows into Debezium's messages, without schema.
 
     Example:
+        >>> from millstream.datastream.formats.json import DebeziumJsonSerializationSchema
         >>> from millstream.types.row import Row
         >>> from millstream.types.typeinfo import Types
         >>> DebeziumJsonSerializationSchema(Types.ROW_NAMED(["id"], [Types.INT()])).serialize(Row(id=1))
@@ -263,6 +267,7 @@ class CanalJsonSerializationSchema(_ChangesWriter):
     """Rows into Canal's messages, one each.
 
     Example:
+        >>> from millstream.datastream.formats.json import CanalJsonSerializationSchema
         >>> from millstream.types.row import Row
         >>> from millstream.types.typeinfo import Types
         >>> CanalJsonSerializationSchema(Types.ROW_NAMED(["id"], [Types.INT()])).serialize(Row(id=1))
@@ -277,6 +282,7 @@ class MaxwellJsonSerializationSchema(_ChangesWriter):
     """Rows into Maxwell's messages.
 
     Example:
+        >>> from millstream.datastream.formats.json import MaxwellJsonSerializationSchema
         >>> from millstream.types.row import Row
         >>> from millstream.types.typeinfo import Types
         >>> MaxwellJsonSerializationSchema(Types.ROW_NAMED(["id"], [Types.INT()])).serialize(Row(id=1))

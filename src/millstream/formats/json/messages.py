@@ -27,6 +27,7 @@ __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
 class JsonRowDeserializationSchema(DeserializationSchema):
     """JSON objects into rows, by field name.
 
+    >>> from millstream.common import JsonRowDeserializationSchema, Types
     >>> kind = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
     >>> JsonRowDeserializationSchema.builder().type_info(kind).build().deserialize(b'{"name": "a", "id": 1}')
     Row(id=1, name='a')
@@ -155,6 +156,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 class JsonRowSerializationSchema(SerializationSchema):
     """Rows into JSON objects.
 
+    >>> from millstream.common import JsonRowSerializationSchema, Types
     >>> kind = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])
     >>> JsonRowSerializationSchema.builder().with_type_info(kind).build().serialize((1, "a"))
     b'{"id":1,"name":"a"}'

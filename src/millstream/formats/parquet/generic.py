@@ -20,6 +20,7 @@ class AvroParquetReaders:
     """Makes formats of Parquet files for `FileSource.for_record_stream_format`.
 
     Example:
+        >>> from millstream.datastream.formats.parquet import AvroParquetReaders
         >>> from millstream.datastream.connectors.file_system import FileSource
         >>> from millstream.datastream.formats.avro import AvroSchema
         >>> text = '{"type": "record", "name": "click", "fields": [{"name": "page", "type": "string"}]}'
@@ -42,6 +43,7 @@ class AvroParquetWriters:
     """Makes writers of Parquet files for `FileSink.for_bulk_format`.
 
     Example:
+        >>> from millstream.datastream.formats.parquet import AvroParquetWriters
         >>> from millstream.datastream.connectors.file_system import FileSink
         >>> from millstream.datastream.formats.avro import AvroSchema
         >>> text = '{"type": "record", "name": "click", "fields": [{"name": "page", "type": "string"}]}'

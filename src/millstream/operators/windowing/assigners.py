@@ -211,6 +211,8 @@ class _Sliding(_OfTime, ABC):
 class TumblingEventTimeWindows(_Tumbling, _EventTime):
     """Windows of one size, side by side, by event time.
 
+    >>> from millstream.common import Time
+    >>> from millstream.datastream.window import TumblingEventTimeWindows
     >>> TumblingEventTimeWindows.of(Time.seconds(5)).assign_windows(None, -1)
     [TimeWindow(start=-5000, end=0)]
     """
@@ -230,6 +232,8 @@ class TumblingEventTimeWindows(_Tumbling, _EventTime):
 class SlidingEventTimeWindows(_Sliding, _EventTime):
     """Windows of one size that start every `slide`, by event time.
 
+    >>> from millstream.common import Time
+    >>> from millstream.datastream.window import SlidingEventTimeWindows
     >>> SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(5)).assign_windows(None, 7_000)
     [TimeWindow(start=5000, end=15000), TimeWindow(start=0, end=10000)]
     """
@@ -353,6 +357,8 @@ class _DynamicGap(_Sessions, ABC):
 class EventTimeSessionWindows(_FixedGap, _EventTime):
     """Windows that last until a key has been silent for a gap, by event time; those that touch are one.
 
+    >>> from millstream.common import Time
+    >>> from millstream.datastream.window import EventTimeSessionWindows
     >>> EventTimeSessionWindows.with_gap(Time.seconds(2)).assign_windows(None, 500)
     [TimeWindow(start=500, end=2500)]
     """

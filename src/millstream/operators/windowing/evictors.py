@@ -157,6 +157,7 @@ class _OneSided(Evictor, ABC):
 class CountEvictor(_OneSided):
     """Keeps the newest records, up to a number.
 
+    >>> from millstream.datastream.window import CountEvictor, TimestampedValue
     >>> elements = [TimestampedValue(number) for number in range(5)]
     >>> CountEvictor.of(2).evict_before(elements, 5, None, None)
     >>> [element.value for element in elements]
@@ -189,6 +190,7 @@ class TimeEvictor(_OneSided):
 
     Records without timestamps stay.
 
+    >>> from millstream.datastream.window import TimeEvictor, TimestampedValue
     >>> elements = [TimestampedValue(time, time) for time in (1, 9, 4, 5)]
     >>> TimeEvictor.of(5).evict_before(elements, 4, None, None)
     >>> [element.value for element in elements]
@@ -214,6 +216,7 @@ class TimeEvictor(_OneSided):
 class DeltaEvictor(_OneSided):
     """Keeps the records whose distance to the last one is below a threshold.
 
+    >>> from millstream.datastream.window import DeltaEvictor, TimestampedValue
     >>> elements = [TimestampedValue(number) for number in (1, 7, 3, 8)]
     >>> DeltaEvictor.of(5, lambda old, new: new - old).evict_before(elements, 4, None, None)
     >>> [element.value for element in elements]

@@ -26,6 +26,7 @@ _ID = struct.Struct(">q")
 class TimeWindowSerializer(TypeSerializer[TimeWindow]):
     """Start and end as 8 bytes each, big-endian.
 
+    >>> from millstream.datastream.window import TimeWindow, TimeWindowSerializer
     >>> import io
     >>> stream = io.BytesIO()
     >>> TimeWindowSerializer().serialize(TimeWindow(5, 10), stream)

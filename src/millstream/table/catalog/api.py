@@ -333,6 +333,7 @@ class HiveCatalog(Catalog):
         NotSupportedError: Always.
 
     Example:
+        >>> from millstream.table.catalog import HiveCatalog
         >>> HiveCatalog("hive")
         Traceback (most recent call last):
         ...
@@ -360,6 +361,7 @@ class JdbcCatalog(Catalog):
         NotSupportedError: Always.
 
     Example:
+        >>> from millstream.table.catalog import JdbcCatalog
         >>> JdbcCatalog("shop", "public", "app", "secret", "jdbc:postgresql://localhost:5432")
         Traceback (most recent call last):
         ...

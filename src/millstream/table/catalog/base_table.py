@@ -25,6 +25,7 @@ class CatalogBaseTable:
         entry: What a catalog has of it; None of one that was made here.
 
     Example:
+        >>> from millstream.table.catalog import CatalogBaseTable
         >>> from millstream.table import DataTypes, Schema
         >>> schema = Schema.new_builder().column("id", DataTypes.BIGINT()).build()
         >>> table = CatalogBaseTable.create_table(schema, properties={"connector": "datagen"}, comment="numbers")

@@ -59,6 +59,7 @@ class CatalogDatabase:
     """A database: a comment and properties.
 
     Example:
+        >>> from millstream.table.catalog import CatalogDatabase
         >>> database = CatalogDatabase.create_instance({"owner": "Ann"}, "orders and payments")
         >>> database.get_properties(), database.get_comment()
         ({'owner': 'Ann'}, 'orders and payments')
@@ -105,6 +106,7 @@ class CatalogFunction:
         temporary: Whether only the session knows it.
 
     Example:
+        >>> from millstream.table.catalog import CatalogFunction
         >>> function = CatalogFunction.create_instance("shop.functions.discount")
         >>> function.get_class_name(), function.get_function_language()
         ('shop.functions.discount', 'PYTHON')

@@ -15,6 +15,7 @@ class CatalogDescriptor:
     """What CREATE CATALOG says: a name, options with `type` among them, a comment; made by `of`.
 
     Example:
+        >>> from millstream.table.catalog import CatalogDescriptor
         >>> from millstream.common import Configuration
         >>> options = Configuration().set_string("type", "generic_in_memory")
         >>> descriptor = CatalogDescriptor.of("shop", options, "of the shop")

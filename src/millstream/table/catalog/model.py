@@ -15,6 +15,7 @@ class CatalogModel:
     """A model without its name: columns that go in and come out, options, a comment.
 
     Example:
+        >>> from millstream.table.catalog import CatalogModel
         >>> from millstream.table import DataTypes, Schema
         >>> text = Schema.new_builder().column("text", DataTypes.STRING()).build()
         >>> mood = Schema.new_builder().column("mood", DataTypes.STRING()).build()

@@ -16,6 +16,7 @@ class ObjectPath:
     Raises:
         ConfigurationError: If one of them is empty.
 
+    >>> from millstream.table.catalog import ObjectPath
     >>> ObjectPath("shop", "orders").get_full_name()
     'shop.orders'
     """
@@ -69,6 +70,7 @@ class ObjectIdentifier:
     """Catalog, database and name.
 
     Example:
+        >>> from millstream.table.catalog import ObjectIdentifier
         >>> orders = ObjectIdentifier.of("default_catalog", "shop", "orders")
         >>> orders.as_summary_string(), orders.as_serializable_string()
         ('default_catalog.shop.orders', '`default_catalog`.`shop`.`orders`')

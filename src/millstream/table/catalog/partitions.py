@@ -11,6 +11,7 @@ __all__ = ["CatalogPartition", "CatalogPartitionSpec"]
 class CatalogPartitionSpec:
     """Values of partition keys: all of them for one partition, fewer for several.
 
+    >>> from millstream.table.catalog import CatalogPartitionSpec
     >>> str(CatalogPartitionSpec({"day": "2024-01-01", "shop": "7"}))
     'CatalogPartitionSpec{{day=2024-01-01, shop=7}}'
     """
@@ -43,6 +44,7 @@ class CatalogPartition:
     """A partition: properties and a comment.
 
     Example:
+        >>> from millstream.table.catalog import CatalogPartition
         >>> partition = CatalogPartition.create_instance({"format": "parquet"}, "written at night")
         >>> partition.get_properties(), partition.get_comment()
         ({'format': 'parquet'}, 'written at night')

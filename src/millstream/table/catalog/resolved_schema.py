@@ -69,6 +69,7 @@ class Constraint(ABC):
     """What rows of a table fulfil; nothing checks that they do.
 
     Example:
+        >>> from millstream.table.catalog import UniqueConstraint
         >>> key = UniqueConstraint.primary_key("pk", ["id"])
         >>> key.get_name(), key.is_enforced(), key.get_type().name
         ('pk', False, 'PRIMARY_KEY')
@@ -107,6 +108,7 @@ class UniqueConstraint(Constraint):
     """Columns that tell rows apart; made by `primary_key`.
 
     Example:
+        >>> from millstream.table.catalog import UniqueConstraint
         >>> UniqueConstraint.primary_key("pk", ["shop", "id"]).get_columns()
         ['shop', 'id']
     """

@@ -20,6 +20,7 @@ class CatalogTableStatistics:
         properties: Whatever else.
 
     Example:
+        >>> from millstream.table.catalog import CatalogTableStatistics
         >>> CatalogTableStatistics(row_count=1_000).get_row_count(), CatalogTableStatistics().get_row_count()
         (1000, -1)
     """
@@ -74,6 +75,7 @@ class CatalogColumnStatistics:
     """Numbers of columns, by their names; what they are, is the caller's.
 
     Example:
+        >>> from millstream.table.catalog import CatalogColumnStatistics
         >>> CatalogColumnStatistics({"id": {"distinct": 1_000}}).get_column_statistics_data()
         {'id': {'distinct': 1000}}
     """

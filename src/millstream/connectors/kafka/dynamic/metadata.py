@@ -72,6 +72,7 @@ class KafkaStream:
         cluster_metadata_map: What belongs to it, by the id of the cluster.
 
     Example:
+        >>> from millstream.datastream.connectors.dynamic_kafka import ClusterMetadata, KafkaStream
         >>> orders = KafkaStream("orders", {"west": ClusterMetadata({"orders"}, {"bootstrap.servers": "west:9092"})})
     """
 
@@ -89,6 +90,8 @@ class KafkaMetadataService(ABC):
     it has to be picklable. An id of a cluster means the same cluster for ever: positions are kept under it.
 
     Example:
+        >>> from millstream.datastream.connectors.dynamic_kafka import ClusterMetadata, KafkaMetadataService
+        >>> from millstream.datastream.connectors.dynamic_kafka import KafkaStream
         >>> class OneTopicEach(KafkaMetadataService):
         ...     def __init__(self, topics, servers):
         ...         self.topics, self.servers = topics, servers
