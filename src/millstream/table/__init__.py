@@ -73,6 +73,7 @@ _HOMES = {
     "ScalarFunction": "udf",
     "Schema": "schema",
     "SqlDialect": "sql_dialect",
+    "SortDirection": "process_functions",
     "StateHint": "process_functions",
     "StatementSet": "statement_set",
     "StreamTableEnvironment": "stream_table_environment",
