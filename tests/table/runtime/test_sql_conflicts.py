@@ -102,3 +102,25 @@ def test_without_an_upsert_key_equal_rows_are_conflicts_too() -> None:
     with pytest.raises(SinkError, match="2 rows"):
         run.watermark(1)
         run.end_epoch()
+
+
+def test_all_rows_of_one_key_are_put_together() -> None:
+    run = SqlRun(spec(fails=False), [SCHEMA], [(0,)], Random(0), disturbed=False)
+    rows = [(1, str(number), number) for number in range(20_000)]
+    run.push(0, [(INSERT, row) for row in rows])
+    run.push(0, [(DELETE, row) for row in rows[:-1]])
+    run.watermark(1)
+    run.end_epoch()
+    assert run.emitted == [(INSERT, rows[-1])]
+    run.harness.close()
+
+
+def test_rows_of_collections_are_told_apart_and_taken_back() -> None:
+    schema = schema_of(D.INT(), D.ARRAY(D.INT()), D.MAP(D.STRING(), D.DOUBLE()))
+    run = SqlRun(ConflictSpec(schema, (0,), None, True, "t"), [schema], [(0,)], Random(0), disturbed=False)
+    first, second = (1, [1, None], {"a": float("nan")}), (1, [2], {})
+    run.push(0, [(INSERT, first), (INSERT, second), (DELETE, (1, [1, None], {"a": float("nan")}))])
+    run.watermark(1)
+    run.end_epoch()
+    assert run.emitted == [(INSERT, second)]
+    run.harness.close()

@@ -11,6 +11,7 @@ The rule is Flink's (FLIP-558). Changes wait in the operator's state, with a tim
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -162,22 +163,25 @@ class ConflictOperator(Operator):
             self._tell(UPDATE_AFTER, left[0])
 
     def _put_together(self, before: Row | None) -> list[Row]:
-        """Return the rows of the current key that are there."""
-        rows: list[Row] = [] if before is None else [before]
-        for comes, row in self._pending.get() or ():
-            mine = self._identify(row)
-            at = next((at for at, each in enumerate(rows) if self._identify(each) == mine), None)
+        """Return the rows of the current key that are there, in the order in which they came."""
+        pending = self._pending.get() or ()
+        changes = [(True, before), *pending] if before is not None else list(pending)
+        if not changes:
+            return []
+        rows: dict[int, Row] = {}
+        places: defaultdict[Any, deque[int]] = defaultdict(deque)
+        names = canonical_keys([tuple(row[place] for place in self._identity) for _, row in changes])
+        for at, ((comes, row), name) in enumerate(zip(changes, names, strict=True)):
+            mine = places[name]
             if not comes:
-                if at is not None:
-                    del rows[at]
-            elif at is not None and self._by_key:
-                rows[at] = row
+                if mine:
+                    del rows[mine.popleft()]
+            elif mine and self._by_key:
+                rows[mine[0]] = row
             else:
-                rows.append(row)
-        return rows
-
-    def _identify(self, row: Row) -> list[Any]:
-        return [row[place] for place in self._identity]
+                rows[at] = row
+                mine.append(at)
+        return list(rows.values())
 
     def _tell(self, kind: int, row: Row) -> None:
         self._rows.append(row)

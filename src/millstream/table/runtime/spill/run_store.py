@@ -258,7 +258,7 @@ class RunStore:
                     keys, rows = keys[kept], rows.take(pa.array(kept))
                 writer.add(keys, rows, self._newest_of(rows))
                 yield len(keys) + 1
-        except GeneratorExit:
+        except BaseException:  # closed before its end, or a full disk
             writer.abandon()
             raise
         merged = writer.finish()
