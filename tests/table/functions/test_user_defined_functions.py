@@ -163,6 +163,48 @@ def test_table_functions_give_rows_with_the_place_of_their_input() -> None:
     assert kernel.evaluate([BATCH.column(1)], 3)[1][0].to_pylist() == [1, 2, 0]
 
 
+def test_what_a_function_gave_and_changes_later_stays_as_it_was() -> None:
+    """Rows are as they were when they were given, whatever the function does with its own list or Row."""
+    numbers: list[int] = []
+    growing = udf(lambda a: numbers.append(a or 0) or numbers, result_type=DataTypes.ARRAY(INT))
+    assert compute(growing, A) == [[1], [1, 0], [1, 0, 3]]
+
+    class Prefixes(TableFunction):
+        def eval(self, text: str) -> Any:
+            row, chars = Row("", []), []
+            for char in text or "":
+                chars.append(char)
+                row[0], row[1] = char, chars
+                yield row
+
+    prefixes = udtf(Prefixes(), result_types=[STRING, DataTypes.ARRAY(STRING)])
+    kernel = prefixes.declared().table_kernel(build_user_call(prefixes.declared(), [S]), Setting())
+    _, (chars, lists) = kernel.evaluate([pa.array(["xy"])], 1)
+    assert (chars.to_pylist(), lists.to_pylist()) == (["x", "y"], [["x"], ["x", "y"]])
+
+
+class Seen(AggregateFunction):
+    """Gives its accumulator itself."""
+
+    def create_accumulator(self) -> list[int]:
+        return []
+
+    def accumulate(self, accumulator: list[int], *args: Any) -> None:
+        accumulator.append(args[0])
+
+    def get_value(self, accumulator: list[int]) -> list[int]:
+        return accumulator
+
+
+def test_an_aggregate_that_gives_its_accumulator_gives_it_as_it_was() -> None:
+    wrapper = udaf(Seen(), result_type=DataTypes.ARRAY(INT), accumulator_type=DataTypes.ARRAY(INT))
+    aggregate = _aggregate(wrapper, INT)
+    state = aggregate.accumulate(aggregate.create(), (1,))
+    values = [aggregate.value(state)]
+    values.append(aggregate.value(aggregate.accumulate(state, (2,))))
+    assert aggregate.results(values).to_pylist() == [[1], [1, 2]]
+
+
 class Average(AggregateFunction):
     def create_accumulator(self) -> Row:
         return Row(0, 0)

@@ -12,11 +12,12 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.base.errors import NotSupportedError
+from millstream.operators.values import copy_of
 from millstream.table.expressions.rex import AggregateCall
 from millstream.table.functions.kernels.values import Setting
 from millstream.table.functions.python_values import from_python, to_python
 from millstream.table.functions.types import arrow_type
-from millstream.table.functions.user import FunctionKind, UserFunction, _frames
+from millstream.table.functions.user import FunctionKind, UserFunction, _frames, is_changeable
 from millstream.types import datatypes as t
 from millstream.types.row import rows_of
 
@@ -49,6 +50,7 @@ class UserAggregate:
         self.retracts = _overrides(self._function, "retract")
         self.merges = _overrides(self._function, "merge")
         self.gives_rows = declared.kind is FunctionKind.TABLE_AGGREGATE
+        self._changeable = is_changeable(declared.result_type)
 
     def open(self, setting: Setting) -> None:
         """Open the function; called once before anything else."""
@@ -110,11 +112,12 @@ class UserAggregate:
 
     def value(self, state: Any) -> Any:
         """Return the result for a state, a Python value."""
-        return self._function.get_value(state)
+        value = self._function.get_value(state)
+        return copy_of(value) if self._changeable else value
 
     def rows(self, state: Any) -> list[Any]:
         """Return the rows that a table aggregate gives for a state; each a value, Row or tuple."""
-        return list(self._function.emit_value(state) or ())
+        return [copy_of(row) for row in self._function.emit_value(state) or ()]
 
     def results(self, values: Sequence[Any]) -> pa.Array:
         """Return results as a column of the function's type.

@@ -11,13 +11,13 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from millstream.base.errors import TypeMismatchError
 from millstream.base.optional import load_package
+from millstream.operators.values import copy_of, protect
 from millstream.table.errors import ValidationError
 from millstream.table.expressions.rex import Call, RowExpression
 from millstream.table.functions.coercion import coerce
@@ -25,9 +25,10 @@ from millstream.table.functions.kernels.values import Kernel, Setting, Value, as
 from millstream.table.functions.python_values import from_python, to_python
 from millstream.table.functions.types import arrow_type
 from millstream.types import datatypes as t
+from millstream.types.further_types import RawType
 from millstream.types.row import rows_of
 
-__all__ = ["INLINE", "FunctionKind", "UserFunction", "build_user_call", "called_function"]
+__all__ = ["INLINE", "FunctionKind", "UserFunction", "build_user_call", "called_function", "is_changeable"]
 
 
 class FunctionKind(Enum):
@@ -150,7 +151,16 @@ def _row_wise(declared: UserFunction, opened: _Opened, types: Sequence[t.DataTyp
 
     def invoke(columns: list[pa.Array], count: int) -> pa.Array:
         rows = _argument_rows(declared, types, columns, count)
-        return from_python([call(*row) for row in rows], kind, what)
+        return from_python(results(rows), kind, what)
+
+    def results(rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+        if not is_changeable(kind):
+            return [call(*row) for row in rows]
+        found = []
+        for row in rows:
+            value = call(*row)
+            found.append(protect(value))  # the function may change it when it is called again
+        return found
 
     return invoke
 
@@ -263,12 +273,18 @@ class TableKernel:
         """
         columns = [as_array(each, count) for each in values]
         call = self._opened.call
-        given = [_rows_of(call(*row)) for row in _argument_rows(self._declared, self._types, columns, count)]
-        places = [place for place, rows in enumerate(given) for _ in rows]
         kind = self._declared.row_type
         width = len(kind.fields)
         what = f'function "{self._declared.name}"'
-        rows = [_fields(row, width, what) for row in chain.from_iterable(given)]
+        changeable = any(is_changeable(field.data_type) for field in kind.fields)
+        places: list[int] = []
+        rows: list[tuple[Any, ...]] = []
+        for place, arguments in enumerate(_argument_rows(self._declared, self._types, columns, count)):
+            for row in _rows_of(call(*arguments)):
+                # The function may change what it gave when it goes on: fields are taken, and copied, at once.
+                fields = _fields(row, width, what)
+                rows.append(copy_of(fields) if changeable else fields)
+                places.append(place)
         parts = list(zip(*rows, strict=True)) if rows else [()] * width
         arrays = [
             from_python(part, field.data_type, what) for part, field in zip(parts, kind.fields, strict=True)
@@ -280,14 +296,20 @@ class TableKernel:
         self._opened.close()
 
 
-def _rows_of(given: Any) -> list[Any]:
+def is_changeable(kind: t.DataType) -> bool:
+    """Return whether a function may change a value of a type that it has given."""
+    return pa.types.is_nested(arrow_type(kind)) or isinstance(kind, RawType)
+
+
+def _rows_of(given: Any) -> Iterable[Any]:
+    """Return the rows that a call gives, each as the function comes to it."""
     if given is None:
         return []
     if isinstance(given, str | bytes) or not isinstance(given, Iterable) or type(given).__name__ == "Row":
         return [given]
     if isinstance(given, tuple):
         return [given]
-    return list(given)
+    return given
 
 
 def _fields(row: Any, width: int, what: str) -> tuple[Any, ...]:

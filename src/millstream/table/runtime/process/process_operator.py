@@ -21,6 +21,7 @@ from millstream.base.errors import TypeMismatchError
 from millstream.common.state import MapStateDescriptor
 from millstream.operators.base import BatchHandler, Operator, OperatorReport
 from millstream.operators.user_code import attach_element
+from millstream.operators.values import copy_of
 from millstream.spi.batch import Batch, Columns, Rows
 from millstream.state.keyed import NO_KEY
 from millstream.state.keys import canonical_keys
@@ -28,6 +29,7 @@ from millstream.table.changelog_mode import ChangelogMode
 from millstream.table.expressions.rex import RowSchema
 from millstream.table.functions.process_definition import collected
 from millstream.table.functions.python_values import from_python, to_python
+from millstream.table.functions.user import is_changeable
 from millstream.table.plan.processing import TableInput
 from millstream.table.process_functions import SortDirection, TableSemantics
 from millstream.table.runtime.arrays import arrow_types, conform, validity_of
@@ -133,6 +135,7 @@ class ProcessTableOperator(Operator):
         self._stamps: list[int | None] = []
         self._parent: Any = None
         self._width = len(self._given)
+        self._changeable = any(is_changeable(each.data_type) for each in self._given)
         self._allowed = _allowed_kinds(spec)
 
     # The life of the operator
@@ -309,7 +312,7 @@ class ProcessTableOperator(Operator):
                 detail=f"Its changelog mode is [{self._spec.mode}].",
                 hint="A function that gives updates is a ChangelogFunction, and says so in get_changelog_mode.",
             )
-        self._rows.append(fields)
+        self._rows.append(copy_of(fields) if self._changeable else fields)
         self._given_kinds.append(kind)
         self._parents.append(self._parent)
         self._stamps.append(self._context.time_ms)
