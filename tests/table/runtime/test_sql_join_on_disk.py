@@ -222,7 +222,7 @@ def test_checkpoints_hold_what_changed() -> None:
 
 
 def stores(run: SqlRun) -> list[Any]:
-    return [side.store for operator in run.harness.operators for side in operator._spill.sides]
+    return [side.store for operator in run.harness.operators for side in operator._held.sides]
 
 
 @pytest.mark.parametrize("retracts", [False, True])

@@ -19,9 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.operators.base import OperatorContext, Output, OwnEntries
-from millstream.operators.columnar.touched_slots import TouchedSlots
 from millstream.state.snapshots import Entries, KeyedStatePatch, StateChanges, States
-from millstream.state.touched import pays
 from millstream.table.expressions.rex import RowSchema
 from millstream.table.plan.logical import JoinKind
 from millstream.table.runtime.arrays import arrow_types, concat, conform, validity_of
@@ -29,6 +27,7 @@ from millstream.table.runtime.changes import weighted
 from millstream.table.runtime.epoch_operator import EpochOperator, Input
 from millstream.table.runtime.evaluation import Expressions
 from millstream.table.runtime.group_aggregate import distinct_slots
+from millstream.table.runtime.join_rows import JoinRows, RowsInMemory
 from millstream.table.runtime.join_side import Delta, JoinSide
 from millstream.table.runtime.key_slots import KeySlots
 from millstream.table.runtime.sorting import stable_argsort
@@ -43,7 +42,6 @@ __all__ = ["LEFT", "RIGHT", "JoinOperator", "joined_schema"]
 LEFT, RIGHT = "left", "right"
 """Entries of the sides: key -> [(how many, matches, alone, since, row), ...]."""
 
-_LEAST_DEAD = 1 << 16
 _HALF = 32
 
 _ALONE = {
@@ -95,9 +93,8 @@ class JoinOperator(EpochOperator):
         )
         self._alone = _ALONE[spec.join]
         self._pairs_matter = spec.join not in (JoinKind.SEMI, JoinKind.ANTI)
-        self._touched = TouchedSlots(known=False)
         self._right_rows = self._right_nulls = 0
-        self._spill: SpilledKeys | None = None
+        self._held: JoinRows = RowsInMemory(self._keys, self._sides, (LEFT, RIGHT))
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Learn where state lives: on disk, if keyed state does, and there are keys to find it by."""
@@ -120,7 +117,7 @@ class JoinOperator(EpochOperator):
             for index, name in enumerate((LEFT, RIGHT))
         ]
         self._sides = list(sides)
-        self._spill = SpilledKeys(
+        self._held = SpilledKeys(
             self._keys,
             sides,
             (LEFT, RIGHT),
@@ -137,8 +134,7 @@ class JoinOperator(EpochOperator):
         """Close user functions."""
         if self._condition is not None:
             self._condition.close()
-        if self._spill is not None:
-            self._spill.close()
+        self._held.close()
 
     def work(self, inputs: list[Input | None]) -> None:
         """Join what an epoch changes."""
@@ -165,8 +161,7 @@ class JoinOperator(EpochOperator):
         if forgets != self._null_aware_counts():
             looked[0].append(self._sides[0].used)
         self._hand_on(found, looked, updates)
-        if self._spill is not None:
-            self._spill.end_round(now_ms)
+        self._held.end_round(now_ms)
 
     def _null_aware_counts(self) -> tuple[bool, bool]:
         return self._right_rows > 0, self._right_nulls > 0
@@ -183,11 +178,10 @@ class JoinOperator(EpochOperator):
         if null_keys is not None and not self._alone[index] and not self._spec.null_aware:
             kept = np.flatnonzero(~null_keys)
             given, slots, null_keys = given.take(kept), slots[kept], None
-        self._note(slots)
-        if self._spill is not None:
-            if self._retracts[index]:
-                self._spill.bring(index, slots)
-            self._spill.bring(1 - index, slots if null_keys is None else slots[~null_keys])
+        self._held.note(slots)
+        if self._retracts[index]:
+            self._held.bring(index, slots)
+        self._held.bring(1 - index, slots if null_keys is None else slots[~null_keys])
         delta = side.apply(side.change(given, slots), now_ms)
         if null_keys is None:
             return delta, None
@@ -195,12 +189,6 @@ class JoinOperator(EpochOperator):
         nulls = np.zeros(len(self._keys), bool)
         nulls[slots[null_keys]] = True
         return delta, ~nulls[delta.slots]
-
-    def _note(self, slots: Any) -> None:
-        if self._spill is None:
-            self._touched.note(slots, len(self._keys))
-        else:
-            self._spill.note(slots)
 
     def _have_null(self, keys: list[pa.Array], count: int) -> Any | None:
         nulls = None
@@ -324,7 +312,7 @@ class JoinOperator(EpochOperator):
         moved = np.flatnonzero(changed)
         if len(moved):
             side.mark(rows[moved])
-            self._note(side.slot_of.array[rows[moved]])
+            self._held.note(side.slot_of.array[rows[moved]])
         return rows[moved], changed[moved]
 
     def _null_left(self, rows: Any) -> Any:
@@ -348,25 +336,10 @@ class JoinOperator(EpochOperator):
         now_ms = self.context.time.now_ms
         for side in self._sides:
             if side.expiry.is_due(now_ms):
-                self._note(side.expire(now_ms))
-                if self._spill is not None:
-                    self._spill.expire(now_ms)
-        if checkpoint and self._spill is None:
-            self._squeeze()
-
-    def _squeeze(self) -> None:
-        total = sum(side.rows.count for side in self._sides)
-        if total < _LEAST_DEAD:
-            return
-        used = [side.used for side in self._sides]
-        if 2 * sum(map(len, used)) >= total:
-            return
-        slots = [side.slot_of.array[rows] for side, rows in zip(self._sides, used, strict=True)]
-        kept = np.unique(np.concatenate(slots))
-        self._keys.keep(kept)
-        for side, rows, of in zip(self._sides, used, slots, strict=True):
-            side.keep(rows, np.searchsorted(kept, of))
-        self._touched = TouchedSlots(known=False)
+                self._held.note(side.expire(now_ms))
+                self._held.expire(now_ms)
+        if checkpoint:
+            self._held.squeeze()
 
     def snapshot_state(self) -> tuple[int, int] | None:
         """Return how many right rows there are, and how many with a NULL key, where that matters."""
@@ -380,50 +353,27 @@ class JoinOperator(EpochOperator):
 
     def snapshot_entries(self) -> Iterator[OwnEntries]:
         """Return the rows of each key, side by side."""
-        if self._spill is not None:
-            for name, held in self._spill.entries():
-                yield name, None, held
-            return
-        for name, side in zip((LEFT, RIGHT), self._sides, strict=True):
-            slots = np.unique(side.slot_of.array[side.used])
-            yield name, None, zip(self._keys.keys(slots), side.entries(slots), strict=True)
+        for name, held in self._held.entries():
+            yield name, None, held
 
     def snapshot_groups(self) -> Iterator[tuple[int, States]] | None:
         """Return the rows by key group, in columns, if they are on disk."""
-        return None if self._spill is None else self._spill.states()
+        return self._held.states()
 
     def changed_groups(self) -> Iterator[tuple[int, KeyedStatePatch]] | None:
         """Return what changed by key group, in columns, if rows are on disk."""
-        return None if self._spill is None else self._spill.patches()
+        return self._held.patches()
 
     def changed_entries(self, changes: StateChanges) -> bool:
         """Add the rows of keys that changed."""
-        slots = self._touched.slots()
-        if not self._touched.known or not pays(len(slots), len(self._keys)):
-            return False
-        keys = self._keys.keys(slots)
-        for name, side in zip((LEFT, RIGHT), self._sides, strict=True):
-            for key, entry in zip(keys, side.entries(slots), strict=True):
-                if entry:
-                    changes.put(name, None, key, entry)
-                else:
-                    changes.remove(name, None, key)
-        return True
+        return self._held.changed_entries(changes)
 
     def forget_changes(self) -> None:
         """Take what is there as known."""
-        if self._spill is None:
-            self._touched.forget()
-        else:
-            self._spill.forget_changes()
+        self._held.forget_changes()
 
     def restore_entries(self, name: str, entries: Entries) -> None:
         """Take over the rows of keys of one side."""
-        if not entries:
-            return
-        if self._spill is None or not self._spill.restore(name, entries):
-            slots = self._keys.of_keys([key for _, key, _ in entries])
-            side = self._sides[0 if name == LEFT else 1]
-            side.restore(slots, [entry for _, _, entry in entries])
-        if self._spill is not None:
-            self._spill.end_round(self.context.time.now_ms)
+        if entries:
+            self._held.restore(name, entries)
+            self._held.end_round(self.context.time.now_ms)

@@ -22,6 +22,7 @@ from millstream.state.key_hash import hash_columns
 from millstream.state.snapshots import KeyedStatePatch, States
 from millstream.state.touched import pays
 from millstream.table.runtime.growing import Lane
+from millstream.table.runtime.join_rows import JoinRows
 from millstream.table.runtime.key_slots import KeySlots
 from millstream.table.runtime.sorting import distinct_sorted
 from millstream.table.runtime.spill.packed_rows import PackedRows, entries_of
@@ -39,14 +40,13 @@ _MOST_PARTS = 32
 _NOBODY_ASKS = 1 << 62
 
 
-class SpilledKeys:
+class SpilledKeys(JoinRows):
     """Keeps the rows of a join's keys within a budget of memory.
 
     Args:
         keys: The keys in memory.
         sides: Left and right.
         names: What their entries are called.
-        directory: For rows on disk; exists.
         budget_bytes: Memory for rows, about.
         max_parallelism: Number of key groups.
     """
@@ -60,7 +60,8 @@ class SpilledKeys:
         budget_bytes: int,
         max_parallelism: int,
     ) -> None:
-        self._keys, self.sides, self._names = keys, list(sides), list(names)
+        super().__init__(keys, sides, names)
+        self.sides = list(sides)
         self._budget_bytes = budget_bytes
         self._groups = np.uint64(max_parallelism)
         self._numbers = Lane(np.uint64)
@@ -269,19 +270,19 @@ class SpilledKeys:
             rows = packed.slice(start, stop - start)
             patch.changed[name] = PackedRows(rows, side.keys, side.key_kinds)  # type: ignore[assignment]
 
-    def restore(self, name: str, entries: Any) -> bool:
-        """Take over rows that are packed; return whether they are.
+    def restore(self, name: str, entries: Any) -> None:
+        """Take over the rows of keys of one side, packed or not.
 
         Args:
             name: Which side they are of.
             entries: As `restore_entries` is given them.
         """
         if not isinstance(entries, PackedRows):
-            return False
+            super().restore(name, entries)
+            return
         side = self.sides[self._names.index(name)]
         columns = side.columns_of_keys(entries.rows)
         side.restore_packed(entries.rows, self._keys.of(columns, len(entries.rows)))
-        return True
 
 
 def _by_group(numbers: Any) -> Iterator[tuple[int, int, int]]:
