@@ -27,7 +27,17 @@ import time
 from pathlib import Path
 
 from confluent_kafka import Producer
-from killing import OPTIONS, ROOT, Cluster, Killed, machine, run_kills, strike_process, wait_for_output
+from killing import (
+    OPTIONS,
+    ROOT,
+    Cluster,
+    Killed,
+    machine,
+    run_kills,
+    run_to_the_end,
+    strike_process,
+    wait_for_output,
+)
 from targets import PARTITIONS, TARGETS, Target
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -36,7 +46,6 @@ from servers.kafka import KafkaServer
 
 KEYS = 50
 GROUPS = 5
-SETTLE_S = 10
 SHARE_S = 4  # a kill comes within 2.5 s after there is output again
 PROGRAM = Path(__file__).parent / "programs" / "three_stages.py"
 WEIGHTS = {"slot": 40, "Python worker": 10, "executor": 10, "cluster worker": 5, "driver": 15, "broker": 20}
@@ -159,13 +168,7 @@ def run(arguments: argparse.Namespace, directory: Path, target: Target) -> Kille
             cluster, output, random.Random(arguments.seed), killed,
             weights=striker.weights, strike=striker.strike, patience_s=arguments.patience,
         )  # fmt: skip
-        while not output.has_ended():
-            if wait_for_output(cluster, output, arguments.patience) is None:
-                print(f"the job stands still:\n{cluster.log_tail()}", file=sys.stderr)
-                break
-        settled = time.time() + SETTLE_S
-        while time.time() < settled:  # what should not come would come now
-            output.follow(0.5)
+        run_to_the_end(cluster, output, arguments.patience)
         target.finish()
     finally:
         stopped.set()

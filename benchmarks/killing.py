@@ -36,6 +36,7 @@ __all__ = [
     "machine",
     "parent",
     "run_kills",
+    "run_to_the_end",
     "strike_process",
     "wait_for_output",
 ]
@@ -74,6 +75,7 @@ logging.getLogger("millstream").setLevel(logging.INFO)
 """
 TWO_AT_ONCE = 0.2
 WHILE_IT_RECOVERS = 0.25
+SETTLE_S = 10
 
 
 @dataclass
@@ -347,3 +349,14 @@ def run_kills(
             flush=True,
         )
     killed.release_share()
+
+
+def run_to_the_end(cluster: Cluster, output: Output, patience_s: float) -> None:
+    """Let the job go on until all is published, or nothing comes for so long; then look for what should not come."""
+    while not output.has_ended():
+        if wait_for_output(cluster, output, patience_s) is None:
+            print(f"the job stands still:\n{cluster.log_tail()}", file=sys.stderr)
+            break
+    settled = time.monotonic() + SETTLE_S
+    while time.monotonic() < settled:
+        output.follow(0.5)

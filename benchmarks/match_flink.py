@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from sides import ask
+
+HEAP = "1500m"
 
 RESULTS = Path(__file__).parent / "results" / "match_flink.md"
 SOURCE = """CREATE TABLE numbers (
@@ -87,16 +89,6 @@ def run_flink(task: dict[str, Any]) -> dict[str, Any]:
     return run(environment, task)
 
 
-def ask(python: str, side: str, task: dict[str, Any]) -> dict[str, Any]:
-    """Run one side in a process of its own."""
-    environment = {**os.environ, "JAVA_TOOL_OPTIONS": "-Xmx1500m"} if side == "flink" else dict(os.environ)
-    command = [python, __file__, "--side", side, "--task", json.dumps(task)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if done.returncode:
-        raise SystemExit(f"{side} failed at {task['query']}:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -119,8 +111,8 @@ def main() -> None:
     ]
     for query in given.only:
         task = {"query": query, "few": given.few, "rows": given.rows, "rounds": given.rounds}
-        flink = ask(str(given.pyflink_env / "bin" / "python"), "flink", task)
-        ours = ask(sys.executable, "ours", task)
+        flink = ask(__file__, str(given.pyflink_env / "bin" / "python"), "flink", task, heap=HEAP)
+        ours = ask(__file__, sys.executable, "ours", task, heap=HEAP)
         if ours["rows"] != flink["rows"]:
             extra = sorted(set(ours["rows"]) ^ set(flink["rows"]))
             raise SystemExit(f"{query}: matches differ, such as by {extra[:5]}")

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from sides import ask
+
+HEAP = "3g"
 
 RESULTS = Path(__file__).parent / "results" / "sql_flink.md"
 COLUMNS = "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, ts TIMESTAMP(3)"
@@ -134,20 +136,6 @@ def run(environment: Any, task: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def ask(python: str, side: str, task: dict[str, Any]) -> dict[str, Any]:
-    """Run one side in a process of its own."""
-    environment = {**os.environ, "JAVA_TOOL_OPTIONS": "-Xmx3g"} if side == "flink" else dict(os.environ)
-    done = subprocess.run(
-        [python, __file__, "--side", side, "--task", json.dumps(task)],
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
-    if done.returncode:
-        raise SystemExit(f"{side} failed at {task['query']}:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -171,9 +159,9 @@ def main() -> None:
         write_rows(few, 5_000)
         for query in given.only:
             task = {"query": query, "few": str(few), "all": str(everything), "rounds": given.rounds}
-            flink = ask(str(given.pyflink_env / "bin" / "python"), "flink", task)
+            flink = ask(__file__, str(given.pyflink_env / "bin" / "python"), "flink", task, heap=HEAP)
             for target in ["local", *(["local[2]"] if given.spark else [])]:
-                ours = ask(sys.executable, "ours", {**task, "target": target})
+                ours = ask(__file__, sys.executable, "ours", {**task, "target": target}, heap=HEAP)
                 if ours["table"] != flink["table"]:
                     extra = set(ours["table"]) ^ set(flink["table"])
                     raise SystemExit(f"{query}: the tables differ, such as by {sorted(extra)[:5]}")

@@ -35,7 +35,17 @@ from typing import Any
 
 import psycopg
 from confluent_kafka import Consumer, Producer, TopicPartition
-from killing import OPTIONS, ROOT, Cluster, Killed, machine, run_kills, strike_process, wait_for_output
+from killing import (
+    OPTIONS,
+    ROOT,
+    Cluster,
+    Killed,
+    machine,
+    run_kills,
+    run_to_the_end,
+    strike_process,
+    wait_for_output,
+)
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -46,7 +56,6 @@ PARTITIONS = 2
 BUYERS = 500
 ITEMS = 40
 SPREAD_MS = 1_500  # orders of a partition are so much out of order; the watermark allows for 2 s
-SETTLE_S = 10
 SHARE_S = 4
 SCRIPT = Path(__file__).parent / "programs" / "orders.sql"
 WEIGHTS = {
@@ -315,13 +324,7 @@ def run(
             cluster, results, random.Random(arguments.seed), killed,
             weights=striker.weights, strike=striker.strike, patience_s=arguments.patience,
         )  # fmt: skip
-        while not results.has_ended():
-            if wait_for_output(cluster, results, arguments.patience) is None:
-                print(f"the job stands still:\n{cluster.log_tail()}", file=sys.stderr)
-                break
-        settled = time.time() + SETTLE_S
-        while time.time() < settled:  # what should not come would come now
-            results.follow(0.5)
+        run_to_the_end(cluster, results, arguments.patience)
     finally:
         stopped.set()
         cluster.stop()
