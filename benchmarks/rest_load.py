@@ -14,6 +14,8 @@ API; every answer must be 200 and JSON of the length that it says. Prints one JS
     {"requests_per_second", "seconds", "failed", "p50_ms", "p99_ms",
      "quiet", "asked",      records a second of each phase
      "slowdown",            of each asked phase: 1 - asked / quiet
+     "mean_slowdown",       of all of them, and its standard error: a machine that is shared differs from phase to
+                            phase by more than the requests cost
      "own_slowdown",        the same by records for each second of processor time of the job: what the job itself has
                             to do for the answers, whoever else takes the processors
      "cores": {"quiet": {"job", "server"}, "asked": {"job", "server", "client"}}}
@@ -158,6 +160,10 @@ def measure(
         quiet.append(watch(job, watched, given, []))
     beside = [quiet[index : index + 2] for index in range(given.rounds)]
     times = sorted(each for phase in asked for each in phase.times)
+    slowdowns = [
+        1 - each.throughput / statistics.mean(other.throughput for other in around)
+        for each, around in zip(asked, beside, strict=True)
+    ]
     return {
         "requests_per_second": round(len(times) / given.seconds / given.rounds, 1),
         "seconds": given.seconds,
@@ -166,16 +172,18 @@ def measure(
         "p99_ms": round(times[int(len(times) * 0.99)] * 1000, 2),
         "quiet": [round(each.throughput) for each in quiet],
         "asked": [round(each.throughput) for each in asked],
-        "slowdown": [
-            round(1 - each.throughput / statistics.mean(other.throughput for other in around), 4)
-            for each, around in zip(asked, beside, strict=True)
-        ],
+        "slowdown": [round(each, 4) for each in slowdowns],
+        "mean_slowdown": [round(statistics.mean(slowdowns), 4), round(standard_error(slowdowns), 4)],
         "own_slowdown": [
             round(1 - each.own / statistics.mean(other.own for other in around), 4)
             for each, around in zip(asked, beside, strict=True)
         ],
         "cores": {"quiet": mean_cores(quiet), "asked": mean_cores(asked)},
     }
+
+
+def standard_error(values: Sequence[float]) -> float:
+    return statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
 
 
 def mean_cores(phases: Sequence[Phase]) -> dict[str, float]:
