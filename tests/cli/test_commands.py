@@ -45,6 +45,14 @@ def test_version_imports_neither_spark_nor_rich_nor_the_engine():
     assert ended.stdout.splitlines() == [f"millstream, version {__version__}", "[]"]
 
 
+def test_the_package_is_a_program():
+    command = [sys.executable, "-m", "millstream", "run", "no-such-job.py"]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("Usage: python -m millstream run ")
+    assert "'no-such-job.py' does not exist" in ended.stderr
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_every_command_says_what_it_does(name):
     result = invoke(name, "--help")
