@@ -346,6 +346,9 @@ class Operator(ABC):
         """Records that it took in and waits with for something outside, such as a call; they end in later epochs."""
         return 0
 
+    def flush(self) -> None:
+        """Work on what waits for the end of the epoch, and emit what comes of it; here: nothing waits."""
+
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
         """End an epoch: flush what is buffered and fill in the report."""
 

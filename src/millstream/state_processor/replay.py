@@ -60,6 +60,7 @@ from millstream.state.snapshots import Entries, KeyedStateSnapshot, TimerSnapsho
 from millstream.state_processor.keys import KeyText
 from millstream.state_processor.reader import SavepointReader, untimed
 from millstream.state_processor.windows import own_entries
+from millstream.types.row import Row, RowKind
 
 __all__ = ["ReplayRequest", "replay"]
 
@@ -280,6 +281,11 @@ class WatchedSpec(OperatorSpec):
     debug: bool
     is_keyed = True
 
+    @property
+    def takes_columns(self) -> bool:  # type: ignore[override]
+        """Whether the operator takes columns: what has no exact form as objects stays as it is."""
+        return self.inner.takes_columns
+
     def build(self) -> Operator:
         """Make the operator itself, watched."""
         operator = self.inner.build()
@@ -318,7 +324,7 @@ class _Watch:
             "restore_entries": self.restore_entries,
             "batch_handlers": lambda: handlers,
             "process": handlers[0],
-            "process_watermark": partial(self._watermark, operator.process_watermark),
+            "process_watermark": partial(self._watermark, self._flushing(operator.process_watermark)),
             "advance_watermark": partial(Operator.advance_watermark, operator),
             "process_marked": partial(Operator.process_marked, operator),
             "on_processing_time": partial(self._clock, operator.on_processing_time),
@@ -392,28 +398,38 @@ class _Watch:
 
     # Calls
 
-    def _batch(self, index: int, handler: BatchHandler, batch: Rows) -> None:
-        timestamps = batch.timestamps
+    def _flushing(self, process: Callable[[int], None]) -> Callable[[int], None]:
+        """Return what has the operator act on a watermark at once, though it may wait for the epoch's end."""
+
+        def act(timestamp_ms: int) -> None:
+            process(timestamp_ms)
+            self._operator.flush()
+
+        return act
+
+    def _batch(self, index: int, handler: BatchHandler, batch: Batch) -> None:
         selector = self._spec.selectors.get(index)
-        for place, value in enumerate(batch.values):
-            stamp = None if timestamps is None else timestamps[place]
+        for place, value in enumerate(batch.to_rows().values):
             key = None if selector is None else canonical_key(selector(value))
             if selector is None or self._matches(key):
-                self._step(index, handler, value, stamp, key, keyed=selector is not None)
+                alone = batch.cut(place, place + 1)
+                self._step(index, handler, value, alone, key, keyed=selector is not None)
 
     def _step(
-        self, index: int, handler: BatchHandler, value: Any, stamp: int | None, key: Any, *, keyed: bool
+        self, index: int, handler: BatchHandler, value: Any, alone: Batch, key: Any, *, keyed: bool
     ) -> None:
+        """Have the operator process a record, `value`, which is `alone` in a batch."""
         self._records += keyed
         number = f"record {self._records}" if keyed else "broadcast record"
         where = f" of input {index}" if len(self._spec.selectors) > 1 else ""
-        at = "" if stamp is None else f" at {stamp}"
-        _tell(["", f"{number}{where}{at}: {shorten(value, 2_000)}", *self._state_lines("before", key)])
-        alone = Rows([value], None if stamp is None else [stamp])
+        stamps = alone.to_rows().timestamps
+        at = "" if stamps is None else f" at {stamps[0]}"
+        _tell(["", f"{number}{where}{at}: {_text(value)}", *self._state_lines("before", key)])
         if self._spec.debug and self._records == 1 and keyed:
             _tell([_how_to_debug(self._spec.inner)])
             breakpoint()
         handler(alone)
+        self._operator.flush()
         _tell([*self._take(), *self._state_lines("after", key)])
         if keyed and self._records == self._spec.records:
             raise _Enough
@@ -443,7 +459,7 @@ class _Watch:
         to = "" if tag is None else f" (side output {tag})"
         for place, value in enumerate(values):
             at = "" if timestamps is None else f" at {timestamps[place]}"
-            self._lines.append(f"  output  {shorten(value, 2_000)}{at}{to}")
+            self._lines.append(f"  output  {_text(value)}{at}{to}")
 
     def _take(self) -> list[str]:
         taken, self._lines = self._lines, []
@@ -516,6 +532,12 @@ class _ToldOutput(Output):
     def emit_status(self, status: StreamStatus) -> None:
         """Hand on a change of status."""
         self._inner.emit_status(status)
+
+
+def _text(record: Any) -> str:
+    """Return a record as text, with its kind if it changes a table."""
+    kind = record.get_row_kind() if isinstance(record, Row) else RowKind.INSERT
+    return f"{'' if kind is RowKind.INSERT else f'{kind} '}{shorten(record, 2_000)}"
 
 
 def _tell(lines: Sequence[str]) -> None:
