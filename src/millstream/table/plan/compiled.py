@@ -36,11 +36,15 @@ def dump_plan(planned: Sequence[Planned], targets: Sequence[str]) -> str:
         targets: Full names of the tables that are written.
     """
     content = dump_lasting(list(planned))
-    document = {
-        "millstreamPlanVersion": _VERSION,
+    shown = {
         "targets": list(targets),
         "uids": [uid_of(each.physical.input) for each in planned],
         **json.loads(json_plan(planned)),
+    }
+    document = {
+        "millstreamPlanVersion": _VERSION,
+        **shown,
+        "shown": _hash_of(shown),
         "sha256": hashlib.sha256(content).hexdigest(),
         "plan": base64.b64encode(content).decode(),
     }
@@ -55,7 +59,7 @@ def load_plan(text: str, context: PlanContext) -> tuple[list[Planned], list[str]
         context: The session's surroundings.
 
     Raises:
-        ConfigurationError: If it is no such text, of a later version, or was changed.
+        ConfigurationError: If it is no such text, of a later version, or was changed; then with what was changed.
     """
     del context
     try:
@@ -69,13 +73,54 @@ def load_plan(text: str, context: PlanContext) -> tuple[list[Planned], list[str]
             detail=f"This millstream reads version {_VERSION}; Flink's own plans are of Java and cannot run here.",
             hint="Compile the statement again.",
         )
-    content = base64.b64decode(document["plan"])
+    missing = [name for name in ("targets", "uids", "nodes", "sha256", "plan") if name not in document]
+    if missing:
+        raise ConfigurationError(
+            f"a compiled plan lacks {', '.join(map(repr, missing))}", hint="Compile the statement again."
+        )
+    try:
+        content = base64.b64decode(document["plan"], validate=True)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"a compiled plan has a 'plan' that is not in base64: {error}",
+            hint="Compile the statement again.",
+        ) from error
     if hashlib.sha256(content).hexdigest() != document["sha256"]:
         raise ConfigurationError(
             "a compiled plan was changed after it was written", hint="Compile the statement again."
         )
     planned: list[Planned] = pickle.loads(content)
+    shown = {name: document[name] for name in ("targets", "uids", "nodes")}
+    if document.get("shown", _hash_of(shown)) != _hash_of(shown):
+        raise ConfigurationError(
+            "the text of a compiled plan was changed after it was written, and would change nothing",
+            detail=_difference(document, planned),
+            hint="Change the statement, and compile it again.",
+        )
     return planned, [str(each) for each in document["targets"]]
+
+
+def _hash_of(shown: Any) -> str:
+    """Return a hash of what people read of a plan, however it is laid out."""
+    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
+
+
+def _difference(document: dict[str, Any], planned: Sequence[Planned]) -> str:
+    """Return the first operator whose text in a file is not that of the plan."""
+    nodes = json.loads(json_plan(planned))["nodes"]
+    given = document["nodes"] if isinstance(document["nodes"], list) else []
+    for place, node in enumerate(nodes):
+        told = given[place] if place < len(given) else None
+        if told != node:
+            number, contents = node["id"], node["contents"]
+            if not isinstance(told, dict):
+                return f"Operator {number}, {contents}, is not in its text."
+            if told.get("contents") != contents:
+                return f"Operator {number} is {contents}; the text has {told.get('contents')}."
+            return f"Operator {number}, {contents}, has other attributes in its text."
+    if len(given) > len(nodes):
+        return f"Its text has {len(given)} operators, it has {len(nodes)}."
+    return "Its tables or uids have other names in its text."
 
 
 class CompiledPlan:
