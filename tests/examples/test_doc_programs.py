@@ -7,6 +7,7 @@ behind one of them is what it prints: in the same order, or, where it says `text
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,16 @@ def run(step: Step, names: dict, page: Path) -> None:
 
 def lines_of(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip().splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def loggers_as_before():
+    """Undo what a page sets of the logger of metrics."""
+    logger = logging.getLogger("millstream.metrics")
+    level, handlers = logger.level, logger.handlers[:]
+    yield
+    logger.setLevel(level)
+    logger.handlers[:] = handlers
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))

@@ -27,6 +27,7 @@ from millstream.config.configuration import Configuration
 from millstream.datastream.streams.data_stream import DataStream
 from millstream.graph.stream_graph import DEFAULT_GROUP, StreamNode
 from millstream.graph.transformation import ChainingStrategy
+from millstream.metrics.groups import MetricKind
 from millstream.operators.base import (
     EpochTime,
     Operator,
@@ -154,6 +155,7 @@ class OperatorHarness:
         self._marks = [MIN_TIMESTAMP] * inputs
         self._idle = [False] * inputs
         self._counters: dict[str, int] = {}
+        self._own_counters: dict[tuple[int, str], int] = {}
         self._chains: list[tuple[bytes, ...]] | None = None  # of the last snapshot
         self._checkpoint_id = 0 if restore is None else restore.checkpoint_id
         self._selectors = [
@@ -327,6 +329,9 @@ class OperatorHarness:
         operator.end_epoch(report, checkpoint=checkpoint)
         for name, count in report.counters.items():
             self._counters[name] = self._counters.get(name, 0) + count
+        for metric, value in operator.context.metrics.collect_changes().items():
+            if value.kind is MetricKind.COUNTER:
+                self._own_counters[operator.context.subtask_index, ".".join(metric.path)] = value.value
 
     # Output
 
@@ -409,9 +414,18 @@ class OperatorHarness:
         return state.get_state(descriptor)
 
     def counter(self, name: str) -> int:
-        """Return a counter of the operator as of the last epoch's end, such as `numLateRecordsDropped`."""
+        """Return what a counter has come to in all subtasks; this ends the epoch.
+
+        Args:
+            name: `numLateRecordsDropped`, or the name of a counter that a function has made, behind those of its
+                groups: `parser.broken`.
+
+        Returns:
+            The count; 0 if no such counter has counted.
+        """
         self.end_epoch()
-        return self._counters.get(name, 0)
+        own = [count for (_, counter), count in self._own_counters.items() if counter == name]
+        return self._counters.get(name, 0) + sum(own)
 
     def accumulator(self, name: str) -> Any:
         """Return what functions have added to an accumulator, over all subtasks.

@@ -235,6 +235,23 @@ def test_records_that_are_late_and_go_nowhere_are_counted():
     assert harness.counter("no such counter") == 0
 
 
+class Odd(MapFunction):
+    def open(self, runtime_context):
+        self.odd = runtime_context.get_metrics_group().add_group("numbers").counter("odd")
+
+    def map(self, value):
+        self.odd.inc(value % 2)
+        return value
+
+
+def test_a_counter_of_a_function_is_that_of_all_subtasks():
+    with OperatorHarness(lambda stream: stream.rebalance().map(Odd()), parallelism=2) as harness:
+        harness.push_batch([1, 2, 3, 5], [0, 0, 0, 0])
+        assert harness.counter("numbers.odd") == 3
+        harness.push(7)
+        assert harness.counter("numbers.odd") == 4
+
+
 class Lines(CoProcessFunction):
     def process_element1(self, value, ctx):
         yield "left", value, ctx.timer_service().current_watermark()
