@@ -43,6 +43,8 @@ LEFT, RIGHT = "left", "right"
 """Entries of the sides: key -> [(how many, matches, alone, since, row), ...]."""
 
 _HALF = 32
+_DENSE = 8
+"""A table of all rows up to the last one is made where it is at most so many times what is looked up."""
 
 _ALONE = {
     JoinKind.LEFT: (True, False),
@@ -57,6 +59,21 @@ _ALONE = {
 def joined_schema(left: RowSchema, right: RowSchema) -> RowSchema:
     """Return the columns of two inputs behind each other."""
     return RowSchema(left.names + right.names, left.types + right.types)
+
+
+def _places_in(rows: Any, wanted: Any) -> Any:
+    """Return where each wanted row is among some; -1 where it is not."""
+    if not len(wanted):
+        return np.zeros(0, np.int64)
+    span = int(max(rows.max(), wanted.max())) + 1
+    if span <= _DENSE * (len(rows) + len(wanted)):
+        table = np.full(span, -1, np.int64)
+        table[rows[::-1]] = np.arange(len(rows) - 1, -1, -1)  # the first place of a row that is there twice
+        return table[wanted]
+    order = stable_argsort(rows)
+    ordered = rows[order]
+    place = np.minimum(np.searchsorted(ordered, wanted), len(rows) - 1)
+    return np.where(ordered[place] == wanted, order[place], -1)
 
 
 class _Pairs:
@@ -267,14 +284,15 @@ class JoinOperator(EpochOperator):
             if update is None:
                 continue
             mine, others = (pairs.left, pairs.right) if index == 0 else (pairs.right, pairs.left)
-            both = np.concatenate(update)
-            order = stable_argsort(both)
-            place = np.minimum(np.searchsorted(both[order], mine), len(both) - 1)
-            known = both[order][place] == mine
-            which = order[place] % len(update[0])
-            marks = np.where(known, which << _HALF | others, -1 - np.arange(len(mine)))
-            _, back, often = np.unique(marks, return_inverse=True, return_counts=True)
-            found = known & (often[back] == 2)
+            place = _places_in(np.concatenate(update), mine)
+            known = np.flatnonzero(place >= 0)
+            marks = place[known] % len(update[0]) << _HALF | others[known]
+            order = np.argsort(marks)
+            ordered = marks[order]
+            same = np.zeros(len(order) + 1, bool)
+            np.equal(ordered[1:], ordered[:-1], out=same[1:-1])
+            found = np.zeros(len(mine), bool)
+            found[known[order]] = same[1:] | same[:-1]  # a row meets another one once, so there are two at most
             halves = found if halves is None else halves | found
         return halves
 
