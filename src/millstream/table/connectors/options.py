@@ -12,7 +12,17 @@ from millstream.table.errors import did_you_mean
 if TYPE_CHECKING:
     from millstream.table.catalog.resolved import ResolvedTable
 
-__all__ = ["ConnectorOptions", "duration_ms", "memory_bytes"]
+__all__ = ["WATERMARK_OPTIONS", "ConnectorOptions", "duration_ms", "memory_bytes"]
+
+WATERMARK_OPTIONS = (
+    "scan.watermark.emit.strategy",
+    "scan.watermark.emit.on-event.gap",
+    "scan.watermark.alignment.group",
+    "scan.watermark.alignment.max-drift",
+    "scan.watermark.alignment.update-interval",
+    "scan.watermark.idle-timeout",
+)
+"""Options of every table that is read; `watermark_options` reads them."""
 
 T = TypeVar("T")
 
@@ -197,7 +207,7 @@ class ConnectorOptions:
         Raises:
             ConfigurationError: If there are any.
         """
-        unread = [key for key in self._values if key not in self._read]
+        unread = [key for key in self._values if key not in self._read and key not in WATERMARK_OPTIONS]
         if unread:
             known = sorted(self._read)
             raise ConfigurationError(

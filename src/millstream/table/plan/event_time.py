@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from millstream.common.watermark_strategy import WatermarkStrategy
+from millstream.common.watermark_strategy import WatermarkAlignment, WatermarkStrategy
 from millstream.operators.source import SourceSpec
 from millstream.table.connectors.conversion import ToSqlSpec
 from millstream.table.expressions.rex import (
@@ -37,7 +37,12 @@ __all__ = ["push_watermarks"]
 
 
 def push_watermarks(
-    transformation: Any, rowtime: RowExpression, watermark: RowExpression, idle_ms: int | None, zone: str
+    transformation: Any,
+    rowtime: RowExpression,
+    watermark: RowExpression,
+    idle_ms: int | None,
+    zone: str,
+    alignment: WatermarkAlignment | None = None,
 ) -> bool:
     """Have the source above an operator make a table's watermarks, if it can.
 
@@ -47,6 +52,7 @@ def push_watermarks(
         watermark: The watermark of a row.
         idle_ms: After how long without rows a split counts as idle; None never.
         zone: The session's time zone.
+        alignment: With which sources it is aligned; None with none.
 
     Returns:
         Whether it does; if not, nothing was changed.
@@ -64,7 +70,9 @@ def push_watermarks(
     source = transformation.inputs[0].source
     if conversion.by_place or not isinstance(source.spec, SourceSpec):
         return False
-    strategy = WatermarkStrategy(_over_names(conversion, expressions, zone), idle_timeout_ms=idle_ms)
+    strategy = WatermarkStrategy(
+        _over_names(conversion, expressions, zone), idle_timeout_ms=idle_ms, alignment=alignment
+    )
     if source.spec.strategy == WatermarkStrategy.no_watermarks():
         source.spec = replace(source.spec, strategy=strategy)
     return bool(source.spec.strategy == strategy)  # a source that several queries read has it already

@@ -163,4 +163,6 @@ def _walk(node: p.PhysicalNode, *, timed: bool) -> Iterator[tuple[p.PhysicalNode
 
 def _has_watermark(scan: tuple[p.PhysicalNode, bool]) -> bool:
     node, timed = scan
+    if isinstance(node, p.DataStreamScan) and node.stream.schema.rowtime:
+        return True  # the column of the time need not be read
     return timed or bool(node.schema.rowtime) or isinstance(node, p.ValuesNode)

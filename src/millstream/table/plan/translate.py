@@ -15,6 +15,7 @@ from millstream.base.errors import NotSupportedError
 from millstream.datastream.streams.data_stream import transform
 from millstream.operators.patterns.growth import GrowingStateWarning
 from millstream.operators.sink import SinkSpec
+from millstream.table.connectors.watermark_options import TableWatermarkOptions, watermark_options
 from millstream.table.errors import ValidationError
 from millstream.table.expressions.compiling import constant_value
 from millstream.table.expressions.rex import InputRef, RowSchema
@@ -34,6 +35,13 @@ from millstream.table.runtime import specs
 from millstream.types.datatypes import BinaryType, VarBinaryType, VarCharType
 
 __all__ = ["Translator", "translate", "translate_all"]
+
+
+def _table_below(node: p.PhysicalNode) -> Any:
+    """Return the table of which a node has the rows alone; None if it is of others, or of a stream."""
+    while len(node.inputs) == 1:
+        (node,) = node.inputs
+    return node.table if isinstance(node, p.TableScan) else None
 
 
 def translate(planned: Planned, environment: Any) -> Any:
@@ -157,6 +165,7 @@ class Translator:
     def _scan(self, node: p.TableScan) -> Any:
         from millstream.table.connectors.registry import find_connector
 
+        watermark_options(node.table)  # what is wrong with them is told before anything runs
         table = exact_digest(node.table)
         read = self._read.get(table, node.columns)
         key = (table, read)
@@ -195,10 +204,20 @@ class Translator:
     # --- rows
 
     def _watermarks(self, node: p.WatermarkAssigner) -> Any:
-        schema, idle_ms, zone = node.input.schema, self._settings.idle_ms, self._settings.zone
+        schema, zone = node.input.schema, self._settings.zone
         rowtime = InputRef(node.column, schema.types[node.column])
         above = self.stream(node.input)._transformation
-        pushed = push_watermarks(above, rowtime, node.expression, idle_ms, zone)
+        table = _table_below(node)
+        options = TableWatermarkOptions() if table is None else watermark_options(table)
+        idle_ms = options.idle_ms or self._settings.idle_ms
+        pushed = push_watermarks(above, rowtime, node.expression, idle_ms, zone, options.alignment)
+        if options.alignment is not None and not pushed and table is not None:
+            raise NotSupportedError(
+                f'watermark alignment of table "{table.full_name}", whose watermarks are not made at its source',
+                detail="They are made behind it, where nobody knows which split is ahead: of a connector that cannot, "
+                "by a user's function or the time of day, or the table is read with other watermarks as well.",
+                hint="Leave out the options 'scan.watermark.alignment.*'.",
+            )
         return self._one(
             node, specs.RowtimeSpec(schema, node.column, node.expression, idle_ms, pushed=pushed)
         )
