@@ -6,6 +6,7 @@ import datetime
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from millstream.common import Instant
 from millstream.table import ChangelogMode, ListView, MapView
 from millstream.table.process_functions import (
     ArgumentHint,
@@ -32,6 +33,8 @@ def shown(value):
     """Java's text of a value."""
     if value is None:
         return "null"
+    if isinstance(value, Instant):
+        return f"{shown(datetime.datetime.fromtimestamp(value.to_epoch_milli() / 1000, datetime.UTC))[:-6]}Z"
     if isinstance(value, datetime.datetime):
         return value.isoformat(timespec="minutes" if not value.second else "auto")
     return str(value)
@@ -50,14 +53,14 @@ def mode_text(mode):
 
 class Greeting(ProcessTableFunction[str]):
     def eval(self, input: Annotated[Row, A(ROWS)]):
-        self.collect(f"Hello {input['name']}")
+        self.collect(f"Hello {shown(input['name'])}")
 
 
 class Memory(ProcessTableFunction[str]):
     def eval(self, state: Annotated[CountState, StateHint()], input: Annotated[Row, A(SET)]):
         state.counter += 1
-        yield f"Hello {input['name']} {state.counter} after {shown(state.last)}"
-        state.last = f"{input['name']}/{input[1]}"
+        yield f"Hello {shown(input['name'])} {state.counter} after {shown(state.last)}"
+        state.last = f"{shown(input['name'])}/{shown(input[1])}"
 
 
 class OptionalMemory(ProcessTableFunction[str]):
@@ -67,7 +70,7 @@ class OptionalMemory(ProcessTableFunction[str]):
         input: Annotated[Row, A(SET, T.OPTIONAL_PARTITION_BY)],
     ):
         state.counter += 1
-        self.collect(f"{input['name']} {state.counter}")
+        self.collect(f"{shown(input['name'])} {state.counter}")
 
 
 class RowState(ProcessTableFunction):
@@ -100,7 +103,7 @@ class Viewing(ProcessTableFunction):
         map: Annotated[MapView[str, int], StateHint()],
         input: Annotated[Row, A(SET)],
     ):
-        v = str(input[1])
+        v = shown(input[1])
         if v == "0":
             ctx.clear_state("list")
         elif v == "9":
