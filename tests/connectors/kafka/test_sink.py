@@ -262,7 +262,7 @@ class Watched(MessagesInMemory):
         return messages, end
 
 
-@pytest.mark.parametrize("most_bytes", [1_000, 1_000_000])
+@pytest.mark.parametrize("most_bytes", [10_000, 1_000_000])
 def test_what_is_staged_in_this_process_is_committed_from_memory_as_far_as_it_is_there(
     kafka: KafkaServer, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch, most_bytes: int
 ) -> None:

@@ -17,7 +17,8 @@ from millstream.connectors.kafka.serialization import Messages
 
 __all__ = ["MOST_BYTES", "MessagesInMemory", "in_memory"]
 
-MOST_BYTES: Final = 64 << 20
+MOST_BYTES: Final = 128 << 20
+_OBJECT_BYTES: Final = 48  # of a bytes object beside its content, and its place in a list
 
 
 @dataclass(slots=True)
@@ -25,13 +26,14 @@ class _Held:
     owner: object
     messages: list[Messages] = field(default_factory=list)
     end: int = 0
+    size: int = 0
 
 
 class MessagesInMemory:
     """What is kept in this process, by the file it is staged in.
 
     Attributes:
-        most_bytes: How much is kept at most, bytes of files.
+        most_bytes: How much memory is taken at most, as it is estimated.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
@@ -44,7 +46,7 @@ class MessagesInMemory:
 
     @property
     def held_bytes(self) -> int:
-        """How much is kept, bytes of files."""
+        """How much memory is taken, as it is estimated."""
         return self._bytes
 
     def expect(self, committer: object) -> None:
@@ -70,17 +72,20 @@ class MessagesInMemory:
         """
         if not self._committers or messages.headers is not None:
             return
+        objects = len(messages.values) * (1 if messages.keys is None else 2)
+        size = length + _OBJECT_BYTES * objects
         with self._lock:
             held = self._held.get(path)
             if start != (0 if held is None else held.end):
                 return  # something before them is not kept
-            if self._bytes + length > self.most_bytes or self._process != os.getpid():
+            if self._bytes + size > self.most_bytes or self._process != os.getpid():
                 return
             if held is None:
                 held = self._held[path] = _Held(owner)
             held.messages.append(messages)
             held.end += length
-            self._bytes += length
+            held.size += size
+            self._bytes += size
 
     def of(self, path: str) -> tuple[list[Messages], int]:
         """Return what is kept of a file, and where in the file goes on what is not."""
@@ -102,7 +107,7 @@ class MessagesInMemory:
     def _forget(self, path: str) -> None:
         held = self._held.pop(path, None)
         if held is not None:
-            self._bytes -= held.end
+            self._bytes -= held.size
 
 
 in_memory: Final = MessagesInMemory()
