@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -161,6 +162,14 @@ class FilesTarget(PartsTarget):
         return map(parse, Path(part).read_text(encoding="utf-8").splitlines())
 
 
+# The server lists objects that it is still writing: their keys end with an id of its own.
+_OF_SERVER = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def is_being_written(key: str) -> bool:
+    return _OF_SERVER.search(key, len(key) - 37) is not None
+
+
 class S3Target(PartsTarget):
     """Objects, which a client of pyarrow lists and reads."""
 
@@ -190,7 +199,11 @@ class S3Target(PartsTarget):
 
     def parts(self) -> Iterable[str]:
         found = self._files.get_file_info(self._selector)
-        return [each.path for each in found if each.is_file and not is_hidden(each.path)]
+        return [
+            each.path
+            for each in found
+            if each.is_file and not is_hidden(each.path) and not is_being_written(each.path)
+        ]
 
     def read(self, part: str) -> Iterable[Result]:
         with self._files.open_input_stream(part) as stream:
