@@ -193,3 +193,36 @@ def test_values_frames_and_arrow_tables_are_tables(both):
     arrow = tables.from_arrow(pa.table({"a": pa.array([1], pa.int8())}))
     with arrow.execute().collect() as found:
         assert [tuple(row) for row in found] == [(1,)]
+
+
+def test_updates_by_a_key_that_the_query_does_not_read(both):
+    environment, tables = both
+    rows = [
+        Row.of_kind(RowKind.INSERT, 1, "a"),
+        Row.of_kind(RowKind.INSERT, 2, "b"),
+        Row.of_kind(RowKind.UPDATE_AFTER, 1, "b"),
+        Row.of_kind(RowKind.DELETE, 2, "b"),
+    ]
+    for row in rows:
+        row.set_field_names(["id", "name"])
+    stream = environment.from_collection(rows, type_info=PEOPLE)
+    schema = (
+        Schema.new_builder().column("id", "INT NOT NULL").column("name", "STRING").primary_key("id").build()
+    )
+    table = tables.from_changelog_stream(stream, schema, ChangelogMode.upsert())
+    tables.create_temporary_view("people", table)
+    assert rows_of(tables, "SELECT name, COUNT(*) FROM people GROUP BY name") == [("b", 1)]
+
+
+def test_the_primary_key_of_a_stream_is_the_upsert_key_of_a_query(both):
+    environment, tables = both
+    stream = environment.from_collection([Row(1, "a")], type_info=PEOPLE)
+    schema = (
+        Schema.new_builder().column("id", "INT NOT NULL").column("name", "STRING").primary_key("id").build()
+    )
+    tables.create_temporary_view("people", tables.from_changelog_stream(stream, schema))
+    tables.execute_sql(
+        "CREATE TABLE o (id INT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'print')"
+    )
+    plan = tables.explain_sql("INSERT INTO o SELECT id, name FROM people ON CONFLICT DO ERROR")
+    assert "upsertMaterialize" not in plan

@@ -64,7 +64,12 @@ def _scan(node: p.TableScan, upsert: bool) -> Iterable[frozenset[int]]:
 
 
 def _stream(node: p.DataStreamScan, upsert: bool) -> Iterable[frozenset[int]]:
-    return () if node.unique is None else (frozenset(node.unique),)
+    if node.unique is not None:
+        return (frozenset(node.unique),)
+    declared, names = getattr(node.stream, "primary_key", ()), node.schema.names
+    if not declared or not all(name in names for name in declared):
+        return ()
+    return (frozenset(map(names.index, declared)),)
 
 
 def _same(node: p.PhysicalNode, upsert: bool) -> Keys:

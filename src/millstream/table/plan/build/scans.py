@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from millstream.table.errors import ValidationError
+from millstream.table.expressions.rex import RowSchema
 from millstream.table.plan import physical as p
 from millstream.table.plan.changes import INSERT_ONLY
 from millstream.table.plan.logical import Scan, StreamScan
@@ -41,7 +42,6 @@ def _normalized(
     node: Scan, table: Any, places: list[int], mode: Any, bounded: bool, settings: PlanSettings
 ) -> p.PhysicalNode:
     """Return a scan of upserts as changes; the key is read even if nobody else wants it."""
-    from millstream.table.expressions.rex import RowSchema
     from millstream.table.plan.build.calcs import kept_columns
 
     names = table.schema.names
@@ -57,7 +57,13 @@ def _normalized(
 
 
 def stream_scan_of(node: StreamScan) -> p.PhysicalNode:
-    """Return what reads a DataStream."""
+    """Return what reads a DataStream.
+
+    Raises:
+        ValidationError: If upserts come without a primary key.
+    """
+    from millstream.table.plan.build.calcs import kept_columns
+
     stream: Any = node.stream
     names: tuple[str, ...] = stream.schema.names
     places = tuple(names.index(name) for name in node.schema.names)
@@ -65,10 +71,16 @@ def stream_scan_of(node: StreamScan) -> p.PhysicalNode:
     key: tuple[str, ...] = getattr(stream, "primary_key", ())
     scan: p.PhysicalNode = p.DataStreamScan(node.schema, stream, places, mode)
     if mode.updates and not mode.before:
-        if not key or not all(name in node.schema.names for name in key):
+        if not key:
             raise ValidationError(
                 "a stream gives updates by key, but its schema declares no primary key",
                 hint="Declare it: Schema.new_builder()....primary_key(...).",
             )
-        return p.ChangelogNormalize(node.schema, scan, tuple(node.schema.names.index(name) for name in key))
+        # The key is read, though nobody else asks for it.
+        read = (*node.schema.names, *(name for name in key if name not in node.schema.names))
+        places = tuple(map(names.index, read))
+        schema = RowSchema(read, tuple(stream.schema.types[place] for place in places), node.schema.rowtime)
+        scan = p.DataStreamScan(schema, stream, places, mode)
+        normalized = p.ChangelogNormalize(schema, scan, tuple(map(read.index, key)))
+        return kept_columns(normalized, range(len(node.schema)), node.schema.names)
     return scan
