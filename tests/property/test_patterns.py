@@ -24,6 +24,7 @@ from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.operators.patterns.automaton import PatternAutomaton
 from millstream.operators.patterns.codes import Codes
 from millstream.operators.patterns.held import Held
+from millstream.operators.patterns.linear import LinearAutomaton, is_linear
 from millstream.operators.patterns.table import PatternTable
 from millstream.testing import MiniCluster
 from millstream.testing.failures import Tap
@@ -64,8 +65,23 @@ def found_by_automaton(pattern, events):
             automaton.advance(held, event[2], event, again, code)
     automaton.expire(held, 1 << 40, again)
     assert again == found
+    if is_linear(table):
+        assert found_by_stages(table, placed) == found
     rows = [(each.timestamp_ms, taken(each.events, lambda event: event[3]), each.timed_out) for each in found]
     return [row[:2] for row in rows if not row[2]], {row[:2] for row in rows if row[2]}
+
+
+def found_by_stages(table, placed):
+    """Return what the automaton of patterns that are one row of events finds; all is pickled between events."""
+    automaton, lines, found = LinearAutomaton(table, reports_partial=True), {}, []
+    codes = Codes([table.tests[each] for each in table.simple]).of(placed)
+    for event, code in zip(placed, codes, strict=True):
+        for _, _, told in automaton.run([(event[2], 0, event, code)], lines, lambda *timer: None, None):
+            found += told
+        lines = pickle.loads(pickle.dumps(lines))
+    if lines:
+        automaton.fire(0, 1 << 40, lines, lambda *timer: None, found)
+    return found
 
 
 def check_by_oracle(seed):

@@ -16,10 +16,10 @@ Patterns may come as a stream of their own: each replaces the one before, in eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from itertools import compress, repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 from millstream.base.errors import JobDefinitionError, TypeMismatchError, shorten
 from millstream.base.time import MIN_TIMESTAMP
@@ -31,14 +31,15 @@ from millstream.operators.base import (
     OwnEntries,
     RestoreScope,
 )
-from millstream.operators.calls import Emission, Produced, emit_produced, taking
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.inlined.expressions import map_loop
 from millstream.operators.keys import key_list
 from millstream.operators.own_entries import touched_keys
 from millstream.operators.patterns.automaton import Found, PatternAutomaton
-from millstream.operators.patterns.codes import Codes
+from millstream.operators.patterns.codes import UNTOLD, Codes
+from millstream.operators.patterns.handover import Handover
 from millstream.operators.patterns.held import Held
+from millstream.operators.patterns.linear import Line, LinearAutomaton, is_linear
 from millstream.operators.patterns.parts import PatternSpec
 from millstream.operators.patterns.replacing import Replacements
 from millstream.operators.patterns.table import PatternTable
@@ -46,9 +47,7 @@ from millstream.operators.patterns.waiting import Events, WaitingEvents, sort_ti
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import KeyedContext, KeyedTimers
 from millstream.operators.user_code import attach_element
-from millstream.operators.values import ATOMIC, copies
 from millstream.spi.batch import Rows
-from millstream.state.keyed import NO_KEY
 from millstream.state.keys import canonical_keys
 from millstream.state.snapshots import Entries, StateChanges
 from millstream.state.touched import pays
@@ -58,6 +57,9 @@ __all__ = ["PatternMatchSpec"]
 
 _STATE = "partial-matches"
 _WAITING = "waiting-events"
+_Entry = tuple[int, Any, Any, int]
+"""Time, key and number of an event, and the event itself before the number."""
+
 _LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 
 
@@ -116,6 +118,7 @@ class PatternMatchOperator(Operator):
         self._in_epoch = Events([], [], [])
         self._replacements = Replacements(spec.pattern)
         self._automaton: PatternAutomaton | None = None
+        self._linear: LinearAutomaton | None = None
         self._key_loop = map_loop(spec.key_selector)
         self._late_dropped = 0
 
@@ -154,6 +157,8 @@ class PatternMatchOperator(Operator):
         self._automaton = PatternAutomaton(
             table, lambda: time.now_ms, reports_partial=self._spec.reports_partial
         )
+        if is_linear(table) and not self._spec.is_replaced:
+            self._linear = LinearAutomaton(table, reports_partial=self._spec.reports_partial)
         self._codes = Codes([table.tests[number] for number in table.simple])
         self._passes_misfits = table.passes_misfits()
         # A timer that there is comes first, but for bounds between two events, and patterns that are replaced.
@@ -299,7 +304,7 @@ class PatternMatchOperator(Operator):
         due_ms = self._timers.next_timestamp()
         if due_ms is None or due_ms > time_ms:
             return True
-        produced = self._new_produced()
+        handover = self._handover()
         found: list[Found] = []
 
         def fire(timestamp_ms: int, key: Any) -> None:
@@ -307,15 +312,18 @@ class PatternMatchOperator(Operator):
             if held is None or self._automaton is None:
                 return
             self._touch((key,))
-            held.timer_ms = None
-            self._automaton.expire(held, timestamp_ms, found)
-            self._keep(key, held)
+            if self._linear is not None:
+                self._linear.fire(key, timestamp_ms, self._held, self._timers.register, found)
+            else:
+                held.timer_ms = None
+                self._automaton.expire(held, timestamp_ms, found)
+                self._keep(key, held)
             if found:
-                self._hand_over(key, found, produced, f"timer of key {key!r} at {timestamp_ms}")
+                handover.give(key, found, f"timer of key {key!r} at {timestamp_ms}")
 
         grant = None if take is None else self.context.budget.take_timers
         done = self._timers.fire_until(time_ms, fire, grant)
-        emit_produced(self, produced.made, self._spec.output_type)
+        handover.emit()
         return done
 
     def end_epoch(self, report: OperatorReport, *, checkpoint: bool) -> None:
@@ -337,38 +345,61 @@ class PatternMatchOperator(Operator):
             return
         if self._spec.compare is not None:
             events = sort_ties(events, self._spec.compare)
-        advance, is_due, starts = automaton.advance, automaton.is_due, automaton.starts
-        find, keep, produced = self._held.get, self._keep, self._new_produced()
+        codes = self._codes.of(events.values)
+        handover = self._handover()
         used: list[Any] | None = None if self._touched is None else []
+        entries = self._numbered(events, codes)
+        if self._linear is None or codes[0] == UNTOLD:
+            self._run_general(automaton, entries, handover, used)
+        else:
+            self._run_linear(self._linear, entries, handover, used)
+        if used:
+            self._touch(used)
+        handover.emit()
+
+    def _numbered(self, events: Events, codes: Sequence[int]) -> Iterable[_Entry]:
+        """Return events with their numbers, without those that fit nowhere if these change nothing."""
+        entries = zip(*events, codes, strict=True)
+        return compress(entries, codes) if self._passes_misfits else entries
+
+    def _run_linear(
+        self, linear: LinearAutomaton, entries: Iterable[_Entry], handover: Handover, used: list[Any] | None
+    ) -> None:
+        for key, value, found in linear.run(entries, self._held, self._timers.register, used):
+            handover.give(key, found, value)
+
+    def _run_general(
+        self,
+        automaton: PatternAutomaton,
+        entries: Iterable[_Entry],
+        handover: Handover,
+        used: list[Any] | None,
+    ) -> None:
+        advance, is_due, starts = automaton.advance, automaton.is_due, automaton.starts
+        find, keep = self._held.get, self._keep
         found: list[Found] = []
         value = None
         try:
-            for stamp, key, value, code in self._numbered(events):
+            for stamp, key, value, code in entries:
                 held = find(key)
                 if held is None:
                     if starts[code] is None:
                         continue
                     held = Held()
-                elif held.timer_ms is not None and held.timer_ms <= stamp and is_due(held, stamp):
-                    automaton.expire(held, stamp, found)
+                else:
+                    if type(held) is Line:
+                        held = held.general()
+                    if held.timer_ms is not None and held.timer_ms <= stamp and is_due(held, stamp):
+                        automaton.expire(held, stamp, found)
                 if used is not None:
                     used.append(key)
                 if advance(held, stamp, value, found, code) or found:
                     keep(key, held)
                     if found:
-                        self._hand_over(key, found, produced, value)
+                        handover.give(key, found, value)
         except BaseException as error:
             attach_element(error, value)
             raise
-        if used:
-            self._touch(used)
-        emit_produced(self, produced.made, self._spec.output_type)
-
-    def _numbered(self, events: Events) -> Iterable[tuple[int, Any, Any, int]]:
-        """Return events with their numbers, without those that fit nowhere if these change nothing."""
-        codes = self._codes.of(events.values)
-        entries = zip(*events, codes, strict=True)
-        return compress(entries, codes) if self._passes_misfits else entries
 
     def _keep(self, key: Any, held: Held) -> None:
         """Keep what a key has now, and see to its timer.
@@ -392,36 +423,14 @@ class PatternMatchOperator(Operator):
             held.timer_ms = due_ms
         self._held[key] = held
 
-    def _new_produced(self) -> _Results:
-        produced = Produced([], [] if self._event_time else None, [])
-        emission = Emission(self, self._spec.output_type)
-        context = self._function_context
-        return _Results(
-            produced,
-            taking("process_match", context, produced, emission),
-            taking("process_timed_out_match", context, produced, emission),
-        )
-
-    def _hand_over(self, key: Any, found: list[Found], results: _Results, element: Any) -> None:
-        """Give the function what was found, and empty the list."""
-        function, context = self._spec.function, self._function_context
-        self._state.current_key = key
-        try:
-            for context.stamp, events, timed_out in found:
-                match = {name: _own(values) for name, values in events.items()}
-                if timed_out:
-                    results.take_timed_out(function.process_timed_out_match(match, context), element)
-                else:
-                    results.take_match(function.process_match(match, context), element)
-        finally:
-            self._state.current_key = NO_KEY
-            found.clear()
+    def _handover(self) -> Handover:
+        return Handover(self, self._spec, self._function_context, self._state)
 
     # Patterns that are replaced
 
     def _replace(self, pattern: PatternSpec, time_ms: int) -> None:
         """Go on with another pattern: partial matches end, matches that had to wait for them are handed over."""
-        produced = self._new_produced()
+        handover = self._handover()
         if self._automaton is not None:
             for key, held in list(self._held.items()):
                 found: list[Found] = []
@@ -429,8 +438,8 @@ class PatternMatchOperator(Operator):
                 self._automaton.release_all(held, time_ms, found)
                 self._keep(key, held)
                 if found:
-                    self._hand_over(key, found, produced, pattern)
-        emit_produced(self, produced.made, self._spec.output_type)
+                    handover.give(key, found, pattern)
+        handover.emit()
         self._replacements.take_over(pattern)
         self._follow(pattern)
 
@@ -470,29 +479,3 @@ class PatternMatchOperator(Operator):
         """Take over waiting events."""
         for _, key, held in entries:
             self._waiting.add([each[0] for each in held], [key] * len(held), [each[1] for each in held])
-
-
-class _Results(NamedTuple):
-    """What the function makes of some events.
-
-    Attributes:
-        made: Its results.
-        take_match: Takes those of a match.
-        take_timed_out: Takes those of a partial match whose time is up.
-    """
-
-    made: Produced
-    take_match: Callable[[Any, Any], None]
-    take_timed_out: Callable[[Any, Any], None]
-
-
-def _own(values: list[Any]) -> list[Any]:
-    """Return events that the function may change: those that can be changed are held for other matches too."""
-    for value in values:
-        if type(value) is tuple:
-            for item in value:
-                if type(item) not in ATOMIC:
-                    return copies(values)
-        elif type(value) not in ATOMIC:
-            return copies(values)
-    return values
