@@ -17,6 +17,8 @@ from millstream.table.expressions.errors import EvaluationError
 from millstream.table.expressions.rex import InputRef, Literal, RowExpression, RowSchema
 from millstream.table.functions.registry import build_call, build_cast
 from millstream.table.functions.types import arrow_schema
+from millstream.table.functions.user import build_user_call
+from millstream.table.udf import udf
 from millstream.types.further_types import DataTypes
 
 INT, STRING = DataTypes.INT(), DataTypes.STRING()
@@ -196,3 +198,47 @@ def test_functions_of_constants_and_of_columns_agree(count: int) -> None:
             for operands in (references, mixed, [literal(each) for each in values])
         ]
         assert results[0] == results[1] == results[2], name
+
+
+def kept(program: ExpressionProgram, batch: pa.RecordBatch) -> tuple[list[list[Any]], list[bool] | None]:
+    values, mask = program.evaluate_kept(batch.columns, batch.num_rows)
+    return [each.to_pylist() for each in values], None if mask is None else mask.tolist()
+
+
+def test_what_a_condition_has_computed_is_not_computed_again_for_the_rows_that_it_keeps() -> None:
+    seen: list[int] = []
+
+    def doubled(a: int) -> int:
+        seen.append(a)
+        return 2 * a
+
+    call = build_user_call(udf(doubled, result_type=INT).declared(), [A])
+    program = ExpressionProgram(
+        [call, build_call("+", [call, B])], SCHEMA, build_call(">", [call, literal(4)])
+    )
+    assert kept(program, rows((1, 10, ""), (3, 10, ""), (2, 10, ""), (4, 10, ""))) == (
+        [[6, 8], [16, 18]],
+        [False, True, False, True],
+    )
+    assert seen == [1, 3, 2, 4]
+    assert kept(program, rows((5, 1, ""))) == ([[10], [11]], None)
+    assert kept(program, rows((1, 1, ""), (2, 1, ""))) == ([[], []], [False, False])
+
+
+def test_expressions_of_rows_that_a_condition_drops_do_not_fail() -> None:
+    program = ExpressionProgram([build_call("/", [A, B]), A], SCHEMA, build_call("<>", [B, literal(0)]))
+    assert kept(program, rows((8, 2, ""), (1, 0, ""), (1, None, ""))) == ([[4], [8]], [True, False, False])
+
+
+def test_a_branch_takes_what_was_computed_for_all_rows() -> None:
+    seen: list[int] = []
+
+    def checked(b: int) -> int:
+        seen.append(b)
+        return b
+
+    call = build_user_call(udf(checked, result_type=INT).declared(), [B])
+    quotient = build_call("/", [A, call])
+    guarded = build_call("CASE", [build_call("<>", [call, literal(0)]), quotient, literal(-1)])
+    assert compute([guarded], rows((8, 2, ""), (1, 0, ""), (9, 3, ""))) == [[4, -1, 3]]
+    assert seen == [2, 0, 3]

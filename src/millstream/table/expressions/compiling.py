@@ -10,8 +10,9 @@ for those rows only that the condition lets through, as Flink does row by row. E
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,8 +23,13 @@ from millstream.table.functions.kernels.table import find_kernel
 from millstream.table.functions.kernels.values import Setting, Value, as_array, is_constant
 from millstream.table.functions.registry import is_deterministic, may_fail
 from millstream.table.functions.types import arrow_type
+from millstream.types.numpy_views import as_numpy
 
 __all__ = ["ExpressionProgram", "Setting", "constant_value"]
+
+
+_BOOL = pa.bool_()
+Result = TypeVar("Result")
 
 
 class _Frame:
@@ -37,36 +43,67 @@ class _Frame:
         self.setting = setting
         self.values: dict[int, Value] = {}
 
-    def where(self, places: pa.Array, used: frozenset[int]) -> _Frame:
-        """Return the rows at some places, with the columns that are used."""
-        columns = [
-            column.take(places) if place in used else column for place, column in enumerate(self.columns)
-        ]
-        return _Frame(columns, len(places), self.setting)
+    def column(self, index: int) -> pa.Array:
+        """Return a column of the frame's rows."""
+        return self.columns[index]
+
+    def known(self, place: int) -> Value | None:
+        """Return a step's value if it is there."""
+        return self.values.get(place)
+
+    def where(self, places: pa.Array) -> _Frame:
+        """Return the rows at some places."""
+        return _Part(self, lambda values: values.take(places), len(places))
+
+    def kept(self, mask: pa.Array, count: int) -> _Frame:
+        """Return the rows of a mask without NULL, of which so many are TRUE."""
+        return _Part(self, lambda values: values.filter(mask), count)
+
+
+class _Part(_Frame):
+    """Some of the rows of another frame: what was computed for all of them is not computed again."""
+
+    __slots__ = ("_all", "_pick")
+
+    def __init__(self, rows: _Frame, pick: Callable[[pa.Array], pa.Array], count: int) -> None:
+        super().__init__((), count, rows.setting)
+        self._all = rows
+        self._pick = pick
+
+    def column(self, index: int) -> pa.Array:
+        return self._pick(self._all.column(index))
+
+    def known(self, place: int) -> Value | None:
+        found = self.values.get(place)
+        if found is None:
+            found = self._all.known(place)
+            if found is not None:
+                if not is_constant(found):
+                    found = self._pick(found)
+                self.values[place] = found
+        return found
 
 
 class _Step:
     """One distinct part of the expressions."""
 
-    __slots__ = ("compute", "fails", "inputs", "kind", "place")
+    __slots__ = ("compute", "fails", "kind", "place")
 
     def __init__(
         self,
         place: int,
         compute: Callable[[_Frame], Value],
         kind: pa.DataType,
-        inputs: frozenset[int],
         fails: bool,
     ) -> None:
         self.place = place
         self.compute = compute
         self.kind = kind
-        self.inputs = inputs
         self.fails = fails
 
     def value(self, frame: _Frame) -> Value:
         """Return the value for a frame's rows, computed once."""
-        found = frame.values.get(self.place)
+        found = frame.known(self.place)
         if found is None:
             found = frame.values[self.place] = self.compute(frame)
         return found
@@ -78,25 +115,34 @@ class ExpressionProgram:
     Attributes:
         expressions: What it computes, in order.
         schema: Of the input's rows; batches have its columns by place.
+        condition: Of the rows that `evaluate_kept` computes them for; None for all rows.
     """
 
-    def __init__(self, expressions: Sequence[RowExpression], schema: RowSchema) -> None:
+    def __init__(
+        self,
+        expressions: Sequence[RowExpression],
+        schema: RowSchema,
+        condition: RowExpression | None = None,
+    ) -> None:
         self.expressions = tuple(expressions)
         self.schema = schema
+        self.condition = condition
+        self._filter: _Step | None = None
         self._steps: list[_Step] | None = None
         self._setting = Setting()
         self._closing: list[Callable[[], None]] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"expressions": self.expressions, "schema": self.schema}
+        return {"expressions": self.expressions, "schema": self.schema, "condition": self.condition}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["expressions"], state["schema"])  # type: ignore[misc]
+        self.__init__(**state)  # type: ignore[misc]
 
     def open(self, setting: Setting | None = None) -> None:
         """Make the steps, and open user functions; called once before the first batch."""
         self._setting = setting or Setting()
         compiler = _Compiler(self._setting)
+        self._filter = None if self.condition is None else compiler.step(self.condition)
         self._steps = [compiler.step(each) for each in self.expressions]
         self._closing = compiler.closing
 
@@ -117,14 +163,40 @@ class ExpressionProgram:
 
     def evaluate_columns(self, columns: Sequence[pa.Array], count: int) -> list[Value]:
         """Return a column, or a constant where all rows have the same, for each expression."""
+        return self._compute(lambda steps: self._values(steps, _Frame(columns, count, self._setting)))
+
+    def evaluate_kept(
+        self, columns: Sequence[pa.Array], count: int
+    ) -> tuple[list[Value], np.ndarray[Any, Any] | None]:
+        """Return the expressions' values of the rows for which the condition is TRUE, and whether each row is one.
+
+        None in place of the latter if all are. Parts of the condition that the expressions have too are computed once.
+        """
+        return self._compute(lambda steps: self._kept_values(steps, _Frame(columns, count, self._setting)))
+
+    def _compute(self, values: Callable[[list[_Step]], Result]) -> Result:
         if self._steps is None:
             self.open()
         assert self._steps is not None
-        frame = _Frame(columns, count, self._setting)
         try:
-            return [_typed(step.value(frame), step.kind) for step in self._steps]
+            return values(self._steps)
         except pa.ArrowInvalid as error:
             raise EvaluationError(f"a value could not be computed: {error}") from error
+
+    def _kept_values(
+        self, steps: list[_Step], rows: _Frame
+    ) -> tuple[list[Value], np.ndarray[Any, Any] | None]:
+        if self._filter is None:
+            return self._values(steps, rows), None
+        holds = pc.fill_null(as_array(_typed(self._filter.value(rows), _BOOL), rows.count), fill_value=False)
+        mask = as_numpy(holds).astype(bool, copy=False)
+        kept = int(np.count_nonzero(mask))
+        if kept == rows.count:
+            return self._values(steps, rows), None
+        return self._values(steps, rows.kept(holds, kept)), mask
+
+    def _values(self, steps: list[_Step], frame: _Frame) -> list[Value]:
+        return [_typed(step.value(frame), step.kind) for step in steps]
 
 
 def _typed(value: Value, kind: pa.DataType) -> Value:
@@ -186,21 +258,20 @@ class _Compiler:
     def _column(self, place: int, reference: InputRef) -> _Step:
         index = reference.index
         kind = arrow_type(reference.type)
-        return _Step(place, lambda frame: frame.columns[index], kind, frozenset((index,)), False)
+        return _Step(place, lambda frame: frame.column(index), kind, False)
 
     def _literal(self, place: int, literal: Literal) -> _Step:
         scalar = literal_scalar(literal)
-        return _Step(place, lambda frame: scalar, scalar.type, frozenset(), False)
+        return _Step(place, lambda frame: scalar, scalar.type, False)
 
     def _call(self, place: int, call: Call, operands: list[_Step]) -> _Step:
         kind = arrow_type(call.type)
-        inputs: frozenset[int] = frozenset().union(*(each.inputs for each in operands))
         lazy = _LAZY.get(call.function) if call.user_function is None else None
         if lazy is not None and any(each.fails for each in operands[1:]):
             compute = lazy(operands, kind)
         else:
             compute = self._eager(call, operands)
-        return _Step(place, compute, kind, inputs, may_fail(call))
+        return _Step(place, compute, kind, may_fail(call))
 
     def _eager(self, call: Call, operands: list[_Step]) -> Callable[[_Frame], Value]:
         kernel, close = find_kernel(call, self.setting)
@@ -241,7 +312,7 @@ class _Rest:
 
     def value(self, step: _Step) -> pa.Array:
         """Return a step's value for the rows that are left."""
-        rows = self.frame.where(self.places, step.inputs)
+        rows = self.frame if len(self.places) == self.frame.count else self.frame.where(self.places)
         return as_array(_typed(step.value(rows), step.kind), rows.count)
 
     def give(self, mask: pa.Array, make: Callable[[pa.Array], pa.Array]) -> None:
@@ -261,7 +332,7 @@ class _Rest:
 
     def rows(self, step: _Step, places: pa.Array) -> pa.Array:
         """Return a step's value for some rows, in the result's type."""
-        frame = self.frame.where(places, step.inputs)
+        frame = self.frame.where(places)
         return as_array(_typed(step.value(frame), self.kind), frame.count)
 
 

@@ -23,34 +23,21 @@ class CalcOperator(RowOperator):
 
     def __init__(self, spec: CalcSpec) -> None:
         super().__init__(arrow_types(spec.input), spec.names)
-        condition = spec.condition
-        self._condition = None if condition is None else Expressions([condition], spec.input, spec.zone)
-        self._expressions = Expressions(spec.expressions, spec.input, spec.zone)
+        self._expressions = Expressions(spec.expressions, spec.input, spec.zone, spec.condition)
 
     def open(self) -> None:
         """Make the expressions ready."""
-        if self._condition is not None:
-            self._condition.open(self.context)
         self._expressions.open(self.context)
 
     def close(self) -> None:
         """Close user functions."""
-        if self._condition is not None:
-            self._condition.close()
         self._expressions.close()
 
     def compute(
         self, columns: list[pa.Array], kinds: Any | None, count: int
     ) -> tuple[list[pa.Array], Any | None]:
         """Return the expressions' columns of the rows that the condition keeps."""
-        places = None
-        if self._condition is not None:
-            mask = self._condition.holds(columns, count)
-            if not mask.all():
-                places = np.flatnonzero(mask)
-                kept = pa.array(mask)
-                columns, count = [column.filter(kept) for column in columns], len(places)
-        return self._expressions.evaluate(columns, count, self.seen_ms), places
+        return self._expressions.evaluate_kept(columns, count, self.seen_ms)
 
 
 class DropBeforeOperator(RowOperator):

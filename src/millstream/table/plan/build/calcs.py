@@ -1,8 +1,7 @@
-"""Calcs: filters and projections, merged where that computes nothing twice."""
+"""Calcs: filters and projections, merged where one is over another."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,10 +11,9 @@ from millstream.table.expressions.rex import (
     RowSchema,
     and_all,
     conjuncts,
-    inputs_of,
 )
 from millstream.table.plan import physical as p
-from millstream.table.plan.rewrite.substitute import is_cheap, is_deterministic, substitute
+from millstream.table.plan.rewrite.substitute import is_deterministic, may_substitute, substitute
 
 __all__ = ["calc", "filtered", "kept_columns", "projected"]
 
@@ -52,16 +50,17 @@ def calc(
     names: Sequence[str],
 ) -> p.PhysicalNode:
     """Return a filter with a projection behind it, merged with one below."""
-    if isinstance(source, p.Calc) and _may_merge(source, expressions, condition):
+    parts = expressions if condition is None else [*expressions, condition]
+    if isinstance(source, p.Calc) and may_substitute(parts, source.expressions):
         lower = source.expressions
-        parts = [*conjuncts(source.condition)]
+        conditions = [*conjuncts(source.condition)]
         if condition is not None:
-            parts += [substitute(each, lower) for each in conjuncts(condition)]
+            conditions += [substitute(each, lower) for each in conjuncts(condition)]
         merged = [substitute(each, lower) for each in expressions]
-        return calc(source.input, merged, and_all(parts), names)
+        return calc(source.input, merged, and_all(conditions), names)
     if isinstance(source, p.ChangelogNormalize) and condition is not None and is_deterministic(condition):
-        parts = [*conjuncts(source.condition), condition]
-        return calc(replace(source, condition=and_all(parts)), expressions, None, names)
+        conditions = [*conjuncts(source.condition), condition]
+        return calc(replace(source, condition=and_all(conditions)), expressions, None, names)
     schema = calc_schema(source.schema, expressions, names)
     if condition is None and len(schema) == len(source.schema) and _is_identity(expressions):
         if schema.names == source.schema.names:
@@ -88,23 +87,6 @@ def calc_schema(below: RowSchema, expressions: Sequence[RowExpression], names: S
 
 def _is_identity(expressions: Sequence[RowExpression]) -> bool:
     return all(isinstance(each, InputRef) and each.index == place for place, each in enumerate(expressions))
-
-
-def _may_merge(below: p.Calc, expressions: Sequence[RowExpression], condition: RowExpression | None) -> bool:
-    uses: Counter[int] = Counter()
-    for each in [*expressions, *([] if condition is None else [condition])]:
-        uses.update(inputs_of(each))
-    for place, count in uses.items():
-        expression = below.expressions[place]
-        if isinstance(expression, InputRef):
-            continue
-        if not is_deterministic(expression):
-            bare = [each for each in expressions if each == InputRef(place, expression.type)]
-            if count != 1 or len(bare) != 1:
-                return False
-        elif count > 1 and not is_cheap(expression):
-            return False
-    return True
 
 
 def renamed(node: p.PhysicalNode, names: Sequence[str]) -> p.PhysicalNode:

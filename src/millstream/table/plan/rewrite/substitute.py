@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from millstream.table.expressions.rex import Call, InputRef, Literal, RowExpression, transform
 
-__all__ = ["is_deterministic", "substitute"]
+__all__ = ["is_deterministic", "may_substitute", "substitute"]
+
+_MOST_PARTS = 1_000
+"""Of the expressions that come out of a substitution: what they share is computed once, but planned as often as it
+stands there."""
 
 _VOLATILE = frozenset(
     (
@@ -43,11 +48,34 @@ def is_deterministic(expression: RowExpression) -> bool:
     return all(map(is_deterministic, expression.operands))
 
 
-def is_cheap(expression: RowExpression) -> bool:
-    """Whether an expression costs nothing, so that it may be computed twice."""
-    return isinstance(expression, (InputRef, Literal)) or (
-        isinstance(expression, Call)
-        and expression.function in ("FIELD", "CAST")
-        and len(expression.operands) > 0
-        and is_cheap(expression.operands[0])
+def may_substitute(expressions: Sequence[RowExpression], inputs: Sequence[RowExpression]) -> bool:
+    """Whether expressions may be computed of what their columns are computed of.
+
+    Parts that are equal are computed once wherever they stand in one calc, so that nothing is computed more often. What
+    may differ when it is computed again must stand there once, as it is.
+    """
+    uses = Counter(place for each in expressions for place in _columns(each))
+    for place in uses:
+        if not is_deterministic(inputs[place]):
+            bare = [each for each in expressions if isinstance(each, InputRef) and each.index == place]
+            if uses[place] != 1 or len(bare) != 1:
+                return False
+    sizes = {place: _size(inputs[place]) for place in uses}
+    return (
+        sum(_size(each) for each in expressions)
+        + sum((sizes[place] - 1) * count for place, count in uses.items())
+        <= _MOST_PARTS
     )
+
+
+def _columns(expression: RowExpression) -> Iterator[int]:
+    """Give the places of columns as often as they stand in an expression."""
+    if isinstance(expression, InputRef):
+        yield expression.index
+    elif isinstance(expression, Call):
+        for operand in expression.operands:
+            yield from _columns(operand)
+
+
+def _size(expression: RowExpression) -> int:
+    return 1 + sum(map(_size, expression.operands)) if isinstance(expression, Call) else 1
