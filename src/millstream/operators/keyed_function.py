@@ -14,7 +14,7 @@ from millstream.operators.calls import Emission, Process, Produced, call_each_ke
 from millstream.operators.functions_adapter import open_function
 from millstream.operators.inlined.process_loops import ProcessLoop, process_loop
 from millstream.operators.inlined.view_reads import Views
-from millstream.operators.keys import key_portions, keys_of
+from millstream.operators.keys import key_portions, keys_of, unused_key_portions
 from millstream.operators.portions import LISTED, PORTION, in_portions
 from millstream.operators.runtime_context import OperatorRuntimeContext
 from millstream.operators.timer_service import KeyedContext, KeyedTimers
@@ -65,7 +65,8 @@ class KeyedFunctionOperator(Operator):
         emission = Emission(self, self._output_type)
         loop = self._loop_of(process)
         if loop is not None:
-            portions = key_portions(select, values, self._state.touched)
+            take = key_portions if loop.needs_key else unused_key_portions
+            portions = take(select, values, self._state.touched)
             produced = loop.run(portions, timestamps, emission)
         else:
             keys = keys_of(select, values, self._state.touched)

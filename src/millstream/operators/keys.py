@@ -6,11 +6,20 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
+from millstream.operators.field_functions import getter_of
 from millstream.operators.user_code import apply_to_each, attach_element
-from millstream.state.keys import canonical_key, canonical_keys
+from millstream.state.keys import are_plain, canonical_key, canonical_keys
 from millstream.types.typeinfo import TypeInformation
 
-__all__ = ["TypedSelector", "key_fields", "key_list", "key_portions", "keys_of", "typed_selector"]
+__all__ = [
+    "TypedSelector",
+    "key_fields",
+    "key_list",
+    "key_portions",
+    "keys_of",
+    "typed_selector",
+    "unused_key_portions",
+]
 
 _PORTION = 1_024
 
@@ -71,6 +80,32 @@ def key_portions(
         if touched is not None:
             touched.update(keys)
         yield portion, keys
+
+
+def unused_key_portions(
+    select: KeySelect, values: list[Any], touched: set[Any] | None
+) -> Iterator[tuple[list[Any], None]]:
+    """Return records as `key_portions` does, where only `touched` needs their keys; wrong ones are told all the same.
+
+    Raises:
+        ConfigurationError: As `key_portions` does.
+    """
+    getter = getter_of(select) if touched is None else None
+    for start in range(0, len(values), _PORTION):
+        portion = values[start : start + _PORTION]
+        if getter is None or not _are_plain(getter, portion):
+            keys = key_list(select, portion)
+            if touched is not None:
+                touched.update(keys)
+        yield portion, None
+
+
+def _are_plain(getter: Callable[[Any], Any], values: list[Any]) -> bool:
+    """Return whether the keys of records stand for themselves: False where that has to be looked at."""
+    try:
+        return are_plain(map(getter, values), len(values))
+    except Exception:  # noqa: BLE001 - the selector itself says what is wrong, in its own lines
+        return False
 
 
 def keys_of(select: KeySelect, values: list[Any], touched: set[Any] | None = None) -> Iterator[Any]:

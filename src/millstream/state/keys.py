@@ -15,7 +15,7 @@ that are not compared) does not count, as in PyFlink: key groups could not follo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
 from itertools import chain
 from operator import countOf
@@ -29,7 +29,7 @@ from millstream.state.canonical_key import CanonicalKey, original_key
 from millstream.state.key_encoding import encode_exactly, is_enum_or_type
 from millstream.types.row import Row
 
-__all__ = ["canonical_key", "canonical_keys", "original_key"]
+__all__ = ["are_plain", "canonical_key", "canonical_keys", "original_key"]
 
 Form = Callable[[Any], Any]
 
@@ -67,6 +67,22 @@ def canonical_key(key: Any) -> Any:
     if form is None:
         form = _FORMS[kind] = _form_of(kind)
     return form(key)
+
+
+def are_plain(keys: Iterator[Any], count: int) -> bool:
+    """Return whether keys are of one type, and stand for themselves; they are looked at once, and kept nowhere.
+
+    Args:
+        keys: The keys.
+        count: How many there are.
+
+    Example:
+        >>> are_plain(iter(["a", "b"]), 2), are_plain(iter(["a", 1]), 2), are_plain(iter([[1]]), 1)
+        (True, False, False)
+    """
+    kinds = map(type, keys)
+    kind = next(kinds, NoneType)
+    return kind in _PLAIN and countOf(kinds, kind) == count - 1
 
 
 def canonical_keys(keys: list[Any]) -> list[Any]:

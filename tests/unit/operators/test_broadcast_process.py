@@ -1,18 +1,22 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from millstream.base.errors import StateAccessError
+from millstream.base.errors import ConfigurationError, StateAccessError
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.common.co_functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from millstream.common.functions import TimeDomain
 from millstream.common.state import MapStateDescriptor, ValueStateDescriptor
 from millstream.operators.broadcast_process import BroadcastProcessSpec, KeyedBroadcastProcessSpec
+from millstream.operators.user_code import attached_element
 from millstream.testing import OperatorHarness
 
 LIMITS = MapStateDescriptor("limits")
 OTHER = MapStateDescriptor("other")
 COUNT = ValueStateDescriptor("count")
+ASKED = LIMITS
 
 
 def start(spec):
@@ -227,3 +231,40 @@ def test_key_is_gone_after_a_visit_even_if_it_failed():
     harness.push_batch([1], input=1)
     with pytest.raises(StateAccessError, match="no current key"):
         harness.push_batch(["x"])
+
+
+class Above(KeyedBroadcastProcessFunction):
+    """Needs no key: it stands in the loop over records without it."""
+
+    def process_element(self, value, ctx):
+        least = ctx.get_broadcast_state(ASKED).get(0)
+        if least is None or value[1] > least:
+            yield value[1]
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(value[0]).put(0, value[1])
+
+
+def start_above(select=lambda value: value[0]):
+    return start(KeyedBroadcastProcessSpec(Above(), (LIMITS, OTHER), select))
+
+
+def test_descriptor_that_is_replaced_between_batches_is_seen(monkeypatch):
+    harness = start_above()
+    harness.push_batch([(LIMITS, 5), (OTHER, 7)])
+    records = [(1, 6), (2, 8)]
+    harness.push_batch(list(records), input=1)
+    assert harness.take() == [6, 8]
+    monkeypatch.setattr(sys.modules[__name__], "ASKED", OTHER)
+    harness.push_batch(records, input=1)
+    assert harness.take() == [8]
+
+
+@pytest.mark.parametrize("select", [lambda value: value[0], lambda value: (value[0],)[0]])
+def test_key_that_cannot_be_one_is_told_where_no_key_is_needed(select):
+    harness = start_above(select)
+    with pytest.raises(ConfigurationError, match="key") as raised:
+        harness.push_batch([(1, 6), ((n for n in ()), 8)], input=1)
+    assert "generator" in attached_element(raised.value)
+    with pytest.raises(IndexError):
+        start_above(select).push_batch([(1, 6), ()], input=1)

@@ -58,7 +58,7 @@ class BodyWriter:
         definition: Its definition, which fits into a loop.
         states: Attributes that hold value states in memory, with the numbers that they have in the loop.
         views: Descriptors of broadcast states that are read directly, with their numbers likewise.
-        states_stay: Whether they are known to hold those as long as the loop runs; else it looks each time.
+        stay: Whether both are known to stay what they are as long as the loop runs; else it looks each time.
 
     Attributes:
         arguments: Names of what differs in each round.
@@ -73,11 +73,11 @@ class BodyWriter:
         states: Mapping[str, int],
         views: Mapping[str, int],
         *,
-        states_stay: bool,
+        stay: bool,
     ) -> None:
         self._definition = definition = deepcopy(definition)
         self._states, self._views = states, views
-        self._states_stay = states_stay
+        self._stay = stay
         self._stamp: str | None = None
         self._self, *self.arguments, self.context = parameters(definition)
         self._is_generator = bool(function.__code__.co_flags & inspect.CO_GENERATOR)
@@ -97,7 +97,12 @@ class BodyWriter:
         self.looks_around = self._returns_results() or goes_its_own_way(
             plain, function, set_here.union(self.arguments)
         )
-        ViewReads(self.context, views).visit(body)
+        ViewReads(self.context, views, stay=stay).visit(body)
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether the loop has to know each record's key."""
+        return self.looks_around or bool(self._states)
 
     def variable(self, argument: str) -> str:
         """Return the loop's variable for an argument: one of its own, if the function sets the argument."""
@@ -207,7 +212,7 @@ else:
         if held.attr != "value":
             held.value = expression("_ms_select(_ms_backend, _ms_key, _ms_HELD)", call, HELD=held.value)
             return call
-        if self._states_stay:
+        if self._stay:
             return expression(f"_ms_get{number}(_ms_key)", call)
         here, other = f"_ms_get{number}(_ms_key)", "_ms_select(_ms_backend, _ms_key, _ms_HELD).value()"
         return expression(f"{here} if _ms_HELD is _ms_state{number} else {other}", call, HELD=held.value)
@@ -231,7 +236,7 @@ else:
 """
             other = "update(_ms_NEW)"
             parts = {"NEW": self._expressions.visit(call.args[0])}
-        if self._states_stay:
+        if self._stay:
             return statements(here, call, **parts)
         text = f"""
 if _ms_HELD is _ms_state{number}:

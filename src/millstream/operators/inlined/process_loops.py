@@ -25,7 +25,7 @@ Functions that may reach anything else find the current key and the timestamp as
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from operator import length_hint
 from types import MethodType
@@ -67,14 +67,14 @@ class ProcessLoop(WrittenLoop):
 
     def run(
         self,
-        portions: Iterable[tuple[list[Any], list[Any]]],
+        portions: Iterable[tuple[list[Any], list[Any] | None]],
         timestamps: list[int] | None,
         emission: Emission,
     ) -> Produced:
         """Do what the function does for each record; return what it yielded and was not emitted.
 
         Args:
-            portions: Records, and the key of each.
+            portions: Records, and the key of each; None for keys where they are not needed.
             timestamps: Of all records; None if they have none.
             emission: Hands on what comes in large numbers of one record.
         """
@@ -87,12 +87,14 @@ class ProcessLoop(WrittenLoop):
             "_ms_tagged": made.tagged,
             "_ms_take": taking(self._function.__name__, context, made, emission),
         }
-        stamps = () if timestamps is None else (iter(timestamps),)
+        stamps: tuple[Iterator[int], ...] = () if timestamps is None else (iter(timestamps),)
         for portion, keys in portions:
             remaining = iter(portion)
+            beside = stamps if keys is None or not self.needs_key else (keys, *stamps)
+            records = zip(remaining, *beside, strict=False) if beside else remaining
             loop = self._loop(_WRITE_UNSTAMPED if timestamps is None else _WRITE_STAMPED)
             try:
-                loop(self._object, context, _ms_records=zip(remaining, keys, *stamps, strict=False), **given)
+                loop(self._object, context, _ms_records=records, **given)
             except BaseException as error:
                 raised = self._stopped(error)
                 attach_element(raised, portion[len(portion) - length_hint(remaining) - 1])
@@ -111,7 +113,8 @@ def _write(writer: BodyWriter, *, stamped: bool) -> ast.FunctionDef:
     stamp = None
     if stamped:
         stamp = f"{writer.context}.stamp" if writer.looks_around else "_ms_stamp"
-    targets = ", ".join(filter(None, (writer.variable(value), "_ms_key", stamp)))
+    key = "_ms_key" if writer.needs_key else None
+    targets = ", ".join(filter(None, (writer.variable(value), key, stamp)))
     setting = "_ms_backend.current_key = _ms_key;" if writer.looks_around else ""
     return writer.loop(f"for {targets} in _ms_records: {setting} pass", _GIVEN, stamp)
 

@@ -12,14 +12,15 @@ The descriptor is a variable of the function's module, or an attribute of its ob
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import FunctionType
 from typing import Any, NamedTuple
 
 from millstream.common.state import MapStateDescriptor, ReadOnlyBroadcastState
 from millstream.operators.inlined.templates import expression
 
-__all__ = ["VIEW_CONSTANTS", "ReadView", "ViewReads", "Views", "views_of", "without_reads"]
+__all__ = ["VIEW_CONSTANTS", "AskedView", "ReadView", "ViewReads", "Views", "views_of", "without_reads"]
 
 
 class ReadView(NamedTuple):
@@ -48,11 +49,14 @@ class ViewReads(ast.NodeTransformer):
     Args:
         context: Name of the function's context.
         numbers: The number of each descriptor in the loop, by its expression.
+        stay: Whether the expressions are known to give those descriptors as long as the loop runs; else it looks each
+            time.
     """
 
-    def __init__(self, context: str, numbers: Mapping[str, int]) -> None:
+    def __init__(self, context: str, numbers: Mapping[str, int], *, stay: bool = False) -> None:
         self._context = context
         self._numbers = numbers
+        self._stay = stay
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Return a call in another way if it reads a state that is known."""
@@ -73,7 +77,8 @@ class ViewReads(ast.NodeTransformer):
         return self._written(f"_ms_view{number}", other, number, node)
 
     def _written(self, text: str, other: str, number: int, call: ast.Call, **parts: ast.expr) -> ast.expr:
-        text = f"{text} if _ms_DESCRIPTOR is _ms_rules{number} else {other}"
+        if not self._stay:
+            text = f"{text} if _ms_DESCRIPTOR is _ms_rules{number} else {other}"
         return expression(text, call, DESCRIPTOR=call.args[0], **parts)
 
     def _number_of(self, node: ast.expr) -> int | None:
@@ -92,10 +97,27 @@ class _Leaving(ViewReads):
         return parts.get("KEY", ast.copy_location(ast.Constant(None), call))
 
 
+class AskedView(NamedTuple):
+    """A broadcast state that a function asks for.
+
+    Attributes:
+        constants: What a loop refers to.
+        look: Returns what the function's expression for the descriptor gives now.
+    """
+
+    constants: dict[str, Any]
+    look: Callable[[], object]
+
+    @property
+    def stays(self) -> bool:
+        """Whether the expression still gives the state's descriptor."""
+        return self.look() is self.constants["rules"]
+
+
 def views_of(
     definition: ast.FunctionDef, function: FunctionType, owner: Any, views: Views
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the descriptors by which a function asks for broadcast states, with the constants of each.
+) -> Iterator[tuple[str, AskedView]]:
+    """Yield the descriptors by which a function asks for broadcast states, as text, and the states.
 
     Args:
         definition: Of the function.
@@ -115,11 +137,12 @@ def views_of(
         if descriptor is not None:
             asked[ast.unparse(descriptor)] = descriptor
     for text, descriptor in sorted(asked.items(), key=lambda each: each[0]):
-        found = _value_of(descriptor, function, owner, arguments[0], own)
+        look = partial(_value_of, descriptor, function, owner, arguments[0], own)
+        found = look()
         if isinstance(found, MapStateDescriptor) and found.name in views:
             state, entries = views[found.name]
             looks = {"look": entries.get, "has": entries.__contains__}
-            yield text, {"rules": found, "view": state, **looks}
+            yield text, AskedView({"rules": found, "view": state, **looks}, look)
 
 
 def _value_of(

@@ -29,6 +29,9 @@ class WrittenLoop:
         definition: Its definition, which fits into a loop.
         backend: State of the operator.
         views: Broadcast states that the function may read, by name.
+
+    Attributes:
+        needs_key: Whether the loops have to know each record's key.
     """
 
     def __init__(
@@ -46,7 +49,8 @@ class WrittenLoop:
         self._views = dict(views_of(definition, function, self._object, views))
         self._view_numbers = {text: number for number, text in enumerate(self._views)}
         self._loops: dict[tuple[Any, bool], Callable[..., None]] = {}
-        self._looks_around = self._writer(states_stay=False).looks_around
+        writer = self._writer(stay=False)
+        self._looks_around, self.needs_key = writer.looks_around, writer.needs_key
 
     def stands_for(self, process: Callable[..., Any]) -> bool:
         """Return whether a function is still the one that this was made of."""
@@ -60,25 +64,28 @@ class WrittenLoop:
     def _loop(self, write: Callable[[BodyWriter], ast.FunctionDef]) -> Callable[..., None]:
         """Return a loop, compiled in the function's file.
 
-        The function's own code cannot put another state into an attribute if it calls nothing, and looks at nothing
-        else: then it is enough to look before the loop.
+        The function's own code cannot put another state into an attribute, or another descriptor into a variable, if
+        it calls nothing, and looks at nothing else: then it is enough to look before the loop.
 
         Args:
             write: Writes it around the body.
         """
         held: dict[str, Any] = getattr(self._object, "__dict__", {})
-        states_stay = not self._looks_around and all(held.get(name) is each for name, each, _ in self._states)
-        loop = self._loops.get((write, states_stay))
+        stay = not self._looks_around and (
+            all(held.get(name) is each for name, each, _ in self._states)
+            and all(view.stays for view in self._views.values())
+        )
+        loop = self._loops.get((write, stay))
         if loop is None:
-            written = write(self._writer(states_stay=states_stay))
+            written = write(self._writer(stay=stay))
             loop = FunctionType(compiled(written, self._code), self._function.__globals__)
             loop.__kwdefaults__ = {f"_ms_{name}": value for name, value in self._constants().items()}
-            self._loops[write, states_stay] = loop
+            self._loops[write, stay] = loop
         return loop
 
-    def _writer(self, *, states_stay: bool) -> BodyWriter:
+    def _writer(self, *, stay: bool) -> BodyWriter:
         numbers, views = self._numbers, self._view_numbers
-        return BodyWriter(self._function, self._definition, numbers, views, states_stay=states_stay)
+        return BodyWriter(self._function, self._definition, numbers, views, stay=stay)
 
     def _constants(self) -> dict[str, Any]:
         """Return what loops refer to."""
@@ -99,7 +106,7 @@ class WrittenLoop:
             ):
                 values[f"{what}{number}"] = each
         for text, number in self._view_numbers.items():
-            values.update({f"{what}{number}": each for what, each in self._views[text].items()})
+            values.update({f"{what}{number}": each for what, each in self._views[text].constants.items()})
         return values
 
     def _stopped(self, error: BaseException) -> BaseException:

@@ -1,7 +1,8 @@
-"""Small epochs: one task of Spark's carries the blocks between all slots, and no shuffle is needed.
+"""One task of Spark's carries the blocks between all slots, and no shuffle is needed.
 
 A stage costs some milliseconds however little it moves: a task for each slot, files for the shuffle, a gap before the
-next stage. Where slots send each other little, and work for a short time, one task does it all::
+next stage. Where slots send each other little, and work for a short time or have Spark's session to themselves, one
+task does it all::
 
     shuttles   anchor ─► shuttle(0) ─► partitionBy(slot) ─► shuttle(1) ─► …     a stage for each level
     carrier    anchor ─► [ask all slots level 0 ─► ask all slots level 1 ─► …]   one stage, one task
@@ -15,7 +16,7 @@ twice.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -28,6 +29,8 @@ from millstream.runtime.spark.shuttle import prepare_worker_once
 __all__ = ["Carried", "CarriedEpochs", "EpochCarrier", "carry_epoch"]
 
 _LONG_MS = 100.0
+_MOST_BYTES = 64 << 20
+"""So much of all slots one task holds at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,34 +139,30 @@ class EpochCarrier:
 
 
 class CarriedEpochs:
-    """Decides which epochs one task carries: those after an epoch that was small; pure.
+    """Decides which epochs one task carries: those after an epoch in which slots sent each other little; pure.
+
+    If it was a long one, a task for each slot has Spark share its cores: where nobody else wants them, one task does.
 
     Args:
-        slots: How many there are; what there is in one slot never leaves it.
+        slots: How many there are.
         at_most: How many bytes a slot may send to others on one level; 0 for none: shuttles run all epochs.
+        is_shared: Tells whether slots have to share Spark's cores.
 
     Attributes:
-        at_most: The same.
+        at_most: The same, but no more than a task may hold of all slots.
     """
 
-    def __init__(self, slots: int, at_most: int) -> None:
-        self._alone = slots == 1
-        self.at_most = at_most
-        self._was_small = True
+    def __init__(self, slots: int, at_most: int, is_shared: Callable[[], bool]) -> None:
+        self.at_most = min(at_most, _MOST_BYTES // slots)
+        self._is_shared = is_shared
+        self._was_little = self._was_short = True
 
     @property
     def is_next(self) -> bool:
-        """Whether one task carries the next epoch."""
-        return self._alone or self.is_small
-
-    @property
-    def is_small(self) -> bool:
-        """Whether the next epoch is likely to be a small one."""
-        return self.at_most > 0 and self._was_small
+        """Whether one task carries the next epoch, and may stay for those behind it."""
+        return self.at_most > 0 and self._was_little and (self._was_short or not self._is_shared())
 
     def learn(self, reports: Sequence[SlotReport]) -> None:
-        """Learn how an epoch went: a long one is worth a task for each slot, by which Spark shares its cores."""
-        self._was_small = all(
-            report.sent_bytes <= self.at_most and sum(each.busy_ms for each in report.backlogs) <= _LONG_MS
-            for report in reports
-        )
+        """Learn how an epoch went."""
+        self._was_little = all(report.sent_bytes <= self.at_most for report in reports)
+        self._was_short = all(sum(each.busy_ms for each in report.backlogs) <= _LONG_MS for report in reports)

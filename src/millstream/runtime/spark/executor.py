@@ -110,9 +110,11 @@ class SparkExecutor(Executor):
         self._mark_jobs(f"millstream-{deployment.job_id}-{deployment.attempt}")
         self._broadcast = context.broadcast(payload)
         self._tasks = PythonTasks(context, self._slots)
-        self._carried = CarriedEpochs(self._slots, self._configuration.get(options.EPOCH_CARRIED_BYTES))
+        at_most = self._configuration.get(options.EPOCH_CARRIED_BYTES)
+        self._carried = CarriedEpochs(self._slots, at_most, self._is_shared)
         self._java_context: Any = context._jsc
         self._jobs = self._java_context.statusTracker()
+        self._cores = context.defaultParallelism
         starter = SlotStarter(
             self._broadcast,
             deployment.attempt,
@@ -149,7 +151,10 @@ class SparkExecutor(Executor):
         self._epoch_began = self._clock.monotonic()
         try:
             epoch = next(iter(headers.values())).epoch
-            carried = self._carry(pickled, epoch) if self._carried.is_next else Carried(is_large=True)
+            if self._run(lambda: self._carried.is_next):
+                carried = self._carry(pickled, epoch)
+            else:
+                carried = self._without_stay(pickled, epoch)
             if carried.is_large:
                 carried = self._shuttle(pickled, epoch)
         except SlotLostError:
@@ -167,17 +172,24 @@ class SparkExecutor(Executor):
         if len(reports) != self._slots:
             raise SlotLostError(f"Spark brought the reports of {len(reports)} of {self._slots} slots")
         self._carried.learn(reports)
-        if not self._carried.is_small and self._stays is not None:
-            self._stays.end()
         return reports
 
     def _carry(self, headers: Mapping[int, bytes], epoch: int) -> Carried:
-        """Have one task run all levels."""
+        """Have one task run all levels, which stays if it can reach the driver."""
         stays = self._stays
-        if stays is not None and self._carried.is_small:
+        if stays is not None:
             stayed = self._run(lambda: stays.carry(epoch, headers))
             if stayed is not None:
                 return stayed
+        return self._carry_once(headers, epoch)
+
+    def _without_stay(self, headers: Mapping[int, bytes], epoch: int) -> Carried:
+        """Let a core go that a task may hold; what there is in one slot never leaves it, and needs no more tasks."""
+        if self._stays is not None:
+            self._stays.end()
+        return self._carry_once(headers, epoch) if self._slots == 1 else Carried(is_large=True)
+
+    def _carry_once(self, headers: Mapping[int, bytes], epoch: int) -> Carried:
         carrier = EpochCarrier(
             self._levels, headers, self._group.addresses, self._secret, self._timeout_s, self._carried.at_most
         )
@@ -338,6 +350,25 @@ class SparkExecutor(Executor):
     def _describe_jobs(self, what: str) -> None:
         """Have Spark show what the jobs are for that this thread submits from now on."""
         self._java_context.setJobDescription(f"{self._name}: {what}")
+
+    def _is_shared(self) -> bool:
+        """Return whether slots have to share Spark's cores: others have jobs in the session, or there are too few.
+
+        Spark shares its cores by tasks, so each slot then needs one of its own for what takes long.
+        """
+        if self._cores < self._slots:
+            return True
+        active = self._ids_of(self._jobs.getActiveJobIds())
+        if not active:
+            return False
+        own = self._java_context.sc().statusTracker().getJobIdsForTag(self._tag)
+        return not active <= self._ids_of(own)
+
+    def _ids_of(self, jobs: Any) -> set[str]:
+        """Return an array of the JVM's by one call, not one for each element."""
+        assert self._handle is not None
+        jvm: Any = self._handle.context._jvm
+        return set(str(jvm.java.util.Arrays.toString(jobs)).strip("[]").replace(" ", "").split(",")) - {""}
 
     def _prepare_stays(self, deployment: Deployment) -> None:
         """Let carriers that stay connect to this process."""

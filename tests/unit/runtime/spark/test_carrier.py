@@ -140,7 +140,7 @@ def report(sent_bytes=0, busy_ms=()):
     ],
 )
 def test_epoch_is_carried_if_the_one_before_was_small(reports, carried):
-    epochs = CarriedEpochs(2, 1_000)
+    epochs = CarriedEpochs(2, 1_000, is_shared=lambda: True)
     assert epochs.is_next, "the first epochs are small"
     epochs.learn(reports)
     assert epochs.is_next == carried
@@ -148,9 +148,18 @@ def test_epoch_is_carried_if_the_one_before_was_small(reports, carried):
     assert epochs.is_next
 
 
-def test_epochs_of_one_slot_are_always_carried_and_none_with_a_limit_of_nothing():
-    alone, never = CarriedEpochs(1, 0), CarriedEpochs(2, 0)
-    for epochs in (alone, never):
-        epochs.learn([report(10_000, [1_000])])
-    assert alone.is_next
-    assert not never.is_next
+def test_long_epoch_is_carried_while_nobody_else_wants_the_cores():
+    shared = True
+    epochs = CarriedEpochs(2, 1_000, is_shared=lambda: shared)
+    epochs.learn([report(busy_ms=[60, 60]), report()])
+    assert not epochs.is_next
+    shared = False
+    assert epochs.is_next
+    epochs.learn([report(1_001, [60, 60]), report()])
+    assert not epochs.is_next, "what is sent goes through the shuttles"
+
+
+def test_one_task_carries_no_more_than_it_may_hold_and_none_with_a_limit_of_nothing():
+    assert CarriedEpochs(2, 1_000, is_shared=lambda: False).at_most == 1_000
+    assert CarriedEpochs(64, 8 << 20, is_shared=lambda: False).at_most == 1 << 20
+    assert not CarriedEpochs(1, 0, is_shared=lambda: False).is_next
