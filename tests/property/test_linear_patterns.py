@@ -23,7 +23,7 @@ SKIPS = ["no_skip", "skip_to_next", "skip_past_last_event"]
 def random_pattern(random):
     steps = []
     for number in range(random.randint(2, 4)):
-        letters = "".join(random.sample("abc", random.choice([1, 1, 2])))
+        letters = "".join(random.sample("abcd", random.choice([1, 1, 1, 2])))
         more = {}
         if random.random() < 0.2:
             rounds = random.randint(2, 3)
@@ -40,7 +40,7 @@ def random_events(random):
     time, events = 0, []
     for place in range(60):
         time += random.choice([0, 0, 1, 1, 2, 5])
-        events.append((random.choice("aabbccx"), place, time, random.randrange(KEYS)))
+        events.append((random.choice("abcdx"), place, time, random.randrange(KEYS)))
     return events
 
 
