@@ -36,7 +36,15 @@ def shown(value):
     if isinstance(value, Instant):
         return f"{shown(datetime.datetime.fromtimestamp(value.to_epoch_milli() / 1000, datetime.UTC))[:-6]}Z"
     if isinstance(value, datetime.datetime):
-        return value.isoformat(timespec="minutes" if not value.second else "auto")
+        digits = "minutes" if not value.second and not value.microsecond else "seconds"
+        digits = (
+            digits
+            if not value.microsecond
+            else "microseconds"
+            if value.microsecond % 1000
+            else "milliseconds"
+        )
+        return value.isoformat(timespec=digits)
     return str(value)
 
 

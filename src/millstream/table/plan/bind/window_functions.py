@@ -41,9 +41,13 @@ def bind_window_function(
     name = call.name.upper()
     given = _arguments(name, call)
     table = given["DATA"]
+    if isinstance(table, ast.Subquery):
+        table = ast.TableArgument(ast.Derived(table.query, at=table.at), at=table.at)
     if not isinstance(table, ast.TableArgument):
         raise ValidationError(
-            f"the first argument of {name} is no table", at=call.at, hint="Write TABLE before its name."
+            f"the first argument of {name} is no table",
+            at=call.at,
+            hint="Write TABLE before its name, or a query in parentheses.",
         )
     source = bind_relation(table.relation)
     time = _time(name, given["TIMECOL"], source, call)

@@ -127,6 +127,9 @@ class ProcessTableOperator(Operator):
         ]
         self._given: Sequence[RowField] = spec.clause.function.row_type.fields
         self._sorted: dict[int, SortedRows] = {}
+        self._reached_ms: int | None = (
+            None  # while a watermark fires, the one before it: rows of ORDER BY see it
+        )
         self._late = 0
         # What the function gave and was not emitted yet: where each row is from, the row, its kind.
         self._rows: list[Any] = []
@@ -259,14 +262,14 @@ class ProcessTableOperator(Operator):
         state.current_key = NO_KEY
 
     def _call(self, place: int, row: Any, key: Any, time_ms: int | None) -> None:
-        """Call `eval` for a row."""
+        """Call `eval` for a row, behind the watermark that it came behind or, in an order, waited behind."""
         context, state = self._context, self._state
         if state is not None:
             state.current_key = key
             if state.touched is not None:
                 state.touched.add(key)
         context.time_ms, context.timer, context.in_timer = time_ms, None, False
-        context.watermark_ms = self.watermark_ms
+        context.watermark_ms = self.watermark_ms if self._reached_ms is None else self._reached_ms
         tables = {table.place: (row if table.place == place else None) for table in self._tables}
         arguments = []
         table = 0
@@ -321,27 +324,31 @@ class ProcessTableOperator(Operator):
 
     def process_watermark(self, timestamp_ms: int) -> None:
         """Call for rows that waited, and for timers, by time; then hand the watermark on."""
-        self.watermark_ms = timestamp_ms
+        before_ms, self.watermark_ms = self.watermark_ms, timestamp_ms
         if self._state is not None:
-            self._fire(timestamp_ms, None)
+            self._fire(timestamp_ms, None, before_ms)
         self.output.emit_watermark(timestamp_ms)
 
     def advance_watermark(self, timestamp_ms: int) -> bool:
         """Fire as many timers as the epoch has room for; if that is all, hand the watermark on."""
         before_ms, self.watermark_ms = self.watermark_ms, timestamp_ms
-        if self._state is not None and not self._fire(timestamp_ms, self.context.budget.take_timers):
+        if self._state is not None and not self._fire(
+            timestamp_ms, self.context.budget.take_timers, before_ms
+        ):
             self.watermark_ms = before_ms
             return False
         self.output.emit_watermark(timestamp_ms)
         return True
 
-    def _fire(self, time_ms: int, grant: Callable[[], int] | None) -> bool:
+    def _fire(self, time_ms: int, grant: Callable[[], int] | None, before_ms: int) -> bool:
         state = self._state
         assert state is not None
         next_ms = state.event_timers.next_timestamp()
         if next_ms is None or next_ms > time_ms:
             return True
+        self._reached_ms = before_ms
         done = state.event_timers.fire_until(time_ms, self._fire_one, grant)
+        self._reached_ms = None
         state.current_key = NO_KEY
         self._emit_values()
         return done
