@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import time
 import traceback
 
 import pytest
@@ -209,7 +210,9 @@ def test_every_request_may_be_repeated(new_environment, monkeypatch, carried_byt
     assert [record[4] for record in counted] == [*range(1, 51)] * 2
 
 
-def test_epochs_are_carried_while_they_are_small_and_shuttled_when_they_are_not(new_environment, monkeypatch):
+@pytest.fixture
+def ran(monkeypatch) -> list[str]:
+    """How each epoch was run."""
     from millstream.runtime.spark.executor import SparkExecutor
 
     ran: list[str] = []
@@ -225,6 +228,21 @@ def test_epochs_are_carried_while_they_are_small_and_shuttled_when_they_are_not(
 
     for how in ("_carry", "_shuttle"):
         monkeypatch.setattr(SparkExecutor, how, noted(how))
+    return ran
+
+
+@pytest.mark.parametrize(("target", "shuttled"), [("local[2]", False), ("local[1]", True)])
+def test_long_epochs_are_carried_where_each_slot_has_a_core(new_environment, ran, target, shuttled):
+    def slow(value):
+        time.sleep(0.15)
+        return value
+
+    environment = new_environment(target, 2, {"millstream.epoch.fixed-records": 1})
+    assert sorted(collect(environment.from_collection([*range(6)]).rebalance().map(slow))) == [*range(6)]
+    assert ("_shuttle" in ran) == shuttled, ran
+
+
+def test_epochs_are_carried_while_they_are_small_and_shuttled_when_they_are_not(new_environment, ran):
     long = "x" * 300_000
     texts = [*"abcd", long, long, *"efgh"]
     options = {"millstream.epoch.fixed-records": 1, "millstream.epoch.carried-bytes": 100_000}
