@@ -50,10 +50,10 @@ def run(environment: Any, task: dict[str, Any]) -> dict[str, Any]:
     query = QUERIES[task["query"]]
     found: list[str] = []
     seconds: list[float] = []
-    for rows in (task["few"], *[task["rows"]] * (task["rounds"] + 1)):
+    for turn, rows in enumerate((task["few"], *[task["rows"]] * (task["rounds"] + 1))):
         environment.execute_sql(SOURCE.format(rows=rows))
         environment.execute_sql(EVENTS)
-        if rows == task["few"]:
+        if turn == 0:
             with environment.execute_sql(query).collect() as results:
                 found = sorted(" ".join(str(value) for value in row) for row in results)
         else:
