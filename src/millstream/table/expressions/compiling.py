@@ -27,9 +27,9 @@ from millstream.types.numpy_views import as_numpy
 
 __all__ = ["ExpressionProgram", "Setting", "constant_value"]
 
+Result = TypeVar("Result")
 
 _BOOL = pa.bool_()
-Result = TypeVar("Result")
 
 
 class _Frame:

@@ -292,9 +292,8 @@ class JoinOperator(EpochOperator):
             same = np.zeros(len(order) + 1, bool)
             np.equal(ordered[1:], ordered[:-1], out=same[1:-1])
             found = np.zeros(len(mine), bool)
-            found[known[order]] = (
-                same[1:] | same[:-1]
-            )  # a row meets another one once, so there are two at most
+            # A row meets another one once, so there are two at most.
+            found[known[order]] = same[1:] | same[:-1]
             halves = found if halves is None else halves | found
         return halves
 

@@ -127,9 +127,8 @@ class ProcessTableOperator(Operator):
         ]
         self._given: Sequence[RowField] = spec.clause.function.row_type.fields
         self._sorted: dict[int, SortedRows] = {}
-        self._reached_ms: int | None = (
-            None  # while a watermark fires, the one before it: rows of ORDER BY see it
-        )
+        # While a watermark fires, the one before it: rows of ORDER BY see that one.
+        self._reached_ms: int | None = None
         self._late = 0
         # What the function gave and was not emitted yet: where each row is from, the row, its kind.
         self._rows: list[Any] = []
