@@ -27,7 +27,7 @@ from millstream.table.plan.logical import (
     WindowFunction,
     WindowKind,
 )
-from millstream.table.plan.rewrite.substitute import is_deterministic, substitute
+from millstream.table.plan.rewrite.substitute import is_deterministic, stays_small, substitute
 from millstream.table.plan.rewrite.tree import map_children, with_inputs
 
 __all__ = ["push_filters"]
@@ -75,8 +75,10 @@ def _through_project(node: Project, conditions: Conditions) -> LogicalNode:
     down: Conditions = []
     stay: Conditions = []
     for each in conditions:
-        moves = all(is_deterministic(node.expressions[place]) for place in inputs_of(each))
-        (down if moves and is_deterministic(each) else stay).append(each)
+        moves = is_deterministic(each) and all(
+            is_deterministic(node.expressions[place]) for place in inputs_of(each)
+        )
+        (down if moves and stays_small([each], node.expressions) else stay).append(each)
     lower = [substitute(each, node.expressions) for each in down]
     return nodes.filtered(replace(node, input=_push(node.input, lower)), and_all(stay))
 

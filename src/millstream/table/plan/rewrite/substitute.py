@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from millstream.table.expressions.rex import Call, InputRef, Literal, RowExpression, transform
 
-__all__ = ["is_deterministic", "may_substitute", "substitute"]
+__all__ = ["is_deterministic", "may_substitute", "stays_small", "substitute"]
 
 _MOST_PARTS = 1_000
 """Of the expressions that come out of a substitution: what they share is computed once, but planned as often as it
@@ -60,12 +60,17 @@ def may_substitute(expressions: Sequence[RowExpression], inputs: Sequence[RowExp
             bare = [each for each in expressions if isinstance(each, InputRef) and each.index == place]
             if uses[place] != 1 or len(bare) != 1:
                 return False
-    sizes = {place: _size(inputs[place]) for place in uses}
-    return (
-        sum(_size(each) for each in expressions)
-        + sum((sizes[place] - 1) * count for place, count in uses.items())
-        <= _MOST_PARTS
-    )
+    return stays_small(expressions, inputs)
+
+
+def stays_small(expressions: Sequence[RowExpression], inputs: Sequence[RowExpression]) -> bool:
+    """Whether expressions over what their columns are computed of have a number of parts that can be planned.
+
+    Where each of several views uses a column of the one below twice, that number doubles with each.
+    """
+    uses = Counter(place for each in expressions for place in _columns(each))
+    own = sum(map(_size, expressions))
+    return own + sum((_size(inputs[place]) - 1) * count for place, count in uses.items()) <= _MOST_PARTS
 
 
 def _columns(expression: RowExpression) -> Iterator[int]:
