@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from millstream.base.clock import Clock
@@ -15,6 +16,7 @@ from millstream.rest.settings import RestSettings
 from millstream.runtime.control.archive import JobArchive
 from millstream.runtime.control.channel import find_jobs
 from millstream.runtime.control.configuration import describe_configuration
+from millstream.runtime.control.conversations import Conversations
 
 __all__ = ["serve_user_jobs"]
 
@@ -46,7 +48,9 @@ def serve_user_jobs(
     shown = describe_configuration(configuration).options
     server = RestServer(
         RestSettings.of(configuration),
-        JobDirectory(find_jobs, JobArchive.of(configuration, clock), clock, find_starting),
+        JobDirectory(
+            partial(find_jobs, Conversations()), JobArchive.of(configuration, clock), clock, find_starting
+        ),
         clock,
         {option.key: option.value for option in shown if option.value is not None},
         logs=logs,

@@ -8,9 +8,11 @@
     ask ── connect, prove the secret (`runtime/connect`) ──► process
         ── a JSON object ──────────────────────────────────►
         ◄─ {"ok": …} or {"error": "...", "code": …, "detail": …, "hint": …} ──
+        ── the next, if there is one … ────────────────────►
 
 Nothing is unpickled. A process that closes answers whoever still waits, and removes both files; those of processes that
-were killed are removed by whoever looks. Two processes may announce the same name: each has files of its own.
+were killed are removed by whoever looks. Two processes may announce the same name: each has files of its own. Who asks
+often keeps the connection (`conversations.py`); one over which nothing is asked for a minute is ended.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ __all__ = ["Announced", "AnnouncedSocket", "find_announced"]
 _LOG = logging.getLogger("millstream")
 _CONNECT_S = 5.0
 _LAST_ANSWERS_S = 2.0
+_SILENCE_S = 60.0
 _LONGEST_REQUEST = 1_000_000
 """In bytes."""
 _SHORT_DIRECTORY = Path("/tmp")
@@ -71,7 +74,9 @@ class AnnouncedSocket:
         self._stem = f"{name}-{secrets.token_hex(4)}"
         self._secret = secrets.token_bytes(32)
         self._listener: Listener | None = None
-        self._conversations: set[threading.Event] = set()
+        self._lock = threading.Lock()
+        self._answering: set[threading.Event] = set()
+        self._channels: set[Channel] = set()
 
     def start(self) -> None:
         """Listen, and let other processes of this user know.
@@ -106,10 +111,15 @@ class AnnouncedSocket:
         listener.close()
 
     def close(self) -> None:
-        """Withdraw, and wait a moment until those who asked have their answers."""
+        """Withdraw, wait a moment until those who asked have their answers, and end all connections."""
         self.withdraw()
-        for conversation in list(self._conversations):
-            conversation.wait(_LAST_ANSWERS_S)
+        with self._lock:
+            answering = [*self._answering]
+        for each in answering:
+            each.wait(_LAST_ANSWERS_S)
+        with self._lock:
+            for channel in self._channels:
+                channel.shut_down()  # whose threads close it
 
     def _announce(self, directory: Path, address: Path) -> None:
         document = {
@@ -128,16 +138,31 @@ class AnnouncedSocket:
         os.replace(partial, directory / f"{self._stem}.control")
 
     def _converse(self, channel: Channel) -> None:
-        done = threading.Event()
-        self._conversations.add(done)
+        with self._lock:
+            self._channels.add(channel)
         try:
-            request = json.loads(channel.recv_bytes(_LONGEST_REQUEST))
-            channel.send_bytes(self._compose(request))
-        except (OSError, EOFError, ValueError) as error:
+            while channel.poll(_SILENCE_S) and self._answer_next(channel):
+                pass
+        except EOFError:
+            pass  # whoever asked has heard enough
+        except (OSError, ValueError) as error:
             _LOG.debug("a request came to nothing: %s", error)
         finally:
-            self._conversations.discard(done)
+            with self._lock:
+                self._channels.discard(channel)
+
+    def _answer_next(self, channel: Channel) -> bool:
+        """Answer one request; return whether more may come."""
+        done = threading.Event()
+        with self._lock:
+            self._answering.add(done)
+        try:
+            channel.send_bytes(self._compose(json.loads(channel.recv_bytes(_LONGEST_REQUEST))))
+        finally:
+            with self._lock:
+                self._answering.discard(done)
             done.set()
+        return self._listener is not None
 
     def _compose(self, request: dict[str, Any]) -> bytes:
         try:
@@ -176,9 +201,22 @@ class Announced:
             OSError: If it does not answer.
             EOFError: If it ends before it has.
         """
-        with connect(self.address, self.secret, self.name, timeout_s=_CONNECT_S) as channel:
-            channel.send_bytes(msgspec.json.encode(request))
-            answer = msgspec.json.decode(channel.recv_bytes(), type=_Answer)
+        with self.connect() as channel:
+            return self.ask_over(channel, request)
+
+    def connect(self) -> Channel:
+        """Connect to the process; several requests may be asked over the channel, one after the other.
+
+        Raises:
+            OSError: If it does not answer.
+        """
+        return connect(self.address, self.secret, self.name, timeout_s=_CONNECT_S)
+
+    @staticmethod
+    def ask_over(channel: Channel, request: Mapping[str, Any]) -> bytes:
+        """Ask over a channel that `connect` gave; else as `ask`."""
+        channel.send_bytes(msgspec.json.encode(request))
+        answer = msgspec.json.decode(channel.recv_bytes(), type=_Answer)
         if answer.error is not None:
             raise JobRequestError(answer.error, reason=answer.code, detail=answer.detail, hint=answer.hint)
         return bytes(answer.ok)

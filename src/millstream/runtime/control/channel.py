@@ -13,15 +13,18 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from millstream.base.errors import JobExecutionError, JobRequestError
 from millstream.runtime.control.announced import Announced, AnnouncedSocket, find_announced
 from millstream.runtime.control.codec import VIEWS, decode, read_command, view_name, write_command
 from millstream.runtime.control.commands import Command
+from millstream.runtime.control.conversations import Conversations
 from millstream.runtime.control.gateway import JobGateway
 
 __all__ = ["ControlChannel", "RemoteJob", "find_jobs"]
@@ -92,9 +95,11 @@ class RemoteJob(JobGateway):
 
     Attributes:
         announced: Its socket.
+        conversations: Keep what it is asked for views over; None connects anew for each.
     """
 
     announced: Announced
+    conversations: Conversations | None = field(default=None, compare=False)
     answers_here = False
 
     @property
@@ -123,7 +128,10 @@ class RemoteJob(JobGateway):
         Raises:
             JobRequestError: If there is no such view, or the job has gone.
         """
-        return self._ask({"view": view_name(kind)}, kind)
+        ask = self.announced.ask
+        if self.conversations is not None:
+            ask = partial(self.conversations.ask, self.announced)
+        return self._ask(ask, {"view": view_name(kind)}, kind)
 
     def perform(self, command: Command) -> Future[Any]:
         """Have the job do something; returns at once."""
@@ -133,16 +141,16 @@ class RemoteJob(JobGateway):
 
         def ask() -> None:
             try:
-                future.set_result(self._ask(request, outcome))
+                future.set_result(self._ask(self.announced.ask, request, outcome))
             except Exception as error:  # noqa: BLE001 - whoever waits gets it
                 future.set_exception(error)
 
         threading.Thread(target=ask, name=f"ask-{self.job_id[:8]}", daemon=True).start()
         return future
 
-    def _ask(self, request: dict[str, Any], kind: type[V]) -> V:
+    def _ask(self, ask: Callable[[dict[str, Any]], bytes], request: dict[str, Any], kind: type[V]) -> V:
         try:
-            answer = self.announced.ask(request)
+            answer = ask(request)
         except (OSError, EOFError) as error:
             raise JobRequestError(
                 f'job {self.job_id} "{self.name}" does not answer: {type(error).__name__}: {error}',
@@ -151,12 +159,17 @@ class RemoteJob(JobGateway):
         return decode(answer, kind)
 
 
-def find_jobs() -> list[RemoteJob]:
+def find_jobs(conversations: Conversations | None = None) -> list[RemoteJob]:
     """Return the jobs of this user that run on this machine, by start; of several drivers of one job the last.
+
+    Args:
+        conversations: Of who asks all the time; those with jobs that are not found any more are ended.
 
     Raises:
         NotPrivateError: If the directory belongs to somebody else.
     """
-    found = [RemoteJob(each) for each in find_announced(_DIRECTORY)]
+    found = [RemoteJob(each, conversations) for each in find_announced(_DIRECTORY)]
+    if conversations is not None:
+        conversations.retain({each.announced.address for each in found})
     found.sort(key=lambda job: (job.started_ms, job.job_id))
     return list({job.job_id: job for job in found}.values())

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import socket
 import tempfile
+import time
 import uuid
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from millstream.base.errors import JobExecutionError
+from millstream.base.errors import JobExecutionError, JobRequestError
 from millstream.base.time import MIN_TIMESTAMP
 from millstream.files.private_files import NotPrivateError
 from millstream.runtime.control import announced
 from millstream.runtime.control.channel import ControlChannel, find_jobs
 from millstream.runtime.control.commands import Cancel, TriggerSavepoint
+from millstream.runtime.control.conversations import Conversations
 from millstream.runtime.control.gateway import JobGateway
 from millstream.runtime.control.status_files import status_directory
-from millstream.runtime.control.views import WatermarksView
+from millstream.runtime.control.views import JobView, WatermarksView
 
 
 class Job(JobGateway):
@@ -140,3 +142,69 @@ def test_who_waits_is_answered_when_the_job_ends(public):
     channel.close()
     with pytest.raises(JobExecutionError, match="ended before it had done"):
         answer.result(timeout=10)
+
+
+def until(condition):
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def asked_often(public):
+    """A job, its channel, and how it is asked by who keeps connections."""
+    job = Job()
+    channel = ControlChannel(job)
+    channel.start()
+    conversations = Conversations()
+    yield job, channel, lambda: next(iter(find_jobs(conversations)))
+    channel.close()
+
+
+def test_the_second_question_needs_no_connection(asked_often):
+    job, _, find = asked_often
+    remote = find()
+    assert remote.view(WatermarksView).epoch == 0
+    Path(remote.announced.address).unlink()  # nobody can connect any more
+    job.perform(Cancel())
+    assert find().view(WatermarksView).epoch == 1
+    with pytest.raises(JobExecutionError, match="does not answer"):
+        replace(remote, conversations=None).view(WatermarksView)
+
+
+def test_many_may_ask_at_once_over_kept_connections(asked_often):
+    _, _, find = asked_often
+    remote = find()
+    with ThreadPoolExecutor(8) as threads:
+        views = list(threads.map(lambda _: remote.view(WatermarksView), range(200)))
+    assert {view.epoch for view in views} == {0}
+
+
+def test_a_connection_that_was_silent_for_too_long_is_made_anew(asked_often, monkeypatch):
+    monkeypatch.setattr(announced, "_SILENCE_S", 0.05)
+    _, channel, find = asked_often
+    assert find().view(WatermarksView).epoch == 0
+    until(lambda: not channel._socket._channels)
+    assert find().view(WatermarksView).epoch == 0
+
+
+def test_a_job_that_has_ended_answers_over_no_connection(asked_often):
+    _, channel, find = asked_often
+    remote = find()
+    assert remote.view(WatermarksView).epoch == 0
+    channel.close()
+    with pytest.raises(JobRequestError, match="does not answer"):
+        remote.view(WatermarksView)
+    until(lambda: not channel._socket._channels)
+
+
+def test_a_refusal_leaves_the_connection_as_it_is(asked_often):
+    _, _, find = asked_often
+    remote = find()
+    assert remote.view(WatermarksView).epoch == 0
+    Path(remote.announced.address).unlink()
+    for _ in range(2):
+        with pytest.raises(JobRequestError, match="AssertionError"):
+            remote.view(JobView)
+    assert remote.view(WatermarksView).epoch == 0
