@@ -1,9 +1,13 @@
 """What exactly once costs a Kafka sink: the same job with each guarantee, in turns, as processor time.
 
-    python benchmarks/kafka_cost.py [--records 1000000] [--rounds 3]
+    python benchmarks/kafka_cost.py [--job count write] [--records 1000000] [--rounds 3]
 
-A Kafka broker runs on this machine. A job in this process makes texts of 100 letters and writes them with a key, with a
-checkpoint every second; once for each guarantee in each round, and for exactly once also with everything that waits
+A Kafka broker runs on this machine. There are two jobs, each with a checkpoint every second. `count` reads JSON from
+two partitions, counts by key in a process function with state, and writes a text for each record
+(`programs/kafka_json.py`, which stands beside PyFlink in `kafka_pyflink.py`). `write` does next to nothing but write:
+it makes texts of 100 letters, each with a key.
+
+A job runs in this process, once for each guarantee in each round, and for exactly once also with everything that waits
 read from files, as where slots are other processes than the driver. Processor time is that of the job's process: of the
 broker there is none in it. Where much else runs medians differ from run to run; what took least is told as well.
 """
@@ -15,6 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from millstream.common import Configuration, SerializationSchema, SimpleStringSchema, Types, WatermarkStrategy
@@ -29,8 +34,12 @@ from millstream.datastream.connectors.number_seq import NumberSequenceSource
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from programs.api import Api
+from programs.kafka_json import copy, record
+
 from servers.kafka import KafkaServer
 
+WARM_UP = 10_000
 FROM_FILES = "EXACTLY_ONCE, read from files"
 VARIANTS = {FROM_FILES: DeliveryGuarantee.EXACTLY_ONCE, **{each.name: each for each in DeliveryGuarantee}}
 
@@ -40,11 +49,16 @@ class Key(SerializationSchema):
         return value[:6].encode()
 
 
-def run(broker: KafkaServer, topic: str, guarantee: DeliveryGuarantee, records: int) -> tuple[float, float]:
-    """Return processor time and wall time of the job, seconds."""
-    options = {"execution.checkpointing.interval": "1 s", "execution.target": "local"}
-    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
-    env.set_parallelism(1)
+Job = Callable[[KafkaServer, StreamExecutionEnvironment, str, DeliveryGuarantee, int], None]
+
+
+def write(
+    broker: KafkaServer,
+    env: StreamExecutionEnvironment,
+    topic: str,
+    guarantee: DeliveryGuarantee,
+    records: int,
+) -> None:
     schema = KafkaRecordSerializationSchema.builder().set_topic(topic).set_key_serialization_schema(Key())
     schema.set_value_serialization_schema(SimpleStringSchema())
     sink = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap).set_record_serializer(schema.build())
@@ -53,6 +67,29 @@ def run(broker: KafkaServer, topic: str, guarantee: DeliveryGuarantee, records: 
         NumberSequenceSource(1, records), WatermarkStrategy.no_watermarks(), "numbers"
     ).uid("numbers")
     numbers.map(lambda number: f"{number:0100d}", Types.STRING()).sink_to(sink.build()).uid("sink")
+
+
+def count(
+    broker: KafkaServer,
+    env: StreamExecutionEnvironment,
+    topic: str,
+    guarantee: DeliveryGuarantee,
+    records: int,
+) -> None:
+    copy(Api.load("millstream"), env, broker.bootstrap, f"records-{records}", topic, guarantee.name)
+
+
+JOBS: dict[str, Job] = {"count": count, "write": write}
+
+
+def run(
+    job: Job, broker: KafkaServer, topic: str, guarantee: DeliveryGuarantee, records: int
+) -> tuple[float, float]:
+    """Return processor time and wall time of a job, seconds."""
+    options = {"execution.checkpointing.interval": "1 s", "execution.target": "local"}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+    env.set_parallelism(1)
+    job(broker, env, topic, guarantee, records)
     cpu, wall = time.process_time(), time.monotonic()
     env.execute()
     return time.process_time() - cpu, time.monotonic() - wall
@@ -60,37 +97,58 @@ def run(broker: KafkaServer, topic: str, guarantee: DeliveryGuarantee, records: 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="what exactly once costs a Kafka sink")
+    parser.add_argument("--job", nargs="+", choices=JOBS, default=[*JOBS])
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    took: dict[str, list[tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory(prefix="millstream-kafka-cost-", ignore_cleanup_errors=True) as scratch:
         broker = KafkaServer(Path(scratch))
         broker.start()
         try:
             broker.warm_up()
-            for number in range(arguments.rounds + 1):
-                for name, guarantee in VARIANTS.items():
-                    in_memory.most_bytes = 0 if name == FROM_FILES else MOST_BYTES
-                    topic = broker.create_topic(f"sink-{number}-{list(VARIANTS).index(name)}", 4)
-                    # The first round warms up.
-                    figures = run(broker, topic, guarantee, arguments.records if number else 10_000)
-                    if number:
-                        took.setdefault(name, []).append(figures)
-                    broker.delete_topic(topic)
+            for name in arguments.job:
+                print(report(name, measure(broker, name, arguments.records, arguments.rounds), arguments))
         finally:
             broker.stop()
-    print(f"{arguments.records:,} records of 100 bytes, medians of {arguments.rounds} rounds\n")
-    print("| guarantee | processor time a record | of NONE's | least of all rounds | of NONE's | wall time |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
-    bases = [cpu for cpu, _ in took["NONE"]]
+
+
+def measure(broker: KafkaServer, job: str, records: int, rounds: int) -> dict[str, list[tuple[float, float]]]:
+    """Return processor time and wall time of each round by guarantee, seconds."""
+    if job == "count":
+        for size in (WARM_UP, records):
+            topic = broker.create_topic(f"records-{size}", 2)
+            for partition in range(2):
+                broker.produce(topic, [record(n) for n in range(partition, size, 2)], partition=partition)
+    took: dict[str, list[tuple[float, float]]] = {}
+    for number in range(rounds + 1):
+        for place, (name, guarantee) in enumerate(VARIANTS.items()):
+            in_memory.most_bytes = 0 if name == FROM_FILES else MOST_BYTES
+            topic = broker.create_topic(f"{job}-{number}-{place}", 4)
+            figures = run(JOBS[job], broker, topic, guarantee, records if number else WARM_UP)
+            if number:
+                took.setdefault(name, []).append(figures)
+            broker.delete_topic(topic)
+    return took
+
+
+def report(job: str, took: dict[str, list[tuple[float, float]]], arguments: argparse.Namespace) -> str:
+    records = arguments.records
+    lines = [
+        f"{job}: {records:,} records, medians of {arguments.rounds} rounds",
+        "",
+        "| guarantee | processor time a record | of NONE's | least of all rounds | of NONE's | wall time | of NONE's |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    bases = [statistics.median(column) for column in zip(*took["NONE"], strict=True)]
+    least_base = min(cpu for cpu, _ in took["NONE"])
     for name, figures in took.items():
         cpu, wall = (statistics.median(column) for column in zip(*figures, strict=True))
         least = min(each for each, _ in figures)
-        print(
-            f"| {name} | {cpu / arguments.records * 1e6:.2f} us | {cpu / statistics.median(bases):.2f} x "
-            f"| {least / arguments.records * 1e6:.2f} us | {least / min(bases):.2f} x | {wall:.1f} s |"
+        lines.append(
+            f"| {name} | {cpu / records * 1e6:.2f} us | {cpu / bases[0]:.2f} x "
+            f"| {least / records * 1e6:.2f} us | {least / least_base:.2f} x | {wall:.1f} s | {wall / bases[1]:.2f} x |"
         )
+    return "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":

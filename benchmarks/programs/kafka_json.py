@@ -1,4 +1,4 @@
-"""Kafka, JSON, a count for each key, Kafka exactly once: the same lines for PyFlink and millstream."""
+"""Kafka, JSON, a count for each key, Kafka again: the same lines for PyFlink and millstream."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ def record(number: int) -> str:
     )
 
 
-def copy(api: Api, env: Any, servers: str, source_topic: str, sink_topic: str) -> None:
-    """Add the program to an environment."""
+def copy(
+    api: Api, env: Any, servers: str, source_topic: str, sink_topic: str, guarantee: str = "EXACTLY_ONCE"
+) -> None:
+    """Add the program to an environment; `guarantee` is the sink's."""
     kafka = importlib.import_module(f"{api.name}.datastream.connectors.kafka")
     base = importlib.import_module(f"{api.name}.datastream.connectors.base")
     json = importlib.import_module(f"{api.name}.datastream.formats.json")
@@ -59,7 +61,7 @@ def copy(api: Api, env: Any, servers: str, source_topic: str, sink_topic: str) -
         kafka.KafkaSink.builder()
         .set_bootstrap_servers(servers)
         .set_record_serializer(schema)
-        .set_delivery_guarantee(base.DeliveryGuarantee.EXACTLY_ONCE)
+        .set_delivery_guarantee(base.DeliveryGuarantee[guarantee])
         .set_transactional_id_prefix(sink_topic)
         .set_property("transaction.timeout.ms", str(TRANSACTION_TIMEOUT_MS))
         .build()
