@@ -7,8 +7,7 @@ two partitions, counts by key in a process function with state, and writes a tex
 (`programs/kafka_json.py`, which stands beside PyFlink in `kafka_pyflink.py`). `write` does next to nothing but write:
 it makes texts of 100 letters, each with a key.
 
-A job runs in this process, once for each guarantee in each round, and for exactly once also with everything that waits
-read from files, as where slots are other processes than the driver. Processor time is that of the job's process: of the
+A job runs in this process, once for each guarantee in each round. Processor time is that of the job's process: of the
 broker there is none in it. Where much else runs medians differ from run to run; what took least is told as well.
 """
 
@@ -23,7 +22,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from millstream.common import Configuration, SerializationSchema, SimpleStringSchema, Types, WatermarkStrategy
-from millstream.connectors.kafka.in_memory import MOST_BYTES, in_memory
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.kafka import (
     DeliveryGuarantee,
@@ -40,8 +38,7 @@ from programs.kafka_json import copy, record
 from servers.kafka import KafkaServer
 
 WARM_UP = 10_000
-FROM_FILES = "EXACTLY_ONCE, read from files"
-VARIANTS = {FROM_FILES: DeliveryGuarantee.EXACTLY_ONCE, **{each.name: each for each in DeliveryGuarantee}}
+VARIANTS = {each.name: each for each in DeliveryGuarantee}
 
 
 class Key(SerializationSchema):
@@ -122,7 +119,6 @@ def measure(broker: KafkaServer, job: str, records: int, rounds: int) -> dict[st
     took: dict[str, list[tuple[float, float]]] = {}
     for number in range(rounds + 1):
         for place, (name, guarantee) in enumerate(VARIANTS.items()):
-            in_memory.most_bytes = 0 if name == FROM_FILES else MOST_BYTES
             topic = broker.create_topic(f"{job}-{number}-{place}", 4)
             figures = run(JOBS[job], broker, topic, guarantee, records if number else WARM_UP)
             if number:

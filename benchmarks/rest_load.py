@@ -37,6 +37,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -206,6 +207,7 @@ def watch(
     if client is not None:
         cores["client"] = (time.process_time() - own) / took
     throughput = (last.records_read - first.records_read) * 1000 / (last.seen_ms - first.seen_ms)
+    print(f"{'quiet' if client is None else 'asked'}: {throughput:,.0f} records/s, {cores}", file=sys.stderr)
     return Phase(throughput, cores, client.times if client else [], client.failed if client else 0)
 
 
@@ -269,7 +271,9 @@ class Client:
     def __init__(self, requests: Sequence[Request], per_second: int) -> None:
         self._requests = requests
         self._per_second = per_second
-        self._free: list[socket.socket] = []
+        self._free: deque[socket.socket] = (
+            deque()
+        )  # each gets its turn: an idle one would be closed by the server
         self._waiting: dict[int, tuple[socket.socket, float, bytearray]] = {}
         self._epoll = select.epoll()
         self.times: list[float] = []
@@ -306,7 +310,7 @@ class Client:
             self._free.append(stream)
 
     def _send(self, request: Request, due: float) -> None:
-        stream = self._free.pop()
+        stream = self._free.popleft()
         stream.sendall(request.content)
         self._waiting[stream.fileno()] = (stream, due, bytearray())
 

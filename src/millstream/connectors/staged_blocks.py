@@ -123,8 +123,8 @@ class BlockWriter(SinkWriter):
             if name.endswith(self.suffix) and self._context.is_of_former(name, or_own=or_own):
                 Path(self._directory, name).unlink(missing_ok=True)
 
-    def _append(self, *data: bytes) -> int:
-        """Write a block, whose data may come in parts; return how many bytes of the file it takes.
+    def _append(self, *data: bytes) -> None:
+        """Write a block, whose data may come in parts.
 
         Raises:
             SinkError: If that fails.
@@ -132,8 +132,7 @@ class BlockWriter(SinkWriter):
         checksum = 0
         for each in data:
             checksum = zlib.crc32(each, checksum)
-        length = sum(map(len, data))
-        head = length.to_bytes(8, "big") + checksum.to_bytes(4, "big")
+        head = sum(map(len, data)).to_bytes(8, "big") + checksum.to_bytes(4, "big")
         try:
             if self._file is None:
                 self._path = os.path.join(self._directory, f"{self._context.new_name()}{self.suffix}")
@@ -143,7 +142,6 @@ class BlockWriter(SinkWriter):
                 self._file.write(each)
         except OSError as error:
             raise self._failed(error) from error
-        return _HEAD_BYTES + length
 
     def prepare_commit(self, *, now_ms: int, checkpoint: bool, end_of_input: bool) -> list[Any]:
         """Make the file durable, and return it."""
@@ -185,18 +183,13 @@ class BlockWriter(SinkWriter):
         return SinkError(f"records could not be staged in {self._directory!r}", detail=str(error))
 
 
-def read_blocks(path: str, start: int = 0) -> Iterator[bytes]:
+def read_blocks(path: str) -> Iterator[bytes]:
     """Yield the data of a file's blocks.
-
-    Args:
-        path: The file.
-        start: Where the first block begins in it, bytes.
 
     Raises:
         SinkError: If a block is damaged.
     """
     with open_own(path, current().trust) as file:
-        file.seek(start)
         while head := file.read(_HEAD_BYTES):
             data = file.read(int.from_bytes(head[:8], "big"))
             if len(head) < _HEAD_BYTES or zlib.crc32(data) != int.from_bytes(head[8:], "big"):

@@ -12,9 +12,6 @@ from connectors.kafka.committed import CommittedReader
 from millstream.base.errors import ConfigurationError, JobExecutionError, SinkError
 from millstream.common import Row, RowKind, SerializationSchema, SimpleStringSchema, WatermarkStrategy
 from millstream.common.watermark_strategy import TimestampAssigner
-from millstream.connectors.kafka import staging, transactions
-from millstream.connectors.kafka.in_memory import MessagesInMemory
-from millstream.connectors.kafka.serialization import Messages
 from millstream.datastream.connectors.kafka import (
     DeliveryGuarantee,
     FlinkKafkaProducer,
@@ -249,39 +246,6 @@ def test_the_order_of_a_key_is_kept(kafka: KafkaServer, new_topic: NewTopic) -> 
     for message in kafka.messages(topic):
         by_key.setdefault(message.key(), []).append(int(message.value()))
     assert by_key == {str(key).encode(): list(range(key, 700, 7)) for key in range(7)}
-
-
-class Watched(MessagesInMemory):
-    """Notes how many messages commits took from memory."""
-
-    taken = 0
-
-    def of(self, path: str) -> tuple[list[Messages], int]:
-        messages, end = super().of(path)
-        self.taken += sum(len(each.values) for each in messages)
-        return messages, end
-
-
-@pytest.mark.parametrize("most_bytes", [10_000, 1_000_000])
-def test_what_is_staged_in_this_process_is_committed_from_memory_as_far_as_it_is_there(
-    kafka: KafkaServer, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch, most_bytes: int
-) -> None:
-    memory = Watched(most_bytes)
-    monkeypatch.setattr(staging, "in_memory", memory)
-    monkeypatch.setattr(transactions, "in_memory", memory)
-    topic = new_topic()
-    options = {"millstream.epoch.fixed-records": 50, "execution.checkpointing.interval": "1 h"}
-    with MiniCluster(parallelism=1, options=options) as cluster:
-        environment = cluster.environment()
-        numbers = environment.from_collection([f"text {number}" for number in range(300)])
-        numbers.sink_to(exactly_once(kafka, texts(topic), topic).build())
-        environment.execute()
-    assert [message.value().decode() for message in kafka.messages(topic)] == [
-        f"text {number}" for number in range(300)
-    ]
-    # Each is taken twice: the first commit looks for the topics.
-    assert memory.taken == 600 if most_bytes == 1_000_000 else 0 < memory.taken < 600
-    assert memory.held_bytes == 0
 
 
 @pytest.mark.parametrize("semantic", list(Semantic))

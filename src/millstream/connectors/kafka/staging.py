@@ -5,9 +5,6 @@
     slot     write … write ─ prepare_commit ──► <name>.kafka, synced
     driver   checkpoint complete ─► one transaction: its messages and the marker ─► noted ─► file removed
 
-Where slot and driver are one process the messages are kept in memory as well (`in_memory`), so that a commit need not
-read them.
-
 What is in the file is made and checked in the slot: bytes, topics that are there, sizes that the brokers take. Only
 what becomes of the brokers later can keep it from being committed.
 """
@@ -19,7 +16,6 @@ from dataclasses import dataclass
 
 from millstream.base.errors import SinkError
 from millstream.connectors.kafka.clients import Cluster
-from millstream.connectors.kafka.in_memory import in_memory
 from millstream.connectors.kafka.message_blocks import decode, encode, topics_in
 from millstream.connectors.kafka.producing import Topics
 from millstream.connectors.kafka.properties import KafkaProperties
@@ -63,11 +59,6 @@ class WaitingMessages(WaitingFile):
         """Name of the note beside the files."""
         return f"{self.job_id}-{self.sink}-{self.subtask_index}.kafka-sent"
 
-    def remove(self) -> None:
-        """Remove the file."""
-        in_memory.forget(self.path)
-        WaitingFile.remove(self)  # `super` finds the class that slots were added to
-
 
 class StagingWriter(BlockWriter):
     """Serialises batches into one file for each checkpoint."""
@@ -88,7 +79,6 @@ class StagingWriter(BlockWriter):
         self._cluster = Cluster(properties, SinkError)
         self._topics = Topics(self._cluster)
         self._topic = ""
-        self._length = 0
 
     def write(self, batch: Rows, *, watermark_ms: int, now_ms: int) -> None:
         """Stage a batch."""
@@ -100,11 +90,8 @@ class StagingWriter(BlockWriter):
         self._topics.check(messages)
         if self._file is None:
             self._topic = messages.topic(0)
-            self._length = 0
-        start = self._length
         for block in encode(messages):
-            self._length += self._append(*block)
-        in_memory.add(self, self._path, start, self._length - start, messages)
+            self._append(*block)
 
     def _committable(self, path: str) -> WaitingMessages:
         context = self._context
@@ -114,12 +101,7 @@ class StagingWriter(BlockWriter):
     def close(self) -> None:
         """Remove what no checkpoint refers to; let go of the brokers."""
         super().close()
-        in_memory.forget_all(self)
         self._cluster.close()
-
-    def _discard(self) -> None:
-        in_memory.forget(self._path)
-        super()._discard()
 
 
 def read_messages(path: str) -> Iterator[Messages]:
@@ -128,9 +110,7 @@ def read_messages(path: str) -> Iterator[Messages]:
     Raises:
         SinkError: If the file is damaged, or was written by a later version of millstream.
     """
-    kept, end = in_memory.of(path)
-    yield from kept
-    for block in read_blocks(path, end):
+    for block in read_blocks(path):
         yield decode(block, path)
 
 
@@ -140,8 +120,4 @@ def read_topics(path: str) -> list[str]:
     Raises:
         SinkError: If the file is damaged, or was written by a later version of millstream.
     """
-    kept, end = in_memory.of(path)
-    topics = dict.fromkeys(topic for messages in kept for topic in messages.topic_names())
-    for block in read_blocks(path, end):
-        topics.update(dict.fromkeys(topics_in(block, path)))
-    return list(topics)
+    return list(dict.fromkeys(topic for block in read_blocks(path) for topic in topics_in(block, path)))

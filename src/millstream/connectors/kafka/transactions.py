@@ -33,7 +33,6 @@ from millstream.base.crash_points import reach
 from millstream.base.errors import ConfigurationError, LostOutputError, SinkError
 from millstream.connectors.kafka.clients import Cluster, confluent_kafka
 from millstream.connectors.kafka.errors import error_of
-from millstream.connectors.kafka.in_memory import in_memory
 from millstream.connectors.kafka.marks import EndMarks, Outcome, not_ended
 from millstream.connectors.kafka.producing import Outlet
 from millstream.connectors.kafka.properties import KafkaProperties
@@ -173,7 +172,6 @@ class TransactionCommitter(Committer):
         self._pool: ThreadPoolExecutor | None = None
         self._sink: str | None = None
         self._owned = False
-        in_memory.expect(self)
 
     def commit(self, committables: Sequence[Any]) -> None:
         """Commit what this attempt has staged."""
@@ -251,7 +249,6 @@ class TransactionCommitter(Committer):
 
     def close(self) -> None:
         """Let go of the lanes."""
-        in_memory.leave(self)
         if self._pool is not None:
             self._pool.shutdown()
         with self._open_lock:
