@@ -72,7 +72,8 @@ class StatementExecutor:
             raise
         except RecursionError:
             raise SqlError(
-                "the statement is nested too deeply", hint="Give inner parts names, by views or WITH."
+                "the statement is nested too deeply, with the views that it reads",
+                hint="Have INSERT INTO write what an inner part gives to a table, and read that.",
             ) from None
 
     def _executed(self, statement: st.Statement) -> TableResult:
