@@ -423,6 +423,7 @@ def test_what_is_changed_later_is_not_seen(new_environment, program, shape, para
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1_800)
 @settings(common, max_examples=1_000)
 @given(programs(), st.sampled_from(list(SHAPES)), st.sampled_from([1, 2]), st.sampled_from([1, 3, 5, 1000]))
 @in_each_form

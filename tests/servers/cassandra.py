@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cassandra.auth import PlainTextAuthProvider
-from cassandra.cluster import Cluster
+from cassandra.cluster import Cluster, NoHostAvailable
 
 from servers.maven import jars
 from servers.ports import free_port
@@ -101,10 +101,15 @@ cdc_raw_directory: {base}/cdc
         return Cluster(["127.0.0.1"], port=self.port, protocol_version=5, auth_provider=login)
 
     def execute(self, statement: str, *parameters: Any) -> list[Any]:
-        """Execute a statement over a connection that stays."""
-        if self._cluster is None:
-            self._cluster = self.cluster()
-            self._session = self._cluster.connect()
+        """Execute a statement over a connection that stays, or a new one if its server has gone meanwhile."""
+        if self._cluster is not None:
+            try:
+                return list(self._session.execute(statement, parameters or None))
+            except NoHostAvailable:  # it would connect again by itself, but later and later
+                self._cluster.shutdown()
+                self._cluster = None
+        self._cluster = self.cluster()
+        self._session = self._cluster.connect()
         return list(self._session.execute(statement, parameters or None))
 
     def is_ready(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from millstream.base.clock import Clock, SystemClock
@@ -185,7 +185,7 @@ class CassandraClient:
     def is_passing(self, error: Exception) -> bool:
         """Return whether an error may pass by itself."""
         if isinstance(error, self._no_host):
-            return not any(isinstance(each, self._refusals) for each in error.errors.values())
+            return not any(isinstance(each, self._refusals) for each in _causes(error))
         return isinstance(error, self._passing)
 
     def explain(self, what: str, error: Exception) -> MillstreamError:
@@ -195,7 +195,7 @@ class CassandraClient:
             what: What was being done.
             error: The driver's.
         """
-        causes = list(error.errors.values()) if isinstance(error, self._no_host) else []
+        causes = _causes(error) if isinstance(error, self._no_host) else []
         cause = next((each for each in causes if isinstance(each, self._refusals)), error)
         name = type(cause).__name__
         hint = _HINTS.get(name.removesuffix("Message").removesuffix("ErrorMessage"))
@@ -229,6 +229,12 @@ class CassandraClient:
             log=log,
             clock=self._clock,
         )
+
+
+def _causes(no_host: Any) -> list[Exception]:
+    """Return why hosts were of no use: the driver tells it by host, or names the hosts alone if it has tried none."""
+    errors = no_host.errors
+    return list(errors.values()) if isinstance(errors, Mapping) else []
 
 
 @contextlib.contextmanager
