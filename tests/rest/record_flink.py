@@ -573,12 +573,39 @@ def record_rescaling(port: int) -> dict[str, list[dict[str, Any]]]:
     return recorder.groups
 
 
-def record_programs(port: int) -> dict[str, list[dict[str, Any]]]:
-    """Upload a program, list, run, show and delete it."""
+_PROGRAM = """
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
+
+public class Program {
+    public static void main(String[] arguments) throws Exception {
+        StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
+        env.fromSequence(1, 1_000_000_000_000L)
+            .keyBy(number -> number % 10)
+            .reduce(Long::sum)
+            .sinkTo(new DiscardingSink<>());
+        env.execute("program");
+    }
+}
+"""
+
+
+def compile_program(work: Path) -> Path:
+    """Return a jar with a program of one job."""
     import pyflink
 
-    recorder = Recorder(port)
-    (jar,) = (Path(pyflink.__file__).parent / "opt").glob("flink-python-*.jar")
+    (work / "Program.java").write_text(_PROGRAM)
+    path = ":".join(str(jar) for jar in (Path(pyflink.__file__).parent / "lib").glob("*.jar"))
+    for command in (
+        ["javac", "-cp", path, "Program.java"],
+        ["jar", "--create", "--file", "program.jar", "--main-class", "Program", "Program.class"],
+    ):
+        subprocess.run(command, cwd=work, check=True)
+    return work / "program.jar"
+
+
+def upload(port: int, jar: Path) -> tuple[int, Any]:
+    """Upload a jar; returns the status code and the answer."""
     boundary = "a-boundary"
     head = (
         f'--{boundary}\r\nContent-Disposition: form-data; name="jarfile"; filename="program.jar"\r\n'
@@ -591,19 +618,35 @@ def record_programs(port: int) -> dict[str, list[dict[str, Any]]]:
         headers={"Content-Type": f"multipart/form-data; boundary={boundary}"},
     )
     with urllib.request.urlopen(request, timeout=60) as answer:
-        uploaded = json.loads(answer.read())
+        return answer.status, json.loads(answer.read())
+
+
+def record_programs(port: int, work: Path) -> dict[str, list[dict[str, Any]]]:
+    """Upload a program, list, plan, run and delete it."""
+    recorder = Recorder(port)
+    status, uploaded = upload(port, compile_program(work))
     recorder.groups["programs"] = [
         {
             "case": "upload",
             "method": "POST",
             "path": "/jars/upload",
-            "status": answer.status,
+            "status": status,
             "shape": shape_of(uploaded),
         }
     ]
-    recorder.record("programs", "one", "/jars", {})
     names = {"jar": Path(uploaded["filename"]).name}
+    recorder.record("programs", "one", "/jars", {})
+    recorder.record("programs", "one", "/jars/:jar/plan", names)
+    recorder.record("programs", "one", "/jars/:jar/plan", names, "POST", '{"parallelism": 2}')
+    started = recorder.record("programs", "one", "/jars/:jar/run", names, "POST", "{}")
+    recorder.record("programs", "one", "/jars/:jar/run-application", names, "POST", "{}")
+    ask(port, "PATCH", f"/jobs/{started['jobid']}")
+    for body in ('{"parallelism": 0}', '{"savepointPath": "/nowhere"}', '{"nosuch": 1}'):
+        recorder.record("programs", "wrong", "/jars/:jar/run", names, "POST", body)
     recorder.record("programs", "one", "/jars/:jar", names, "DELETE")
+    for method, path in (("GET", "plan"), ("POST", "run"), ("POST", "run-application")):
+        body = "{}" if method == "POST" else None
+        recorder.record("programs", "gone", f"/jars/:jar/{path}", names, method, body)
     return recorder.groups
 
 
@@ -631,7 +674,7 @@ def main() -> None:
     out = Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="rest-flink-") as work, session_cluster(Path(work)) as port:
-        groups = record_all(port) | record_programs(port)
+        groups = record_all(port) | record_programs(port, Path(work))
     with (
         tempfile.TemporaryDirectory(prefix="rest-flink-") as work,
         session_cluster(Path(work), jobmanager__scheduler="adaptive") as port,

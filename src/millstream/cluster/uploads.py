@@ -30,7 +30,7 @@ from millstream.base.clock import Clock
 from millstream.cluster.applications import Application, Program
 from millstream.files.durable import make_directories, write_file
 from millstream.rest.errors import RestError
-from millstream.rest.programs import RunOrder, UploadedProgram
+from millstream.rest.programs import RunOrder, StartedJob, UploadedProgram
 from millstream.runtime.control.channel import RemoteJob, find_jobs
 from millstream.runtime.control.views import PlannedJobView
 
@@ -177,8 +177,8 @@ class UploadedPrograms:
             str(path), tuple(order.arguments), dict(order.options), working_directory=str(path.parent)
         )
 
-    def run(self, program_id: str, order: RunOrder) -> str:
-        """Run one, and return the id of its first job.
+    def run(self, program_id: str, order: RunOrder) -> StartedJob:
+        """Run one, and return its first job.
 
         Raises:
             RestError: 404 if there is none, 400 if it ended before it had a job, 503 if that takes long.
@@ -189,7 +189,7 @@ class UploadedPrograms:
             now = self._find(application_id)
             mine = [job for job in self._find_jobs() if now.pid is not None and job.pid == now.pid]
             if mine:
-                return mine[0].job_id
+                return StartedJob(mine[0].job_id, application_id)
             if now.has_ended:
                 raise RestError(400, f"the program ended without a job: {now.status}. {now.message[-2000:]}")
             self._clock.wait(_LOOK_S)

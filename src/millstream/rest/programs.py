@@ -8,7 +8,7 @@ from typing import Protocol
 
 from millstream.runtime.control.views import PlannedJobView
 
-__all__ = ["Programs", "RunOrder", "UploadedProgram"]
+__all__ = ["Programs", "RunOrder", "StartedJob", "UploadedProgram"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,19 @@ class RunOrder:
 
     arguments: Sequence[str] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StartedJob:
+    """What a program has become.
+
+    Attributes:
+        job_id: Its first job.
+        application_id: The application that the job belongs to.
+    """
+
+    job_id: str
+    application_id: str
 
 
 class Programs(Protocol):
@@ -83,8 +96,8 @@ class Programs(Protocol):
             RestError: 404 if there is none.
         """
 
-    def run(self, program_id: str, order: RunOrder) -> str:
-        """Run one, and return the id of its first job.
+    def run(self, program_id: str, order: RunOrder) -> StartedJob:
+        """Run one, and return its first job.
 
         Raises:
             RestError: 404 if there is none, 400 if it ended before it had a job, 503 if that takes long.

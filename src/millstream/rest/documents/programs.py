@@ -79,10 +79,11 @@ class ApplicationStarted(Document, frozen=True, kw_only=True):
     applicationid: str
 
 
-class JobStarted(Document, frozen=True, kw_only=True):
-    """The job that a program has submitted."""
+class JobStarted(CamelDocument, frozen=True, kw_only=True):
+    """The job that a program has submitted, and the application that it belongs to."""
 
     jobid: str
+    application_id: str
 
 
 def program_files(address: str, programs: Sequence[UploadedProgram]) -> ProgramFiles:

@@ -38,7 +38,8 @@ def delete(call: Call) -> operations.Empty:
 def run(call: Call) -> programs.JobStarted:
     """Answer `POST /jars/:jarid/run`."""
     kept = _programs(call)
-    return programs.JobStarted(jobid=kept.run(call.path["jarid"], _order(call.body, _recovery(call.body))))
+    started = kept.run(call.path["jarid"], _order(call.body, _recovery(call.body)))
+    return programs.JobStarted(jobid=started.job_id, application_id=started.application_id)
 
 
 def run_application(call: Call) -> programs.ApplicationStarted:
