@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 import uuid
@@ -89,8 +90,9 @@ class KinesisStream:
     def remove(self) -> None:
         client = self.server.client()
         client.delete_stream(StreamName=self.name)
-        while self.name in client.list_streams()["StreamNames"]:
-            time.sleep(0.02)
+        with contextlib.suppress(client.exceptions.ResourceNotFoundException):
+            while client.describe_stream(StreamName=self.name):
+                time.sleep(0.02)
 
     def wait(self) -> None:
         """Wait until it is not being changed."""
