@@ -57,7 +57,7 @@ class AnnouncedSocket:
         directory: Name of the private directory.
         name: Of what is announced; a file name.
         facts: What is told of it beside, before anybody asks; plain data.
-        answer: Answers a request; called on a thread for each. What it raises is told to who asked.
+        answer: Answers a request; called on a thread for each connection. What it raises is told to who asked.
     """
 
     def __init__(
@@ -141,7 +141,8 @@ class AnnouncedSocket:
         with self._lock:
             self._channels.add(channel)
         try:
-            while channel.poll(_SILENCE_S) and self._answer_next(channel):
+            # Who has just connected is about to ask, and is waited for; who has its answer may be silent.
+            while self._answer_next(channel) and channel.poll(_SILENCE_S):
                 pass
         except EOFError:
             pass  # whoever asked has heard enough
@@ -152,11 +153,13 @@ class AnnouncedSocket:
                 self._channels.discard(channel)
 
     def _answer_next(self, channel: Channel) -> bool:
-        """Answer one request; return whether more may come."""
+        """Wait for a request and answer it; return whether more may come. Whoever closes waits for that a moment."""
         done = threading.Event()
         with self._lock:
             self._answering.add(done)
         try:
+            if not channel.poll(_SILENCE_S):
+                return False
             channel.send_bytes(self._compose(json.loads(channel.recv_bytes(_LONGEST_REQUEST))))
         finally:
             with self._lock:

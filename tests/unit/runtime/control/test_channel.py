@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import tempfile
+import threading
 import time
 import uuid
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -149,6 +150,20 @@ def until(condition):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_who_has_connected_before_the_job_ends_may_still_ask(public):
+    channel = ControlChannel(Job())
+    channel.start()
+    (remote,) = find_jobs()
+    with remote.announced.connect() as connected:
+        until(lambda: channel._socket._channels)
+        closing = threading.Thread(target=channel.close)
+        closing.start()
+        until(lambda: find_jobs() == [])
+        assert b'"epoch":0' in remote.announced.ask_over(connected, {"view": "watermarks"})
+        closing.join(10)
+    assert not closing.is_alive()
 
 
 @pytest.fixture
