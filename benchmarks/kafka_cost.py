@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from millstream.common import Configuration, SerializationSchema, SimpleStringSchema, Types, WatermarkStrategy
@@ -38,7 +39,6 @@ from programs.kafka_json import copy, record
 from servers.kafka import KafkaServer
 
 WARM_UP = 10_000
-VARIANTS = {each.name: each for each in DeliveryGuarantee}
 
 
 class Key(SerializationSchema):
@@ -46,47 +46,49 @@ class Key(SerializationSchema):
         return value[:6].encode()
 
 
-Job = Callable[[KafkaServer, StreamExecutionEnvironment, str, DeliveryGuarantee, int], None]
+@dataclass(frozen=True)
+class Task:
+    """What a job is to do.
+
+    Attributes:
+        broker: Where it writes to, and reads from.
+        topic: It writes to.
+        guarantee: Of its sink.
+        records: How many it writes.
+    """
+
+    broker: KafkaServer
+    topic: str
+    guarantee: DeliveryGuarantee
+    records: int
 
 
-def write(
-    broker: KafkaServer,
-    env: StreamExecutionEnvironment,
-    topic: str,
-    guarantee: DeliveryGuarantee,
-    records: int,
-) -> None:
-    schema = KafkaRecordSerializationSchema.builder().set_topic(topic).set_key_serialization_schema(Key())
-    schema.set_value_serialization_schema(SimpleStringSchema())
-    sink = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap).set_record_serializer(schema.build())
-    sink.set_delivery_guarantee(guarantee).set_transactional_id_prefix(topic)
+def write(env: StreamExecutionEnvironment, task: Task) -> None:
+    schema = KafkaRecordSerializationSchema.builder().set_topic(task.topic)
+    schema.set_key_serialization_schema(Key()).set_value_serialization_schema(SimpleStringSchema())
+    sink = KafkaSink.builder().set_bootstrap_servers(task.broker.bootstrap)
+    sink.set_record_serializer(schema.build())
+    sink.set_delivery_guarantee(task.guarantee).set_transactional_id_prefix(task.topic)
     numbers = env.from_source(
-        NumberSequenceSource(1, records), WatermarkStrategy.no_watermarks(), "numbers"
+        NumberSequenceSource(1, task.records), WatermarkStrategy.no_watermarks(), "numbers"
     ).uid("numbers")
     numbers.map(lambda number: f"{number:0100d}", Types.STRING()).sink_to(sink.build()).uid("sink")
 
 
-def count(
-    broker: KafkaServer,
-    env: StreamExecutionEnvironment,
-    topic: str,
-    guarantee: DeliveryGuarantee,
-    records: int,
-) -> None:
-    copy(Api.load("millstream"), env, broker.bootstrap, f"records-{records}", topic, guarantee.name)
+def count(env: StreamExecutionEnvironment, task: Task) -> None:
+    source = f"records-{task.records}"
+    copy(Api.load("millstream"), env, task.broker.bootstrap, source, task.topic, task.guarantee.name)
 
 
-JOBS: dict[str, Job] = {"count": count, "write": write}
+JOBS: dict[str, Callable[[StreamExecutionEnvironment, Task], None]] = {"count": count, "write": write}
 
 
-def run(
-    job: Job, broker: KafkaServer, topic: str, guarantee: DeliveryGuarantee, records: int
-) -> tuple[float, float]:
+def run(job: str, task: Task) -> tuple[float, float]:
     """Return processor time and wall time of a job, seconds."""
     options = {"execution.checkpointing.interval": "1 s", "execution.target": "local"}
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
     env.set_parallelism(1)
-    job(broker, env, topic, guarantee, records)
+    JOBS[job](env, task)
     cpu, wall = time.process_time(), time.monotonic()
     env.execute()
     return time.process_time() - cpu, time.monotonic() - wall
@@ -104,7 +106,8 @@ def main() -> None:
         try:
             broker.warm_up()
             for name in arguments.job:
-                print(report(name, measure(broker, name, arguments.records, arguments.rounds), arguments))
+                took = measure(broker, name, arguments.records, arguments.rounds)
+                print(report(name, took, arguments.records))
         finally:
             broker.stop()
 
@@ -112,25 +115,24 @@ def main() -> None:
 def measure(broker: KafkaServer, job: str, records: int, rounds: int) -> dict[str, list[tuple[float, float]]]:
     """Return processor time and wall time of each round by guarantee, seconds."""
     if job == "count":
-        for size in (WARM_UP, records):
+        for size in {WARM_UP, records}:
             topic = broker.create_topic(f"records-{size}", 2)
             for partition in range(2):
                 broker.produce(topic, [record(n) for n in range(partition, size, 2)], partition=partition)
     took: dict[str, list[tuple[float, float]]] = {}
     for number in range(rounds + 1):
-        for place, (name, guarantee) in enumerate(VARIANTS.items()):
+        for place, guarantee in enumerate(DeliveryGuarantee):
             topic = broker.create_topic(f"{job}-{number}-{place}", 4)
-            figures = run(JOBS[job], broker, topic, guarantee, records if number else WARM_UP)
+            figures = run(job, Task(broker, topic, guarantee, records if number else WARM_UP))
             if number:
-                took.setdefault(name, []).append(figures)
+                took.setdefault(guarantee.name, []).append(figures)
             broker.delete_topic(topic)
     return took
 
 
-def report(job: str, took: dict[str, list[tuple[float, float]]], arguments: argparse.Namespace) -> str:
-    records = arguments.records
+def report(job: str, took: dict[str, list[tuple[float, float]]], records: int) -> str:
     lines = [
-        f"{job}: {records:,} records, medians of {arguments.rounds} rounds",
+        f"{job}: {records:,} records, medians of {len(took['NONE'])} rounds",
         "",
         "| guarantee | processor time a record | of NONE's | least of all rounds | of NONE's | wall time | of NONE's |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",

@@ -207,7 +207,7 @@ def watch(
     if client is not None:
         cores["client"] = (time.process_time() - own) / took
     throughput = (last.records_read - first.records_read) * 1000 / (last.seen_ms - first.seen_ms)
-    print(f"{'quiet' if client is None else 'asked'}: {throughput:,.0f} records/s, {cores}", file=sys.stderr)
+    print(f"{'asked' if client else 'quiet'}: {throughput:,.0f} records/s, {cores}", file=sys.stderr)
     return Phase(throughput, cores, client.times if client else [], client.failed if client else 0)
 
 
@@ -271,9 +271,8 @@ class Client:
     def __init__(self, requests: Sequence[Request], per_second: int) -> None:
         self._requests = requests
         self._per_second = per_second
-        self._free: deque[socket.socket] = (
-            deque()
-        )  # each gets its turn: an idle one would be closed by the server
+        # Each gets its turn: one that is idle for long would be closed by the server.
+        self._free: deque[socket.socket] = deque()
         self._waiting: dict[int, tuple[socket.socket, float, bytearray]] = {}
         self._epoll = select.epoll()
         self.times: list[float] = []

@@ -37,12 +37,12 @@ QUERIES = {
     "/jobs/:job/exceptions": "?maxExceptions=1",
     "/jobs/:job/accumulators": "?includeSerializedValue=true",
 }
+ELSEWHERE = (":trigger", ":jar")
+"""What is in the paths of operations, and of uploaded programs (`tests/cluster/test_uploads.py`)."""
 PATHS = sorted(
     path
     for method, path in recorded_paths()
-    if method == "GET"
-    and ":trigger" not in path
-    and ":jar" not in path  # of those, tests/cluster/test_uploads.py
+    if method == "GET" and not any(each in path for each in ELSEWHERE)
 )
 
 
