@@ -11,7 +11,8 @@ Inputs of one subtask have slices of their own: records of one may be slow where
 
 A slice is never given up in the middle. What takes long or emits much for a single record - a flat map of one to a
 million - passes **safe points** instead, at which it can be suspended with its stack. It goes on in the next epoch;
-no checkpoint is made while it is suspended, as Flink's barriers wait for the record in front of them.
+no checkpoint is made while it is suspended, as Flink's barriers wait for the record in front of them, and sources wait
+for its end. So what would end within a tenth of the epoch's time is not left.
 
 Flink does the same by other means: unaligned checkpoints hold the buffers in flight, and senders wait for credit.
 """
@@ -35,6 +36,8 @@ _SLICE_S = 0.002
 _CALL_SLICE_S = 0.05
 _SLICE_BYTES = 4 << 20
 _TIMERS = 64
+_GRACE = 0.1
+"""What has begun is left in the middle when so much more than an epoch's time has passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ class WorkBudget:
         self.spent = False
         self.suspend: Callable[[], None] | None = None
         self.scales: list[Callable[[], int]] = []
-        self._deadline = math.inf
+        self._deadline = self._leave_at = math.inf
         self._most_bytes: float = math.inf
         self._most_records: float = math.inf
         self._sizes: dict[Any, int] = {}
@@ -100,7 +103,9 @@ class WorkBudget:
     def begin(self, limits: EpochLimits = UNLIMITED) -> None:
         """Begin an epoch."""
         self._slice_began = self._monotonic()
-        self._deadline = math.inf if limits.time_ms is None else self._slice_began + limits.time_ms / 1000
+        time_s = math.inf if limits.time_ms is None else limits.time_ms / 1000
+        self._deadline = self._slice_began + time_s
+        self._leave_at = self._deadline + time_s * _GRACE
         self._most_bytes = math.inf if limits.size_bytes is None else limits.size_bytes
         self._most_records = math.inf if limits.records is None else limits.records
         self.begun = self._granted = self._left = self._bytes = 0
@@ -143,11 +148,11 @@ class WorkBudget:
         return self._monotonic()
 
     def is_up(self) -> bool:
-        """Return whether the epoch's time or space is up; looks at the clock."""
-        return self._monotonic() >= self._deadline or self._is_full()
+        """Return whether what has begun may be left: space is up, or time and a tenth more; looks at the clock."""
+        return self._monotonic() >= self._leave_at or self._is_full()
 
     def reach_safe_point(self) -> None:
-        """Let work that takes long for one record be suspended here, if the epoch's time or space is up."""
+        """Let work that takes long for one record be suspended here, if `is_up` says so."""
         if self.suspend is not None and self.is_up():
             self.spent = True
             self._left = 0

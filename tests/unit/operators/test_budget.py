@@ -73,7 +73,7 @@ def test_slow_records_of_one_input_are_begun_one_at_a_time_though_those_of_the_o
             left -= granted
         slow.append(budget.take(5_000, "slow"))
         clock.advance(slow[-1] * 100)
-        if budget.is_up():
+        if not budget.seconds_left():
             break
     assert set(slow) == {1}
 
@@ -101,7 +101,7 @@ def test_a_limit_of_records_is_kept_whatever_the_batches(batches, most):
     assert begun == min(sum(batches), most)
 
 
-def test_safe_points_suspend_only_when_time_or_space_is_up():
+def test_safe_points_suspend_only_when_space_is_up_or_time_and_a_tenth_more():
     worker = Worker()
     left = []
     worker.budget.suspend = lambda: left.append(worker.clock.monotonic())
@@ -115,6 +115,9 @@ def test_safe_points_suspend_only_when_time_or_space_is_up():
     assert worker.budget.take(5) == 0
     worker.budget.begin(EpochLimits(time_ms=100))
     worker.clock.advance(100)
+    worker.budget.reach_safe_point()
+    assert len(left) == 1, "what ends soon is not left: nothing could be read before its end"
+    worker.clock.advance(11)
     worker.budget.reach_safe_point()
     assert len(left) == 2
 

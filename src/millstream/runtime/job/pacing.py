@@ -3,15 +3,19 @@
 Small while little is known or pending (latency), larger under backlog (throughput)::
 
     backlog?   last epoch                 budget becomes
-    yes        took less than the goal    scaled up to the goal, at most x8
-    yes        more than 2x the goal      scaled down to the goal
+    yes        took less than the aim     scaled up to the aim, at most x8
+    yes        more than 2x the aim       scaled down to the aim
     any        left records behind        scaled down to what was done of it
     no         -                          unchanged: sources give what they have
 
-The goal is the target duration. What an epoch costs however small it is, Spark's stages above all, is no measure of
-the records: sizes follow from the time in which subtasks worked. Subtasks too may take a time that does not fall with
-the records, such as a sink's to flush to a server far away: two epochs of different size tell how much that is. Were
-it taken for the records', budgets would fall to one record, and the job to one record for each flush.
+The goal is the target duration. At the goal itself subtasks begin nothing more, and where one leaves a record in the
+middle, the sources of all slots wait until it is done. So budgets aim at four fifths of it: else each epoch that is a
+little slower than the one before would cost another.
+
+What an epoch costs however small it is, Spark's stages above all, is no measure of the records: sizes follow from the
+time in which subtasks worked. Subtasks too may take a time that does not fall with the records, such as a sink's to
+flush to a server far away: two epochs of different size tell how much that is. Were it taken for the records', budgets
+would fall to one record, and the job to one record for each flush.
 
 For a job so slow that the fixed cost of an epoch does not matter the goal is a quarter of that, and so is the time
 after which its subtasks hold what they have not come to (`operators.budget`).
@@ -27,6 +31,7 @@ __all__ = ["EpochSizer"]
 _FIRST_BUDGET = 500
 _SLOW_PER_MS = 1.0
 _MOST_GROWTH = 8.0
+_AIM = 0.8
 _DOUBT = 0.9
 
 
@@ -86,14 +91,14 @@ class EpochSizer:
                 records, so it takes from the goal, half of it at most.
 
         >>> sizer = EpochSizer(target_ms=200, min_records=100, max_records=1_000_000)
-        >>> sizer.observe(took_ms=25, backlog=True); sizer.budget
+        >>> sizer.observe(took_ms=20, backlog=True); sizer.budget
         4000
         >>> sizer.observe(took_ms=800, backlog=True); sizer.budget
-        1000
+        800
         >>> sizer.observe(took_ms=200, backlog=True, begun=200, held=600); sizer.budget
-        250
+        200
         >>> sizer.observe(took_ms=120, backlog=True, busy_ms=20); sizer.budget
-        1250
+        800
         """
         done = self.budget if begun is None else begun
         worked_ms = took_ms if busy_ms is None else min(busy_ms, took_ms)
@@ -104,10 +109,11 @@ class EpochSizer:
         if held:
             self._budget = int(self.budget * done / (done + held))
         elif backlog:
-            goal_ms = self._goal_ms
+            goal_ms = self._goal_ms * _AIM
             ratio = max(goal_ms - (took_ms - of_records_ms), goal_ms / 2) / max(of_records_ms, 1.0)
-            if ratio > 1.0:
-                self._budget = math.ceil(self.budget * min(ratio, _MOST_GROWTH))
+            if ratio > 1.0:  # sources may have given less than they were asked for: a file ended
+                fitting = math.ceil(min(done, self.budget) * ratio)
+                self._budget = max(min(fitting, math.ceil(self.budget * _MOST_GROWTH)), self.budget)
             elif ratio < 0.5:
                 self._budget = int(self.budget * ratio)
         self._budget = min(max(self._budget, self.min_records), self.max_records)
