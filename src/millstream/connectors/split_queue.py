@@ -7,6 +7,9 @@ The number of the turn tells it which ranges belong together::
 
     plan 7, subtask 0   [a from 900, b, c]   budget 1000
     read                 a ──► end (300)   b ──► end (50)   c ──► 650, not finished
+
+A subtask whose splits end in the middle of an epoch would wait for the others. What follows is planned in time, once
+splits that are finished have told how many bytes a record has; and not before, for whoever is first may have it.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from millstream.spi.source import Pending, PlanRequest, RangeEnd, SplitRange
 __all__ = ["QueueSnapshot", "QueuedSplit", "SplitQueue"]
 
 _BYTES_PER_RECORD = 16
-"""So few bytes a record that files planned ahead suffice for an epoch's budget nearly always."""
+"""So few bytes a record that files planned ahead suffice for an epoch's budget nearly always; until it is known."""
 _MOST_PLANNED = 1_000
 """So many splits of one subtask are planned in an epoch at most."""
 
@@ -75,6 +78,9 @@ class SplitQueue(Generic[Queued]):
         if snapshot.parallelism == parallelism:
             self._assign_again(snapshot.owners)
         self._turn = 0
+        self._records: dict[str, int] = {}  # read of each split that is not finished
+        self._begun_before = frozenset(self._positions)  # splits of which it is not known how many were read
+        self._finished_bytes = self._finished_records = 0
 
     def add(self, splits: Iterable[Queued]) -> None:
         """Put splits at the end of the queue."""
@@ -92,7 +98,7 @@ class SplitQueue(Generic[Queued]):
             request: What the engine asks for.
             make_split: Makes what the reader is given, of a split and the turn's number.
         """
-        self._assign(request.max_records * _BYTES_PER_RECORD)
+        self._assign(request.max_records)
         self._turn += 1
         return {
             subtask: [
@@ -122,16 +128,19 @@ class SplitQueue(Generic[Queued]):
         """Take note of positions; return the splits that are finished."""
         finished = []
         for end in ends:
+            records = self._records[end.split_id] = self._records.get(end.split_id, 0) + end.records
             if not end.finished:
                 if end.position is not None:
                     self._positions[end.split_id] = end.position
                 continue
+            del self._records[end.split_id]
             self._positions.pop(end.split_id, None)
             self._order.pop(end.split_id, None)
             for splits in self._assigned:
                 split = splits.pop(end.split_id, None)
                 if split is not None:
                     finished.append(split)
+                    self._learn(split, records)
         return finished
 
     def pending(self, left_of: Callable[[Queued, Any], int]) -> Pending:
@@ -164,9 +173,24 @@ class SplitQueue(Generic[Queued]):
             self._waiting.remove(split)
             self._assigned[owners[split.split_id]][split.split_id] = split
 
-    def _assign(self, budget_bytes: int) -> None:
+    def _learn(self, split: Queued, records: int) -> None:
+        """Learn from a finished split how many bytes a record has."""
+        if split.split_id not in self._begun_before:
+            self._finished_bytes += split.size_bytes
+            self._finished_records += records
+
+    def _left(self, split: Queued) -> float:
+        """Return about how many bytes of a split are not read."""
+        if not self._finished_records:
+            return split.size_bytes
+        read = self._records.get(split.split_id, 0) * self._finished_bytes / self._finished_records
+        return max(split.size_bytes - read, 0.0)
+
+    def _assign(self, max_records: int) -> None:
         """Hand out waiting splits until every subtask has enough for the epoch."""
-        loads = [sum(split.size_bytes for split in splits.values()) for splits in self._assigned]
+        each = self._finished_bytes / self._finished_records if self._finished_records else _BYTES_PER_RECORD
+        budget_bytes = max_records * each
+        loads = [sum(map(self._left, splits.values())) for splits in self._assigned]
         hungry = [
             subtask
             for subtask, splits in enumerate(self._assigned)
