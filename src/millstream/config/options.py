@@ -119,7 +119,7 @@ EPOCH_MAX_BYTES: Final = ConfigOption(
 EPOCH_CARRIED_BYTES: Final = ConfigOption(
     "millstream.epoch.carried-bytes",
     OptionType.INTEGER,
-    8 << 20,
+    32 << 20,
     "Bytes that a slot sends to others at one exchange of an epoch and that one task of Spark's carries to them all, "
     "64 MiB of all slots at most; more go through Spark's shuffle. 0: all do.",
 )
