@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = """
-import os, signal, sys
+import os, signal, sys, time
 from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
 from millstream.base.crash_points import set_crash_hook
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
@@ -57,6 +57,11 @@ stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").k
 sink = FileSink.for_row_format(directory + "/out", Encoder.simple_string_encoder())
 sink = sink.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build()
 stream.process(Count(), Types.STRING()).sink_to(sink)
+gate = directory + "/gate"
+if os.path.isdir(gate):  # drivers that are to begin at once wait for each other
+    open(gate + "/" + str(os.getpid()), "w").close()
+    while not os.path.exists(directory + "/go"):
+        time.sleep(0.001)
 env.execute("counting")
 """
 RECORDS = 600
@@ -190,7 +195,11 @@ def test_of_two_drivers_that_recover_the_same_job_at_once_one_goes_on(tmp_path, 
     lost.wait_until_it_stopped()
     lost.process.kill()
     lost.wait()
+    gate = tmp_path / "gate"
+    gate.mkdir()
     both = [start(per_second=1000), start(per_second=1000)]
+    until(lambda: len(list(gate.iterdir())) == 2)
+    (tmp_path / "go").touch()
     codes = sorted(driver.wait() for driver in both)
     assert codes == [0, 1], [driver.said() for driver in both]
     loser, winner = sorted(both, key=lambda driver: driver.wait(), reverse=True)
