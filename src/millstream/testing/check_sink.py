@@ -5,6 +5,7 @@
     epoch   write … write ─ prepare_commit ─ snapshot ═ checkpoint complete ═ commit ─ checkpoint_completed
                          │                 │                               │        │
     fails             WRITTEN           STAGED                          RECORDED  COMMITTED
+    commits late                                              ═ checkpoint_completed ─ write … prepare_commit ─ commit
 
 The attempt that fails is ended by the engine (aborted), killed, killed with its driver, or goes on as a zombie. The
 next one begins from the last checkpoint, with as many subtasks or another number. After every step readers look at the
@@ -81,6 +82,7 @@ def check_sink(
         for checkpoints in (True, False):
             check.undisturbed(before, _FEW * _EPOCHS, checkpoints=checkpoints)
         check.undisturbed(before, 0, checkpoints=True)
+        check.commits_late(before)
     check.undisturbed(parallelisms[0][0], _HUGE, checkpoints=True)
     check.commits_again(parallelisms[0][0])
     for (before, after), epoch, point, manner in product(parallelisms, (0, 2), _Point, _Manner):
@@ -136,6 +138,28 @@ class _SinkCheck:
                     attempt.complete(epoch + 1)
             attempt.close()
             run.finish(self._records(0, count))
+
+    def commits_late(self, parallelism: int) -> None:
+        """Commit what a checkpoint holds when writers are told of it, and have staged what comes behind it."""
+        with tempfile.TemporaryDirectory(dir=scratch_base()) as directory:
+            run = self._run(f"{parallelism} subtasks, commits while the writers go on", directory)
+            run.violated = SinkRule.LATE_COMMITS
+            attempt = SinkAttempt(run, parallelism)
+            behind: list[Any] = []
+            for epoch in range(_EPOCHS):
+                last = epoch == _EPOCHS - 1
+                attempt.write(records := self._records(epoch * _FEW, _FEW))
+                attempt.end_epoch(checkpoint_id=epoch + 1, end_of_input=last)
+                attempt.snapshot(epoch + 1)
+                run.allow(behind + records)
+                commit = attempt.begin_commit()
+                if not last:
+                    attempt.complete(epoch + 1)
+                    attempt.write(behind := self._records((_EPOCHS + epoch) * _FEW, _FEW))
+                    attempt.end_epoch()
+                commit()
+            attempt.close()
+            run.finish(self._records(0, (2 * _EPOCHS - 1) * _FEW))
 
     def commits_again(self, parallelism: int) -> None:
         """Commit everything several times, with committers of other processes."""

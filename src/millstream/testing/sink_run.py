@@ -33,6 +33,7 @@ class SinkRule(Rule):
     STAYS = "what readers have seen does not go away"
     COMPLETE = "every record that was written is there at the end of the job"
     ONCE = "no record is there twice"
+    LATE_COMMITS = "what a checkpoint holds is committed while the writers stage what comes behind it"
     REPLAYED_COMMITS = "what is committed again, by whatever committer, changes nothing"
     RESTARTED = (
         "an attempt that begins from a checkpoint loses and doubles nothing, wherever the one before it ended"
@@ -306,9 +307,17 @@ class SinkAttempt:
 
     def commit(self) -> None:
         """Commit what is pending; its checkpoint is complete."""
+        self.begin_commit()()
+
+    def begin_commit(self) -> Callable[[], None]:
+        """Return what commits what is pending; its checkpoint is complete, and the writers may go on before."""
         pending, self._pending = self._pending, []
-        if self._committer is not None and pending:
-            self._run.perform("commit", partial(self._committer.commit, pending))
+
+        def commit() -> None:
+            if self._committer is not None and pending:
+                self._run.perform("commit", partial(self._committer.commit, pending))
+
+        return commit
 
     def seal(self) -> None:
         """Take note that the checkpoint is complete: what it holds is not aborted, whoever commits it."""

@@ -427,6 +427,18 @@ class NeverClears(Folder):
             pass
 
 
+class ClearsWhenTold(Folder):
+    """Takes what it is told of a checkpoint for news of its commit."""
+
+    class Writer(Folder.Writer):
+        def stage(self, ready):
+            self.staged = super().stage(ready)
+            return self.staged
+
+        def checkpoint_completed(self, checkpoint_id):
+            os.path.exists(getattr(self, "staged", "")) and os.unlink(self.staged)
+
+
 BUGS = {
     Unpicklable: SinkRule.TRAVELS,
     RefusesNothing: SinkRule.WORKS,
@@ -434,6 +446,7 @@ BUGS = {
     TakesBack: SinkRule.STAYS,
     ForgetsTheLast: SinkRule.COMPLETE,
     WritesTwice: SinkRule.ONCE,
+    ClearsWhenTold: SinkRule.LATE_COMMITS,
     AppendsAgain: SinkRule.REPLAYED_COMMITS,
     RecoversNothing: SinkRule.RESTARTED,
     OnlyItsOwn: SinkRule.RESCALED,
