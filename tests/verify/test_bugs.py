@@ -124,9 +124,10 @@ def positions_of_sources_are_those_of_the_epoch_before(patch):
 
 @planted(parallel_numbers)
 def committables_of_an_aborted_attempt_are_committed(patch):
-    def commit_all(self):
+    def commit_all(self, *waiting, patience_s=None):
         self.seal()
         self.commit()
+        return True
 
     patch.setattr(SinkCoordinator, "abort", commit_all)
 
@@ -209,6 +210,14 @@ def what_may_be_recorded_is_removed_when_an_attempt_fails(patch):
 
     patch.setattr(SinkCoordinator, "offer", lambda self: None)
     patch.setattr(SinkCoordinator, "seal", only_seal)
+
+
+@planted(parallel_numbers)
+def nobody_waits_for_the_last_commit(patch):
+    right = SinkCoordinator.wait
+    patch.setattr(
+        SinkCoordinator, "wait", lambda self, *how: not how and right(self)
+    )  # but for the first one
 
 
 # Sinks
@@ -336,6 +345,7 @@ IN_ORDER = (transactions, in_database, written_ahead)
 WITHOUT_FAULTS = {
     "small_files_are_published_beside_the_one_they_were_merged_into",
     "cleaning_up_removes_a_file_that_is_still_referred_to",
+    "nobody_waits_for_the_last_commit",
 }
 
 

@@ -9,6 +9,7 @@ entry points that run jobs in their own process set one::
              at the job's end, with high availability: result.write ─► result.written ─► (pointer and checkpoints
              go) ─► result.commit ─► result.committed
              (sink.abort: in a failed attempt)
+             (sink.commit to sink.committed: in a simulation now and then some epochs later, as commits go on beside)
     slot     sink.open ─► notify ─► level ─► read ─► user.function ─► sink.precommit (sink.compact ─► sink.compacted)
              ─► sink.precommitted ─► state.write ─► report
              compaction.start ─► compaction.read ─► compaction.write, beside
@@ -18,15 +19,18 @@ entry points that run jobs in their own process set one::
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 __all__ = [
     "DRIVER_POINTS",
     "GUARDED_POINTS",
     "SLOT_POINTS",
     "STORAGE_POINTS",
+    "CommitPacer",
     "CrashHook",
     "around",
+    "commit_lag",
+    "has_crash_hook",
     "reach",
     "set_crash_hook",
 ]
@@ -86,6 +90,14 @@ class CrashHook(Protocol):
         """Perform an action with side effects, or let it go wrong; return what it gives."""
 
 
+@runtime_checkable
+class CommitPacer(Protocol):
+    """A hook that says when commits come to their end that go on beside the job."""
+
+    def commit_lag(self) -> int:
+        """Return how often the job looks for the next commit in vain, unless it waits for it before."""
+
+
 _hook: CrashHook | None = None
 
 
@@ -106,6 +118,16 @@ def around(name: str, detail: str, action: Callable[[], Result]) -> Result:
         return action()
     result: Result = _hook.around(name, detail, action)
     return result
+
+
+def has_crash_hook() -> bool:
+    """Return whether there is one: then nothing goes on beside the job's own thread, so that it is always the same."""
+    return _hook is not None
+
+
+def commit_lag() -> int:
+    """Return how often a job is to look for its next commit in vain; 0 if the hook does not say."""
+    return _hook.commit_lag() if isinstance(_hook, CommitPacer) else 0
 
 
 def set_crash_hook(hook: CrashHook | None) -> CrashHook | None:

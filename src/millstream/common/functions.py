@@ -384,7 +384,8 @@ class CheckpointListener(ABC):
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Learn that a checkpoint is complete: it, or a later one, is what a failed job begins from again.
 
-        Called with the next epoch; not at all if the job fails or ends before it.
+        Called with the next epoch; not at all if the job fails or ends before it. Sinks may be committing still what
+        the checkpoint holds.
         """
 
 

@@ -187,6 +187,13 @@ SLOT_LEASE: Final = ConfigOption(
     60_000,
     "A slot that nobody has asked for anything for so long ends itself.",
 )
+COMMIT_WAIT_WHEN_BEHIND: Final = ConfigOption(
+    "millstream.commit.wait-when-behind",
+    OptionType.DURATION,
+    10_000,
+    "A job goes on while its sinks commit a checkpoint, and makes the next one when they have. If it has been behind "
+    "its sources for so long it makes that as it is due and waits for the commit, so that not ever more is staged.",
+)
 CACHE_DIR: Final = ConfigOption(
     "millstream.cache.dir",
     OptionType.STRING,
@@ -232,6 +239,7 @@ ALL_OPTIONS: Final[tuple[ConfigOption, ...]] = (
     WATERMARK_STALL_WARNING,
     SLOT_TIMEOUT,
     SLOT_LEASE,
+    COMMIT_WAIT_WHEN_BEHIND,
     CACHE_DIR,
     DEBUG,
     VERBOSE,

@@ -4,8 +4,8 @@
 
     slot    write … write   prepare_commit ──► committables ─┐  (in the epoch's report)
                                                              │  snapshot (what stays open), if a checkpoint ends
-    driver                                                   └─► commit: publishes, idempotently
-    slot    checkpoint_completed (with the next epoch)
+    driver                                                   └─► commit: publishes, idempotently, beside the next epochs
+    slot    checkpoint_completed (with the next epoch) ─ write … write   prepare_commit ─► …
 
 Nothing that a writer stages is visible to readers before `commit`. What a writer keeps open beyond a checkpoint is
 in its snapshot; another attempt's writer goes on from there (`restore`, then `open`, then `write`).
@@ -194,7 +194,8 @@ class SinkWriter(ABC):
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         """Learn that a checkpoint is complete: no earlier snapshot of this attempt will be restored.
 
-        Called with the next epoch; not at all if there is none.
+        Called with the next epoch; not at all if there is none. What was staged for the checkpoint need not be
+        committed yet.
         """
 
     def next_processing_time(self) -> int | None:
@@ -209,7 +210,10 @@ class SinkWriter(ABC):
 
 
 class Committer(ABC):
-    """Publishes committables. Lives on the driver.
+    """Publishes committables. Lives on the driver; one thread makes, calls and closes it.
+
+    Slots stage what comes next while it commits. It is given what one checkpoint holds at a time: the next one is
+    complete when all of that is committed.
 
     Example:
         >>> from millstream.spi.sink import Committer

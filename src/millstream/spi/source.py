@@ -206,8 +206,9 @@ class SplitEnumerator(ABC):
     def checkpoint_completed(self, checkpoint_id: int) -> None:
         """Learn that a checkpoint is complete that holds what `snapshot` gives now: nothing was planned since.
 
-        Called behind the commits of the sinks, at most once for each checkpoint, in order. The last checkpoint of a
-        job and the savepoint that it stops with count; a savepoint of a job that goes on does not. If the attempt
+        Called at most once for each checkpoint, in order, while sinks may still be committing what it holds: a later
+        attempt goes on with that. The last checkpoint of a job and the savepoint that it stops with count; a
+        savepoint of a job that goes on does not. If the attempt
         fails in between it is not called: what it does has to be done by the next call as well.
 
         Here a source tells others how far it has been read (offsets of a consumer group, a replication slot); the job

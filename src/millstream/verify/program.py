@@ -280,6 +280,7 @@ class Program:
             keys.RESTART_STRATEGY: "fixed-delay",
             keys.RESTART_FIXED_DELAY_ATTEMPTS: 12,
             keys.RESTART_DELAY: 1,
+            options.COMMIT_WAIT_WHEN_BEHIND: Random(f"behind/{scenario.seed}").choice((0, 10_000)),
         }
         for option, value in settings.items():
             configuration.set(option, value)

@@ -36,6 +36,8 @@ _STEPS = (2, 8, 30, 100, None)
 _WAITS = (2, 10, 30, 100, 300)
 """How far others get before it does, at most: now and then not even through the steps of taking over."""
 _SLOTS_LOST = 0.4
+_LAGS = (0, 0, 1, 2, 4)
+"""How many epochs a job is ahead of its commit."""
 _LOG = logging.getLogger("millstream")
 
 _world: World | None = None
@@ -114,6 +116,7 @@ class World:
         self._paused: list[PausedDriver] = []
         self._quiet = False
         self._epochs = 0
+        self._lags = Random(f"lags/{scenario.seed}")
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
@@ -186,6 +189,10 @@ class World:
             self.look(name)
         self._pass_step()
         return result
+
+    def commit_lag(self) -> int:
+        """Draw how many epochs the job is ahead of its next commit, at least, unless it has to wait for it."""
+        return self._lags.choice(_LAGS)
 
     def look(self, step: str) -> None:
         """See what readers see now."""

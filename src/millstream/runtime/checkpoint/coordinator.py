@@ -3,7 +3,7 @@
 One checkpoint is the end of one epoch made durable::
 
     due ─► order (goes to the slots with the epoch) ─► slots write state files, name them in their reports
-        ─► complete: driver's state, then the manifest ─► sinks commit ─► functions are notified ─► tidy
+        ─► complete: driver's state, then the manifest ─► functions are notified; sinks commit ─► tidy
 
 Before the manifest is there nothing refers to the files, so a checkpoint that fails half-way leaves nothing but
 files that the next one removes.
@@ -123,6 +123,11 @@ class CheckpointCoordinator:
     def enabled(self) -> bool:
         """Whether the job makes checkpoints by itself: sinks then commit with them."""
         return self._settings.interval_ms is not None
+
+    @property
+    def timeout_s(self) -> float:
+        """How long a checkpoint may take, seconds."""
+        return self._settings.timeout_ms / 1000
 
     @property
     def latest(self) -> Saved | None:
@@ -523,10 +528,17 @@ class CheckpointCoordinator:
             self._stores[location] = self._open_store(location)
         return self._stores[location]
 
-    def tidy(self) -> None:
-        """Remove checkpoints that are not retained, then files that belong to none; a failure waits for the next."""
-        retained = self._completed[-self._settings.retained :]
-        dropped = {manifest.checkpoint_id for manifest in self._completed[: -self._settings.retained]}
+    def tidy(self, *, committing: bool = False) -> None:
+        """Remove checkpoints that are not retained, then files that belong to none; a failure waits for the next.
+
+        Not called between an order and what becomes of it: files are there then that belong to no checkpoint yet.
+
+        Args:
+            committing: Whether what the newest one holds is not committed yet: then it takes the place of none.
+        """
+        count = self._settings.retained + committing
+        retained = self._completed[-count:]
+        dropped = {manifest.checkpoint_id for manifest in self._completed[:-count]}
         # Whether they are there or not: a later one is complete, so nobody begins from them.
         dropped |= {each for each in self._unknown if retained and each < retained[-1].checkpoint_id}
         if not dropped:

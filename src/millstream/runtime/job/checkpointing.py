@@ -92,7 +92,7 @@ class EpochCheckpoints:
         completed, self.completed = self.completed, None
         return completed
 
-    def begin(self, epoch: int, *, due: bool, last: bool, suspended: bool) -> list[CheckpointOrder]:
+    def begin(self, epoch: int, *, due: bool, last: bool, held: bool) -> list[CheckpointOrder]:
         """Begin what is due with an epoch: a checkpoint, a savepoint, or both.
 
         A savepoint of a job that goes on comes with a checkpoint. What sinks have staged belongs to both, so no later
@@ -102,9 +102,10 @@ class EpochCheckpoints:
             epoch: The epoch's number.
             due: Whether it is time for a checkpoint.
             last: Whether the epoch is the last.
-            suspended: Whether a slot is in the middle of a record: none can write its state.
+            held: Whether none is begun now: a slot is in the middle of a record, and cannot write its state, or sinks
+                are committing what the last one holds.
         """
-        coordinator, request = self._coordinator, self._next_savepoint(last=last, suspended=suspended)
+        coordinator, request = self._coordinator, self._next_savepoint(last=last, held=held)
         self._request = request
         location = None
         if request is not None:
@@ -114,7 +115,7 @@ class EpochCheckpoints:
                 request.done.set_exception(error)
                 request.stop = False
         stops = request is not None and request.stop and not last
-        if suspended:
+        if held:
             return []
         # The last epoch is one as well: a failure while its results are committed must not repeat it.
         wanted = last or location is not None or due or bool(self._control.checkpoints)
@@ -133,10 +134,10 @@ class EpochCheckpoints:
             )
         return orders
 
-    def _next_savepoint(self, *, last: bool, suspended: bool) -> SavepointRequest | None:
+    def _next_savepoint(self, *, last: bool, held: bool) -> SavepointRequest | None:
         """Return the savepoint to make with this epoch: one that drains waits for the last."""
         requests = self._control.savepoints
-        if not requests or (requests[0].drain and not last) or suspended:
+        if not requests or (requests[0].drain and not last) or held:
             return None
         return requests.popleft()
 

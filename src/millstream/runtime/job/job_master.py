@@ -8,8 +8,17 @@ One epoch::
     commit   positions to the enumerators, committables to the committers, then the next epoch
 
 Where checkpoints are made, committables wait for one: the manifest is published first (`runtime.checkpoint`), then
-they are committed and enumerators told, then functions and readers with the next epoch. Otherwise each epoch is
-committed as it ends.
+enumerators are told, then functions and readers with the next epoch. The committers work meanwhile, on a thread of
+their own (`commit_thread`): what a checkpoint holds is committed before the next one is complete, and before the
+attempt ends. Otherwise each epoch is committed as it ends, and the job waits.
+
+::
+
+    epoch 7 ─► checkpoint 3 ─► epoch 8 ─► epoch 9 ──────► checkpoint 4
+                    └─ commit 3 ──────────► done: older checkpoints go    └─ commit 4 …
+
+If commit 3 takes longer than the time to checkpoint 4, the job goes on, and makes the checkpoint when the commit has
+ended. One that has not kept up with its sources for some time would only stage the more for the next commit: it waits.
 
 An epoch without input, due timer, due checkpoint or end is not run at all. Where records go round
 (`operators.iteration`), epochs follow until none does; then comes the last one.
@@ -19,6 +28,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from millstream.base.clock import Clock
@@ -32,6 +42,7 @@ from millstream.runtime.control.events import SlotsDeployed
 from millstream.runtime.control.queryable import answer_queries
 from millstream.runtime.control.views import EpochView, SlotView, WatermarksView
 from millstream.runtime.job.checkpointing import EpochCheckpoints
+from millstream.runtime.job.commit_pace import CommitPace
 from millstream.runtime.job.flow import FlowControl
 from millstream.runtime.job.observer import JobObserver
 from millstream.runtime.job.reports import EpochReports, most_held, slowest_levels, what_bounds
@@ -53,10 +64,13 @@ __all__ = ["JobMaster"]
 log = logging.getLogger(__name__)
 
 _POLL_MS = 1_000
+_LOOK_S = 0.5
+_ENDING_S = 1.0
+"""As the process ends, a commit that is under way is waited for no longer."""
 
 
 class JobMaster:
-    """Drives one attempt; everything happens on the thread that calls `run`.
+    """Drives one attempt; everything but commits happens on the thread that calls `run`.
 
     Args:
         deployment: The attempt.
@@ -155,6 +169,12 @@ class JobMaster:
         self._started = self._last_input = clock.monotonic()
         self._have_begun = False
         self._unrecorded = False
+        self._pace = CommitPace(
+            clock,
+            put_off_s=checkpoints.timeout_s,
+            wait_when_behind_s=settings.wait_when_behind_ms / 1000,
+            job_id=deployment.job_id,
+        )
         self.progress: EpochProgress | None = None
         self.runtime_ms = 0
         self.ended_for_rescaling = False
@@ -180,12 +200,14 @@ class JobMaster:
                 log.info("job ends behind its savepoint", extra={"job": self._deployment.job_id})
             except EndedForRescaling:
                 self.ended_for_rescaling = True
+            if self._wait_for_commit(self._executor.keep_alive):
+                self._coordinator.tidy()
             self._executor.finish(self._checkpoints.completed)
             self.observer.publish_pending(self._sources.pending())
             self._control.tell_stopped()
             self.runtime_ms = round((self._clock.monotonic() - self._started) * 1000)
         except BaseException as error:
-            self._abort()
+            self._abort(error)
             if self._control.cancel.is_set() and (
                 isinstance(error, JobInterrupted) or not is_interruption(error)
             ):
@@ -201,9 +223,9 @@ class JobMaster:
         self.observer.publish_watermarks(view)
         self.observer.publish_pending(self._sources.pending())
 
-    def _abort(self) -> None:
+    def _abort(self, failure: BaseException) -> None:
         """End the failed attempt; what goes wrong by that is logged: the attempt's own failure is what counts."""
-        for undo in (self._executor.abort, self._sinks.abort):
+        for undo in (self._executor.abort, partial(self._abort_sinks, failure)):
             try:
                 undo()
             except BaseException as error:
@@ -214,6 +236,29 @@ class JobMaster:
                     error,
                     extra={"job": self._deployment.job_id},
                 )
+
+    def _abort_sinks(self, failure: BaseException) -> None:
+        """Have sinks remove what they staged, behind the commit that is under way."""
+        began = self._clock.monotonic()
+
+        def press() -> None:
+            """Have what committers run on the executor's system end with the slots of a job that is cancelled."""
+            waited_ms = (self._clock.monotonic() - began) * 1000
+            if self._control.cancel.is_set() and waited_ms >= self._settings.slot_timeout_ms:
+                self._executor.cancel_jobs()
+
+        # Who presses Ctrl-C where the job runs on the main thread gets it back.
+        interrupted = isinstance(failure, KeyboardInterrupt) and is_interruption(failure)
+        if not self._sinks.abort(_LOOK_S, press, patience_s=_ENDING_S if interrupted else None):
+            log.warning(
+                "what sinks have staged stays: they are committing still",
+                extra={"job": self._deployment.job_id},
+            )
+
+    @property
+    def is_committing(self) -> bool:
+        """Whether it has ended, interrupted, without waiting for its sinks: then they may be committing still."""
+        return self._sinks.is_committing
 
     @property
     def plan(self) -> EpochPlan:
@@ -226,10 +271,8 @@ class JobMaster:
         Returns:
             Whether that is done: else the thread that calls `run` does it now.
         """
-        if not self._executor.abandon():
-            return False
-        self._sinks.abort()
-        return True
+        # As long as a commit is under way nobody can say that the job has ended: a later driver may go on with it.
+        return self._executor.abandon() and self._sinks.abort(patience_s=_ENDING_S)
 
     def release(self) -> None:
         """Give back what the executor holds; called once, after `run`."""
@@ -239,14 +282,14 @@ class JobMaster:
         """Run an epoch if there is anything to do, else wait; return whether the job has ended."""
         if self._control.cancel.is_set():
             raise self._control.cancelled()
-        if self._control.queries:
-            answer_queries(self._control.queries, self._deployment.plan.job_graph, self._executor.query)
+        self._look_at_commit()
+        self._answer_queries()
         self._watermarks.publish()
         now_ms = self._clock.now_ms()
         reach("plan")
         draining = self._draining()
         full = self._results.is_full
-        if full and not (draining or self._checkpoints.wanted or self._can_make_room()):
+        if full and not (draining or self._checkpoint_wanted() or self._can_make_room()):
             self._last_input = self._clock.monotonic()  # nothing is read, but the sources are not idle
             self._wait_until(now_ms, [])
             return False
@@ -254,9 +297,10 @@ class JobMaster:
         work = self._sources.plan(dict.fromkeys(budgets) if full else budgets, now_ms=now_ms, drain=draining)
         timer_due = self._reports.next_timer_ms is not None and self._reports.next_timer_ms <= now_ms
         busy = self._flow.is_busy
+        self._pace.plan(is_behind=busy or bool(work.backlogged))
         last = work.all_finished and not self._going_round and not busy
         # What was done since the last checkpoint waits for the next one, though nothing more may come.
-        wanted = self._checkpoints.wanted or (self._unrecorded and self._checkpoint_due())
+        wanted = self._checkpoint_wanted() or (self._unrecorded and self._checkpoint_due())
         if not (work.has_ranges or work.newly_finished or timer_due or work.all_finished or wanted or busy):
             self._wait(work, now_ms)
             return False
@@ -282,7 +326,15 @@ class JobMaster:
 
     def _checkpoint_due(self) -> bool:
         """Return whether it is time for a checkpoint: sooner if results wait for it and there is no room for more."""
-        return self._coordinator.due(early=self._results.is_full and self._results.wait_for_record)
+        early = self._results.is_full and self._results.wait_for_record
+        return self._coordinator.due(early=early) and self._may_record()
+
+    def _checkpoint_wanted(self) -> bool:
+        return self._checkpoints.wanted and self._may_record()
+
+    def _may_record(self) -> bool:
+        """Return whether a checkpoint may be made with the next epoch: none is committed, or it is time to wait."""
+        return not self._sinks.is_committing or self._pace.may_record()
 
     def _can_make_room(self) -> bool:
         """Return whether an epoch helps, though more results wait than may: a checkpoint is due.
@@ -308,8 +360,12 @@ class JobMaster:
     def _run_epoch(self, work: EpochWork, now_ms: int, *, last: bool) -> None:
         self._epoch += 1
         began, records = self._clock.monotonic(), self._reports.records_in
+        may_record = last or self._may_record()
         orders = self._checkpoints.begin(
-            self._epoch, due=self._checkpoint_due(), last=last, suspended=self._flow.is_suspended
+            self._epoch,
+            due=self._checkpoint_due(),
+            last=last,
+            held=self._flow.is_suspended or not may_record,
         )
         headers = self._headers(work, now_ms, orders, last=last)
         ran = self._clock.monotonic()
@@ -327,6 +383,8 @@ class JobMaster:
         self._watermarks.record(reports, now_ms)
         # What goes round in the epoch in which the sources end is known only behind it.
         self._going_round = self._iterates and (not work.all_finished or any(r.going_round for r in reports))
+        if orders or last:
+            self._make_way()
         recorded = self._checkpoints.complete(orders, reports, epoch=self._epoch, last=last)
         self._commit(recorded=recorded, last=last)
         held = most_held(reports)
@@ -376,10 +434,36 @@ class JobMaster:
             for slot in range(self._deployment.plan.slots)
         }
 
-    def _commit(self, *, recorded: bool, last: bool) -> None:
-        """Commit what the epoch has staged, if a checkpoint holds it or none is going to.
+    def _look_at_commit(self) -> None:
+        is_near = self._sinks.is_committing and (self._checkpoints.wanted or self._coordinator.due())
+        if self._sinks.look(self._pace.take_moment_s() if is_near else 0.0):
+            self._coordinator.tidy()
+        elif self._sinks.is_committing:
+            self._pace.look()
 
-        Without checkpoints each epoch is its own record. Batch mode has none and gives its results once.
+    def _make_way(self) -> None:
+        """Wait until what the last checkpoint holds is committed: it is not in the next one."""
+        try:
+            self._wait_for_commit(self._while_standing_still)  # nothing is removed yet: slots have written
+        except BaseException as error:
+            self._checkpoints.epoch_failed(error)
+            raise
+
+    def _while_standing_still(self) -> None:
+        if self._control.cancel.is_set():
+            raise self._control.cancelled()
+        self._executor.keep_alive()
+        self._answer_queries()
+
+    def _answer_queries(self) -> None:
+        if self._control.queries:
+            answer_queries(self._control.queries, self._deployment.plan.job_graph, self._executor.query)
+
+    def _commit(self, *, recorded: bool, last: bool) -> None:
+        """Begin to commit what the epoch has staged, if a checkpoint holds it or none is going to.
+
+        Without checkpoints each epoch is its own record. Batch mode has none and gives its results once. What no
+        checkpoint holds is committed when this returns.
         """
         self._unrecorded = not (recorded or self._deployment.batch)
         if not (recorded or last) and (self._coordinator.enabled or self._deployment.batch):
@@ -389,11 +473,18 @@ class JobMaster:
         if not recorded:  # otherwise it was looked at behind the record, by which a successor knows of it
             self._coordinator.check_owner()
         self._sinks.seal()
-        self._sinks.commit()
+        self._pace.begin()
+        self._sinks.begin_commit(self._control.wake.set, self._executor.as_job)
+        if not recorded:
+            self._wait_for_commit(self._executor.keep_alive)
         reach("commit.done")
+        # At once: enumerators and readers are told that a checkpoint holds all that they have read until now.
         if recorded and self._checkpoints.completed is not None:
             self._sources.checkpoint_completed(self._checkpoints.completed)
-        self._coordinator.tidy()
+        self._coordinator.tidy(committing=self._sinks.is_committing)
+
+    def _wait_for_commit(self, meanwhile: Callable[[], None]) -> bool:
+        return self._sinks.wait(min(self._settings.slot_lease_ms / 3000, _LOOK_S), meanwhile)
 
     def _tell_slots(self) -> None:
         slots = tuple(

@@ -25,6 +25,8 @@ class JobSettings:
         stop_when_idle_ms: End well when sources gave nothing for so long, if set.
         checkpoint_interval_ms: Time between checkpoints, if set.
         slot_lease_ms: A slot ends itself when nobody asks for so long.
+        wait_when_behind_ms: A job waits for its sinks' commit once it has been behind its sources for so long.
+        slot_timeout_ms: How long a slot of a job that is cancelled may take to end.
         epoch_max_bytes: Estimated size of what a subtask sends in an epoch before it holds the rest.
         collect_max_bytes: Estimated size of the results that wait to be taken before nothing more is read; None: any.
         epoch_hold_after: Records that a subtask begins in an epoch at most, if set.
@@ -39,6 +41,8 @@ class JobSettings:
     stop_when_idle_ms: int | None
     checkpoint_interval_ms: int | None
     slot_lease_ms: int
+    slot_timeout_ms: int = 60_000
+    wait_when_behind_ms: int = 10_000
     watermark_stall_ms: int = 10_000
     epoch_max_bytes: int | None = None
     epoch_hold_after: int | None = None
@@ -57,6 +61,8 @@ class JobSettings:
             stop_when_idle_ms=get(options.STOP_WHEN_IDLE),
             checkpoint_interval_ms=get(options.CHECKPOINT_INTERVAL),
             slot_lease_ms=get(options.SLOT_LEASE),
+            slot_timeout_ms=get(options.SLOT_TIMEOUT),
+            wait_when_behind_ms=get(options.COMMIT_WAIT_WHEN_BEHIND),
             watermark_stall_ms=get(options.WATERMARK_STALL_WARNING),
             epoch_max_bytes=get(options.EPOCH_MAX_BYTES),
             epoch_hold_after=get(options.EPOCH_HOLD_AFTER),

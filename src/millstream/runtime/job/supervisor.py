@@ -251,6 +251,9 @@ class JobSupervisor:
         if status == "FAILED" and self._can_be_recovered():
             log.warning("job has ended with its Spark session, and can be recovered: --recover")
             return
+        if self.master is not None and self.master.is_committing:
+            log.warning("job was interrupted while its sinks committed, so nothing of it is removed")
+            return
         try:
             self._checkpoints.check_owner()
             if status == "SUSPENDED":

@@ -104,6 +104,16 @@ class Executor(ABC):
     def keep_alive(self) -> None:
         """Renew the slots' lease; called at least every third of it while no epoch runs."""
 
+    def as_job(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Return a call that another thread may make in the job master's place.
+
+        What it has the executor's system run, a job of Spark's, counts as the attempt's.
+        """
+        return call
+
+    def cancel_jobs(self) -> None:
+        """End what the executor's system runs for the attempt; it may be called again, also behind `abort`."""
+
     def query(self, slot: int, question: AnyQuestion) -> bytes:
         """Return what a key has in a state of a slot, pickled; called between two epochs.
 

@@ -21,11 +21,13 @@ import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from py4j.clientserver import ClientServer
 from py4j.protocol import Py4JError
-from pyspark import RDD
+from pyspark import RDD, SparkContext
 
 from millstream.base.clock import SystemClock
 from millstream.base.errors import ConfigurationError, MillstreamError, SlotLostError
@@ -267,6 +269,23 @@ class SparkExecutor(Executor):
             with suppress(SlotSilentError):  # if it is not only busy, the watch tells
                 self._group.ask(address, Request("ping"), min(self._timeout_s, self._lease_s / 6))
 
+    def as_job(self, call: Callable[[], None]) -> Callable[[], None]:
+        """Have what a call runs on Spark carry the properties of this thread: tag, pool, description."""
+        if self._tag is None or not isinstance(SparkContext._gateway, ClientServer):
+            return call  # without a thread of the JVM for each of Python's, properties belong to no thread
+        assert self._handle is not None
+        try:
+            properties = self._handle.context._jsc.sc().getLocalProperties().clone()
+        except (AttributeError, OSError, Py4JError) as error:  # the first of a context that was stopped
+            _log.debug("Spark's context is gone, and properties with it: %s", error)
+            return call
+        return partial(_with_properties, self._handle.context, properties, call)
+
+    def cancel_jobs(self) -> None:
+        """Have Spark give up what carries the attempt's tag."""
+        if self._tag is not None:
+            self._cancel_spark()
+
     def query(self, slot: int, question: AnyQuestion) -> bytes:
         """Ask a slot."""
         answer = self._group.ask(self._group.addresses[slot], Request("query", question=question))
@@ -488,6 +507,14 @@ class SparkExecutor(Executor):
             _log.warning(
                 "an epoch takes longer than %g s; slot %d is here:\n%s", _SLOW_EPOCH_S, address.slot, stack
             )
+
+
+def _with_properties(context: SparkContext, properties: Any, call: Callable[[], None]) -> None:
+    try:
+        context._jsc.sc().setLocalProperties(properties)
+    except (AttributeError, OSError, Py4JError) as error:
+        _log.debug("Spark's context is gone, and properties with it: %s", error)
+    call()
 
 
 def _pickle_header(header: EpochHeader) -> bytes:

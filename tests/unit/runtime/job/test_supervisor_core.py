@@ -48,6 +48,7 @@ class Attempt:
     """A job master that ends as it is told."""
 
     runtime_ms = 7
+    is_committing = False
     accumulators = SimpleNamespace(results=dict)
 
     def __init__(self, job, number, restored):
@@ -424,6 +425,20 @@ def test_a_superseded_driver_says_so_though_it_found_damage():
     job.owned_by = DriverSupersededError("another one")
     with pytest.raises(DriverSupersededError):
         job.supervisor.prepare()
+
+
+def test_a_job_that_was_interrupted_while_its_sinks_commit_is_left_as_it_is(caplog):
+    def interrupt():
+        job.checkpoint()
+        job.supervisor.master.is_committing = True
+        return KeyboardInterrupt()
+
+    job = Job(interrupt, ha=True)
+    with pytest.raises(KeyboardInterrupt):
+        job.run()
+    assert job.stores.files, "what says what is left to commit"
+    assert not [line for line in job.log if line.startswith("note")]
+    assert "while its sinks committed" in caplog.text
 
 
 @pytest.mark.parametrize("abandoned", [True, False])

@@ -21,7 +21,7 @@ class EpochView:
         epoch: Its number within the attempt, from 1.
         began_ms: When it was planned.
         run_ms: How long the executor ran it: all levels on all slots.
-        total_ms: From planning to the end of what is committed behind it.
+        total_ms: From planning to its end, with its checkpoint, and what the job waited for a commit of its sinks.
         levels_ms: How long the slowest slot worked on each level.
         writing_ms: How long the slowest slot wrote state for a checkpoint.
         records: Records that sources have read.
