@@ -111,9 +111,8 @@ class EpochSizer:
         elif backlog:
             goal_ms = self._goal_ms * _AIM
             ratio = max(goal_ms - (took_ms - of_records_ms), goal_ms / 2) / max(of_records_ms, 1.0)
-            if ratio > 1.0:  # sources may have given less than they were asked for: a file ended
-                fitting = math.ceil(min(done, self.budget) * ratio)
-                self._budget = max(min(fitting, math.ceil(self.budget * _MOST_GROWTH)), self.budget)
+            if ratio > 1.0:  # what was begun is no measure: operators that take a whole batch begin none
+                self._budget = math.ceil(self.budget * min(ratio, _MOST_GROWTH))
             elif ratio < 0.5:
                 self._budget = int(self.budget * ratio)
         self._budget = min(max(self._budget, self.min_records), self.max_records)
