@@ -147,13 +147,13 @@ class WorkBudget:
         """Return seconds from an arbitrary start."""
         return self._monotonic()
 
-    def is_up(self) -> bool:
+    def may_leave(self) -> bool:
         """Return whether what has begun may be left: space is up, or time and a tenth more; looks at the clock."""
         return self._monotonic() >= self._leave_at or self._is_full()
 
     def reach_safe_point(self) -> None:
-        """Let work that takes long for one record be suspended here, if `is_up` says so."""
-        if self.suspend is not None and self.is_up():
+        """Let work that takes long for one record be suspended here, if `may_leave` says so."""
+        if self.suspend is not None and self.may_leave():
             self.spent = True
             self._left = 0
             self.suspend()

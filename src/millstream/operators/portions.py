@@ -95,7 +95,7 @@ class Pace:
 
     def is_due(self, gathered: int) -> bool:
         """Return whether results are a whole portion, or none may wait any longer."""
-        return gathered >= PORTION or self._budget.is_up()
+        return gathered >= PORTION or self._budget.may_leave()
 
     def pause(self) -> None:
         """Let the epoch end here, if its time or space is up."""

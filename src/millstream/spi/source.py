@@ -208,8 +208,8 @@ class SplitEnumerator(ABC):
 
         Called at most once for each checkpoint, in order, while sinks may still be committing what it holds: a later
         attempt goes on with that. The last checkpoint of a job and the savepoint that it stops with count; a
-        savepoint of a job that goes on does not. If the attempt
-        fails in between it is not called: what it does has to be done by the next call as well.
+        savepoint of a job that goes on does not. If the attempt fails in between it is not called: what it does has to
+        be done by the next call as well.
 
         Here a source tells others how far it has been read (offsets of a consumer group, a replication slot); the job
         itself goes on from its checkpoints. So what it raises is logged and does not fail the job. The next epoch
