@@ -9,6 +9,7 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+NATIVE := $(VENV)/.compiled
 PYTEST_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
@@ -18,7 +19,7 @@ BENCH_ARGS ?=
 help:  ## list the recipes
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
 
-setup: $(STAMP)  ## make .venv with millstream (editable), Java and all tools
+setup: $(STAMP) $(NATIVE)  ## make .venv with millstream (editable), Java and all tools; what is compiled, where Rust is
 
 # A version manager may put an interpreter on the path that it then refuses to run, so each is tried.
 $(STAMP): pyproject.toml Makefile
@@ -41,7 +42,16 @@ $(STAMP): pyproject.toml Makefile
 	"$(BIN)/python" -m pip install --quiet --disable-pip-version-check -e '.[demo,java,dev]'
 	@touch $@
 
-demo: $(STAMP)  ## run the main job: all flights that left New York in 2013
+# Everything runs without it, JSON lines slower.
+$(NATIVE): native/Cargo.toml native/Cargo.lock native/pyproject.toml $(wildcard native/src/*.rs) | $(STAMP)
+	@if ! command -v cargo >/dev/null; then \
+	  echo "no Rust here (cargo): millstream's compiled parts are left out (native/README.md)"; \
+	elif ! CARGO_TARGET_DIR="$(abspath $(VENV))/native" "$(BIN)/python" -m pip install --quiet --disable-pip-version-check --force-reinstall ./native; then \
+	  echo "make: millstream's compiled parts were not built (native/README.md); all runs without them, JSON slower" >&2; \
+	fi
+	@touch $@
+
+demo: $(STAMP) $(NATIVE)  ## run the main job: all flights that left New York in 2013
 	@$(BIN)/millstream demo flights $(DEMO_ARGS)
 
 # Compiled once: the tests start some thousand processes, and PYTHONDONTWRITEBYTECODE would have each compile anew.
@@ -54,13 +64,13 @@ test-all: lint  ## run lint, then the tests, also those that take minutes
 	@$(BIN)/python -m compileall -q -j 0 src
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
 
-lint: $(STAMP)  ## run ruff, mypy and import-linter
+lint: $(STAMP) $(NATIVE)  ## run ruff, mypy and import-linter
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(STAMP)  ## measure what README and docs quote, beside what is committed; BENCH_ARGS="--only flights", --update
+bench: $(STAMP) $(NATIVE)  ## measure what README and docs quote, beside what is committed; BENCH_ARGS="--only flights", --update
 	@$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
 
 docs: $(STAMP)  ## write the reference pages that are generated from the code, and build the site

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from json_parsers import PARSERS, require_compiled
 from millstream.formats.block import BlockLayout
-from millstream.formats.json.columns import JsonBlocks
 from millstream.table import DataTypes
 from millstream.types.arrow_values import records_of
 from millstream.types.row import Row
@@ -24,7 +26,18 @@ FIELDS = {
     "inner": (INNER, lambda value: isinstance(value, dict)),
     "map": (DataTypes.MAP(DataTypes.STRING(), DataTypes.BIGINT()), lambda value: isinstance(value, dict)),
 }
-ROW_TYPE = DataTypes.ROW([DataTypes.FIELD(name, kind) for name, (kind, _) in FIELDS.items()])
+FIELDS_OF = {
+    "msgspec": FIELDS,
+    "compiled": {name: FIELDS[name] for name in ("name", "n", "small", "d", "ok")},
+}
+
+
+def layout_of(parser):
+    if parser == "compiled":
+        require_compiled()
+    fields = FIELDS_OF[parser].items()
+    return BlockLayout(DataTypes.ROW([DataTypes.FIELD(name, kind) for name, (kind, _) in fields]))
+
 
 numbers = st.one_of(
     st.integers(-(2**64), 2**64).map(str),
@@ -124,29 +137,134 @@ def expected(value, kind, fits):
     return value
 
 
-@settings(max_examples=400, deadline=None)
-@given(blocks())
-def test_what_is_decoded_is_what_json_reads(block):
-    decoded = JsonBlocks(BlockLayout(ROW_TYPE)).decode(block)
-    if decoded is None:
-        return
-    found = decoded.rows(0, len(decoded))
-    records = [read(line) for line in block.split(b"\n") if line.strip(b" \t\r")]
-    assert all(isinstance(record, dict) for record in records)
-    wanted = [
-        Row.of(tuple(FIELDS), [expected(record.get(name), *FIELDS[name]) for name in FIELDS])
-        for record in records
+@pytest.mark.parametrize("parser", PARSERS)
+def test_what_is_decoded_is_what_json_reads(parser):
+    layout, fields = layout_of(parser), FIELDS_OF[parser]
+    kept = PARSERS[parser](layout)  # for it keeps what it learned of earlier lines
+
+    @settings(max_examples=400, deadline=None)
+    @given(blocks())
+    def check(block):
+        for decoder in (kept, PARSERS[parser](layout)):
+            decoded = decoder.decode(block)
+            if decoded is None:
+                continue
+            found = decoded.rows(0, len(decoded))
+            records = [read(line) for line in block.split(b"\n") if line.strip(b" \t\r")]
+            assert all(isinstance(record, dict) for record in records)
+            wanted = [
+                Row.of(tuple(fields), [expected(record.get(name), *fields[name]) for name in fields])
+                for record in records
+            ]
+            assert repr(found) == repr(wanted)
+            assert decoded.lines in (None, block.count(b"\n"))
+            columns = decoded.batch(0, len(decoded))
+            columns.validate(full=True)
+            assert repr(records_of(columns)) == repr(found)
+
+    check()
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+def test_plain_objects_are_not_refused(parser):
+    layout = layout_of(parser)
+    exact = {"compiled": st.integers(-(10**18) + 1, 10**18 - 1), "msgspec": plain["n"]}[parser]
+    fitting = {**plain, "n": exact}
+
+    @settings(max_examples=150, deadline=None)
+    @given(st.lists(st.fixed_dictionaries({}, optional=fitting), min_size=1, max_size=5), st.booleans())
+    def check(records, ascii_only):
+        block = "\n".join(json.dumps(record, ensure_ascii=ascii_only) for record in records).encode()
+        decoded = PARSERS[parser](layout).decode(block)
+        assert decoded is not None
+        assert len(decoded) == len(records)
+
+    check()
+
+
+def test_bytes_of_any_kind_are_taken_or_refused_by_the_compiled_parser():
+    decoder = PARSERS["compiled"](layout_of("compiled"))
+    pieces = [
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b'"',
+        b"\\",
+        b"\\u",
+        b":",
+        b",",
+        b"\n",
+        b" ",
+        b"-",
+        b"0",
+        b"9" * 20,
+        b"1e",
+        b".5",
     ]
-    assert repr(found) == repr(wanted)
-    assert decoded.lines in (None, block.count(b"\n"))
-    columns = decoded.batch(0, len(decoded))
-    assert repr(records_of(columns)) == repr(found)
+    words = [
+        b'"n":',
+        b'"name":',
+        b'"d":',
+        b'"ok":',
+        b"true",
+        b"null",
+        b"\xc3",
+        b"\xf0\x9f\x98\x80",
+        b"x" * 15,
+    ]
+
+    @settings(max_examples=1_000, deadline=None)
+    @given(st.lists(st.sampled_from([*pieces, *words]) | st.binary(max_size=20), max_size=30).map(b"".join))
+    def check(block):
+        for each in (block, b"{" + block + b"}"):
+            decoded = decoder.decode(each)
+            if decoded is not None:
+                records = [json.loads(line.decode()) for line in each.splitlines()]
+                assert [row.n for row in decoded.rows(0, len(decoded))] == [each.get("n") for each in records]
+
+    check()
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.lists(st.fixed_dictionaries({}, optional=plain), min_size=1, max_size=5), st.booleans())
-def test_plain_objects_are_not_refused(records, ascii_only):
-    block = "\n".join(json.dumps(record, ensure_ascii=ascii_only) for record in records).encode()
-    decoded = JsonBlocks(BlockLayout(ROW_TYPE)).decode(block)
-    assert decoded is not None
-    assert len(decoded) == len(records)
+def test_all_of_a_compiled_columns_kinds_are_as_the_other_parser_has_them():
+    require_compiled()
+    kinds = {
+        "v": DataTypes.VARCHAR(3),
+        "t": DataTypes.TINYINT(),
+        "i": DataTypes.INT(),
+        "f": DataTypes.FLOAT(),
+        "m": DataTypes.DECIMAL(12, 3),
+        "day": DataTypes.DATE(),
+        "at": DataTypes.TIMESTAMP(3),
+        "b": DataTypes.BOOLEAN(),
+    }
+    given_values = {
+        "v": st.text(st.characters(exclude_categories=["Cs"]), max_size=3),
+        "t": st.integers(-128, 127),
+        "i": st.integers(-(2**31), 2**31 - 1),
+        "f": doubles,
+        "m": st.decimals(-(10**8), 10**8, places=3),
+        "day": st.dates().map(str),
+        "at": st.datetimes().map(str),
+        "b": st.booleans(),
+    }
+    layout = BlockLayout(DataTypes.ROW([DataTypes.FIELD(name, kind) for name, kind in kinds.items()]))
+    nullable = {name: st.none() | values for name, values in given_values.items()}
+
+    def written(record):
+        parts = [
+            f'"{name}":{value if isinstance(value, Decimal) else json.dumps(value)}'
+            for name, value in record.items()
+        ]
+        return "{" + ",".join(parts) + "}"
+
+    @settings(max_examples=150, deadline=None)
+    @given(st.lists(st.fixed_dictionaries({}, optional=nullable), min_size=1, max_size=20))
+    def check(records):
+        block = "\n".join(map(written, records)).encode()
+        ours, theirs = (PARSERS[parser](layout).decode(block) for parser in ("compiled", "msgspec"))
+        assert ours is not None
+        assert repr(ours.rows(0, len(ours))) == repr(theirs.rows(0, len(theirs)))
+        assert ours.batch(0, len(ours)).equals(theirs.batch(0, len(theirs)))
+
+    check()

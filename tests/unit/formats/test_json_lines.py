@@ -14,17 +14,30 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from json_parsers import require_compiled
 from millstream.base.errors import ConfigurationError, MalformedRecordError, TypeMismatchError
 from millstream.formats import block_records
 from millstream.formats.block import BlockLayout
-from millstream.formats.json import reader as json_reader
-from millstream.formats.json.columns import JsonBlocks
+from millstream.formats.json.blocks import JsonBlocks
+from millstream.formats.json.compiled import CompiledLines
 from millstream.formats.json.reader import JsonLinesFormat
 from millstream.formats.json.rows import JsonRecords
 from millstream.formats.json.writer import JsonLinesBulkWriters
 from millstream.table import DataTypes
 from millstream.types.arrow_values import records_of
 from millstream.types.row import Row
+
+
+@pytest.fixture(scope="module", params=["compiled", "msgspec"], autouse=True)
+def first_parser(request):
+    """The parser that is asked first."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "compiled":
+            require_compiled()
+        else:
+            patch.setattr(CompiledLines, "of", lambda layout: None)
+        yield request.param
+
 
 POINT = DataTypes.ROW([DataTypes.FIELD("x", DataTypes.INT()), DataTypes.FIELD("at", DataTypes.TIMESTAMP())])
 TYPES = {
@@ -212,7 +225,7 @@ def compare(monkeypatch, fmt, data, block_bytes, pieces):
         expected = outcome(fmt, data, [1], fresh=False)
     with monkeypatch.context() as patch:
         patch.setattr(block_records, "SMALLEST_BLOCK_BYTES", 1)
-        patch.setattr(json_reader, "_BLOCK_BYTES", block_bytes)
+        patch.setattr(JsonBlocks, "block_bytes", block_bytes)
         assert outcome(fmt, data, [1], fresh=False) == expected
         assert outcome(fmt, data, [1], fresh=True) == expected
         assert outcome(fmt, data, [1], fresh=False, columns=1) == expected
@@ -339,7 +352,7 @@ def test_byte_order_mark_and_a_missing_last_newline_do_not_matter():
 
 
 def test_lines_larger_than_a_block_are_read_whole(monkeypatch):
-    monkeypatch.setattr(json_reader, "_BLOCK_BYTES", 64 << 10)
+    monkeypatch.setattr(JsonBlocks, "block_bytes", 64 << 10)
     sizes = [10, 300_000, 20, 70_000, 65_536 - 9, 5]
     data = b"".join(b'{"s0":"%s"}\n' % (b"x" * size) for size in sizes)
     fmt = JsonLinesFormat.for_schema(schema_of("s"))
@@ -426,7 +439,7 @@ def test_without_pyarrow_and_numpy_lines_are_read_in_blocks(monkeypatch):
 
 
 def test_columns_are_read_of_many_blocks_at_once(monkeypatch):
-    monkeypatch.setattr(json_reader, "_BLOCK_BYTES", 16 << 10)
+    monkeypatch.setattr(JsonBlocks, "block_bytes", 16 << 10)
     data = b"".join(b'{"i0":%d,"s":"%s"}\n' % (number, b"x" * 1_000) for number in range(2_000))
     opened = opened_at(JsonLinesFormat.for_schema(schema_of("i")), data)
     assert [len(opened.read_columns(1_500)), len(opened.read_columns(1_500))] == [1_500, 500]
@@ -435,7 +448,7 @@ def test_columns_are_read_of_many_blocks_at_once(monkeypatch):
 
 
 def test_a_malformed_line_behind_blocks_of_columns_is_an_error_of_its_own(monkeypatch):
-    monkeypatch.setattr(json_reader, "_BLOCK_BYTES", 16 << 10)
+    monkeypatch.setattr(JsonBlocks, "block_bytes", 16 << 10)
     lines = [b'{"i0":%d,"s":"%s"}\n' % (number, b"x" * 1_000) for number in range(100)]
     lines[70] = b'{"i0":true}\n'
     opened, rows = opened_at(JsonLinesFormat.for_schema(schema_of("i")), b"".join(lines)), 0

@@ -13,7 +13,7 @@ from typing import Any
 from millstream.base.errors import ConfigurationError, MalformedRecordError, shorten
 from millstream.formats.block import BlockLayout
 from millstream.formats.block_records import SMALLEST_BLOCK_BYTES
-from millstream.formats.json.columns import JsonBlocks
+from millstream.formats.json.blocks import JsonBlocks
 from millstream.spi.formats import Block
 from millstream.spi.serialization import DeserializationSchema, SerializationSchema
 from millstream.types.composite import ExternalTypeInfo, PrimitiveArrayTypeInfo, _SequenceTypeInfo

@@ -1,8 +1,8 @@
 """Files of JSON lines as named rows.
 
-Files are read in blocks: `columns.py` makes columns of a whole block at once with msgspec, where its result is certain
-to be that of Python's json module; else the block's lines are read one by one (`rows.py`), which also finds what is
-wrong with which line.
+Files are read in blocks: `blocks.py` makes columns of a whole block at once, where the result is certain to be that of
+Python's json module; else the block's lines are read one by one (`rows.py`), which also finds what is wrong with which
+line.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from millstream.base.errors import ConfigurationError
 from millstream.formats.block import BlockLayout
 from millstream.formats.block_records import BlockRecords
-from millstream.formats.json.columns import JsonBlocks
+from millstream.formats.json.blocks import JsonBlocks
 from millstream.formats.json.rows import JsonRecords
 from millstream.formats.json.values import RowReader
 from millstream.formats.text.lines import StreamFormat
@@ -22,8 +22,6 @@ from millstream.types.datatypes import RowType
 from millstream.types.sql_types import row_type_info
 
 __all__ = ["JsonLinesFormat"]
-
-_BLOCK_BYTES = 256 << 10
 
 
 class JsonLinesFormat(StreamFormat):
@@ -79,7 +77,8 @@ class JsonLinesFormat(StreamFormat):
         """Read rows from a position on."""
         layout = BlockLayout(self._schema)
         lines = JsonRecords(file, path, self._schema)
-        rows = BlockRecords(lines, layout, JsonBlocks(layout), _BLOCK_BYTES)
+        decoder = JsonBlocks(layout)
+        rows = BlockRecords(lines, layout, decoder, decoder.block_bytes)
         if position is not None:
             rows.seek(position)
         return rows
