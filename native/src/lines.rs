@@ -62,8 +62,11 @@ impl Lines {
 
     /// Return a column for each field; None if a line is not certain to be what it is taken for.
     pub fn decode(&mut self, block: &[u8]) -> Option<Vec<Values>> {
-        let count =
-            memchr::memchr_iter(b'\n', block).count() + usize::from(!block.ends_with(b"\n"));
+        let breaks = memchr::memchr_iter(b'\n', block).count();
+        let count = breaks + usize::from(!block.ends_with(b"\n"));
+        if 2 * count + breaks > block.len() {
+            return None; // it is empty, or there are lines of less than `{}`: no room is made for as many
+        }
         let mut columns: Vec<Values> = self
             .fields
             .iter()

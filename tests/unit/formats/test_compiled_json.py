@@ -156,6 +156,11 @@ def test_a_line_that_others_have_to_look_at_is_refused_with_its_block(lines, lin
     assert lines.decode(good.encode()).rows(0, 1) == [Row.of(tuple(KINDS), [None, None, 1, None, None, None])]
 
 
+def test_a_block_without_lines_or_of_empty_ones_is_left_to_others(lines):
+    for block in (b"", b"\n", b"\n" * 100_000, b"{}\n" + b"\n" * 100):
+        assert lines.decode(block) is None
+
+
 def test_what_is_common_is_taken(lines):
     block = (
         '{"n":-999999999999999999,"tiny":-128,"d":-0.0,"flag":true,"text":"","short":"éü"}\r\n'
